@@ -248,6 +248,13 @@ fn of_engine(error: EngineError) -> Status {
             )
             .metadata("table", table)
             .build(),
+            EngineError::TableClosed { table, reason } => StatusBuilder::failed_precondition(
+                "TABLE_CLOSED",
+                format!("{table} couldn't be opened when the server started; drop it, or restore it from a backup"),
+            )
+            .metadata("table", table)
+            .source(reason)
+            .build(),
             EngineError::TableExists { table } => StatusBuilder::already_exists(
                 "TABLE_EXISTS",
                 format!("there is a table {table}, or one whose name differs by case alone; choose another name, or drop that one"),
@@ -299,6 +306,7 @@ fn of_engine(error: EngineError) -> Status {
             }
             EngineError::UndeclaredTable { .. }
             | EngineError::TableDeclaredTwice { .. }
+            | EngineError::TableOfCatalog { .. }
             | EngineError::Defect(_) => {
                 StatusBuilder::internal("the server contradicts itself; report it with the trace id")
                     .source(error)
@@ -364,6 +372,11 @@ fn deadline_exceeded(waiting: Waiting) -> Status {
                 "the deadline passed before the search ended (its patterns had looked at {walked} values); begin them with \
                  more literal characters"
             ),
+            None,
+            None,
+        ),
+        Waiting::OwnRows => (
+            "the deadline passed between rows that the caller may meet; narrow the range".to_owned(),
             None,
             None,
         ),

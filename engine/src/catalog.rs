@@ -1,8 +1,9 @@
 //! The definitions of tables that are created at run time, kept in a table of the store: a restart, a backup and a restore
 //! keep them.
 //!
-//! A definition's schema is where the store keeps it; here is the rest. An entry is complete or it is the trace of a table that
-//! is being created or dropped, which the next opening removes.
+//! A definition's schema is where the store keeps it; here is the rest. An entry that isn't complete is the trace of a table that
+//! is being created, one without a table in the store of one that is being dropped: both are removed by dropping it, by creating
+//! it again, or by the next opening.
 
 use std::path::Path;
 
@@ -18,9 +19,7 @@ use crate::definition::{
     ColumnDefinition, MAX_DEFINITION_BYTES, OwnerDefinition, SearchIndexDefinition, TableDefinition,
 };
 use crate::design::Design;
-#[cfg(doc)]
-use crate::error::EngineError;
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::index_change::KeptChanges;
 use crate::keeper;
 use crate::open_table::{Home, OpenTable};
@@ -45,42 +44,76 @@ struct Entry {
     owners: Vec<OwnerDefinition>,
 }
 
+/// What there is of the tables of the catalog.
+#[derive(Default)]
+pub(crate) struct Created {
+    /// Those that could be opened.
+    pub(crate) open: Vec<OpenTable>,
+    /// The names of those that couldn't, and why.
+    pub(crate) closed: Vec<(String, String)>,
+}
+
 /// Opens the tables of the catalog. What of one was only half created or dropped is removed, in `folder`, that of all indexes,
-/// too.
+/// too. One that can't be opened keeps nothing else from it. Nothing is done to tables of the names that code has `declared`.
 ///
 /// # Errors
-/// What the store refuses; when what it has isn't what was written.
-pub(crate) async fn open(database: &Database, folder: &Path) -> Result<Vec<OpenTable>> {
-    let mut tables = Vec::new();
+/// What the store refuses; [`EngineError::TableOfCatalog`].
+pub(crate) async fn open(database: &Database, folder: &Path, declared: &[&str]) -> Result<Created> {
+    let mut created = Created::default();
     for row in entries(database).await? {
-        let columns = ColumnReader::of_row(&row);
-        let name = name_of(&row)?;
-        let table = database.table(&name);
-        match table.filter(|_| columns.boolean(COMPLETE) == Ok(true)) {
-            Some(table) => {
-                let definition = read(&columns, &table)?;
-                let last = database.last_sequence();
-                let wanted = design(&definition)?;
-                let open = OpenTable::new(
-                    Home::Catalog,
-                    definition,
-                    table,
-                    KeptChanges::default(),
-                    wanted,
-                    last,
-                );
-                tables.push(open);
+        let Some(name) = row.key.values().first().and_then(KeyValue::as_str) else {
+            tracing::error!(key = ?row.key, "an entry of the catalog isn't one");
+            continue;
+        };
+        let is_half = ColumnReader::of_row(&row).boolean(COMPLETE) == Ok(false);
+        let table = database.table(name).filter(|_| !is_half);
+        let is_declared = declared.contains(&name);
+        match table {
+            Some(_) if is_declared => {
+                let table = name.to_owned();
+                return Err(EngineError::TableOfCatalog { table });
             }
+            Some(table) => match opened(database, &row, table) {
+                Ok(open) => created.open.push(open),
+                Err(error) => {
+                    tracing::error!(table = name, %error, "a table can't be opened, and stays closed");
+                    created.closed.push((name.to_owned(), error.to_string()));
+                }
+            },
             None => {
                 tracing::info!(
                     table = name,
-                    "a table that was half created or dropped is removed"
+                    "what is left of a table that was half created or dropped is removed"
                 );
-                remove(database, folder, &name).await?;
+                let removed = match is_declared {
+                    true => forget(database, name).await,
+                    false => remove(database, folder, name).await,
+                };
+                if let Err(error) = removed {
+                    tracing::error!(
+                        table = name,
+                        %error,
+                        "what is left of a table can't be removed; the next start tries again"
+                    );
+                }
             }
         }
     }
-    Ok(tables)
+    Ok(created)
+}
+
+fn opened(database: &Database, row: &Row, table: Table) -> Result<OpenTable> {
+    let definition = read(&ColumnReader::of_row(row), &table)?;
+    let last = database.last_sequence();
+    let wanted = design(&definition)?;
+    Ok(OpenTable::new(
+        Home::Catalog,
+        definition,
+        table,
+        KeptChanges::default(),
+        wanted,
+        last,
+    ))
 }
 
 /// What the search index of a table is to be.
@@ -110,23 +143,34 @@ pub(crate) async fn write(database: &Database, definition: &TableDefinition) -> 
     put(database, definition, true).await
 }
 
-/// Removes a table with all that its index has left, and its entry. Its index must have ended.
+/// Whether there is an entry of a table.
 ///
 /// # Errors
-/// What disk and store refuse; the next opening then goes on.
+/// What the store refuses.
+pub(crate) async fn has(database: &Database, name: &str) -> Result<bool> {
+    let (Some(table), Ok(key)) = (database.table(TABLE), PrimaryKey::string(name)) else {
+        return Ok(false);
+    };
+    let snapshot = database.snapshot().await?;
+    Ok(snapshot.get(&table, &key).await?.is_some())
+}
+
+/// Removes a table with all that its index has left, and its entry. Its index must have ended. These are deletes alone: a full
+/// device takes them, too.
+///
+/// # Errors
+/// What disk and store refuse; another call, or the next opening, then goes on.
 pub(crate) async fn remove(database: &Database, folder: &Path, name: &str) -> Result<()> {
-    keeper::remove_all(database, name, folder.join(name)).await?;
+    // First: an entry without a table is one that goes.
     if let Some(table) = database.table(name) {
         database.delete_table(&table).await?;
     }
+    keeper::remove_all(database, name, folder.join(name)).await?;
     forget(database, name).await
 }
 
 /// Removes the entry of a table.
-///
-/// # Errors
-/// What the store refuses.
-pub(crate) async fn forget(database: &Database, name: &str) -> Result<()> {
+async fn forget(database: &Database, name: &str) -> Result<()> {
     let delete = RowOperation::Delete {
         key: PrimaryKey::string(name)?,
     };
@@ -135,7 +179,16 @@ pub(crate) async fn forget(database: &Database, name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn put(database: &Database, definition: &TableDefinition, complete: bool) -> Result<()> {
+/// Refuses a definition that is too long to be kept.
+///
+/// # Errors
+/// [`EngineError::LimitExceeded`].
+pub(crate) fn check(definition: &TableDefinition) -> Result<()> {
+    text(definition).map(drop)
+}
+
+/// What is kept of a definition.
+fn text(definition: &TableDefinition) -> Result<String> {
     let entry = Entry {
         item: definition.item.clone(),
         columns: definition.columns.clone(),
@@ -145,8 +198,12 @@ async fn put(database: &Database, definition: &TableDefinition, complete: bool) 
     // Strings, numbers and lists: there is nothing that can't be written.
     let text = serde_json::to_string(&entry).unwrap_or_default();
     limit("MAX_DEFINITION_BYTES", MAX_DEFINITION_BYTES, text.len())?;
+    Ok(text)
+}
+
+async fn put(database: &Database, definition: &TableDefinition, complete: bool) -> Result<()> {
     let columns = Columns::new()
-        .string(DEFINITION, &text)
+        .string(DEFINITION, &text(definition)?)
         .boolean(COMPLETE, complete);
     let put = RowOperation::Put {
         key: PrimaryKey::string(definition.name())?,
@@ -184,12 +241,6 @@ async fn entries(database: &Database) -> Result<Vec<Row>> {
             None => return Ok(rows),
         }
     }
-}
-
-fn name_of(row: &Row) -> Result<String, CorruptRow> {
-    let name = row.key.values().first().and_then(KeyValue::as_str);
-    let name = name.ok_or_else(|| CorruptRow::new(NAME, "isn't a text"))?;
-    Ok(name.to_owned())
 }
 
 async fn own_table(database: &Database) -> Result<Table> {

@@ -18,6 +18,8 @@ pub use self::source::{Reading, Source, TimeUnit};
 pub use self::value_type::{ColumnDefinition, Member, ValueType};
 use crate::key::{self, ID_COLUMN};
 
+/// Longest name of a table, bytes: with what the store, the feeds of its index and their folders put around it, it is still a name.
+pub const MAX_TABLE_NAME_BYTES: usize = 200;
 /// Most declared columns of a table.
 pub const MAX_COLUMNS: usize = 1_024;
 /// Most kinds of owners of a table.

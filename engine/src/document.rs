@@ -27,6 +27,8 @@ impl TableDefinition {
 /// Makes the documents of a table's rows.
 #[derive(Debug)]
 pub(crate) struct DocumentReader {
+    /// What fields come from, each once: what holds a structure is decoded once for all its fields.
+    cells: Vec<Cells>,
     fields: Vec<FieldReader>,
     /// Where rows have their columns.
     places: ColumnPlaces,
@@ -37,12 +39,13 @@ pub(crate) struct DocumentReader {
 struct FieldReader {
     name: Text,
     kind: FieldKind,
-    from: Cells,
+    /// Which of the reader's cells.
+    from: usize,
     path: Vec<String>,
     reading: Reading,
 }
 
-/// Which cells of a row a field comes from.
+/// Some cells of a row that are one value.
 #[derive(Debug)]
 enum Cells {
     /// The key column at a place.
@@ -65,6 +68,7 @@ impl DocumentReader {
             asked += cells;
             asked - cells
         };
+        let (mut cells, mut known) = (Vec::new(), Vec::new());
         let reader = |field: &Field| {
             let Source {
                 column,
@@ -80,20 +84,27 @@ impl DocumentReader {
             if declared.is_none() && !path.is_empty() {
                 declared = Some(ValueType::Json);
             }
-            let from = if let Some(place) = key.iter().position(|name| *name == column) {
-                Cells::Key(place)
-            } else if declared == Some(ValueType::Point) {
-                Cells::Point {
-                    columns: point_columns(&column),
-                    nth: ask(2),
-                }
-            } else {
-                Cells::Column {
-                    name: column.into(),
-                    declared,
-                    nth: ask(1),
-                }
-            };
+            let read_as = (column, declared);
+            let from = known.iter().position(|known| *known == read_as);
+            let from = from.unwrap_or_else(|| {
+                let (column, declared) = read_as.clone();
+                cells.push(if let Some(place) = key.iter().position(|name| *name == column) {
+                    Cells::Key(place)
+                } else if declared == Some(ValueType::Point) {
+                    Cells::Point {
+                        columns: point_columns(&column),
+                        nth: ask(2),
+                    }
+                } else {
+                    Cells::Column {
+                        name: column.into(),
+                        declared,
+                        nth: ask(1),
+                    }
+                });
+                known.push(read_as);
+                known.len() - 1
+            });
             FieldReader {
                 name: field.name().into(),
                 kind: field.kind().clone(),
@@ -104,15 +115,18 @@ impl DocumentReader {
         };
         Self {
             fields: search.fields.iter().map(reader).collect(),
+            cells,
             places: ColumnPlaces::default(),
         }
     }
 
     /// The fields of a row's document.
     pub(crate) fn read(&self, row: &Row) -> Object {
+        let cells = self.cells.iter();
+        let values: Vec<Option<ValueTree>> = cells.map(|cells| cells.value(row, &self.places)).collect();
         let mut document = Object::new();
         for field in &self.fields {
-            if let Some(value) = field.value(row, &self.places) {
+            if let Some(Some(value)) = values.get(field.from) {
                 let mut push = |value| document.push(field.name.clone(), value);
                 put(&field.kind, field.reading, value, &field.path, &mut push);
             }
@@ -121,15 +135,15 @@ impl DocumentReader {
     }
 }
 
-impl FieldReader {
+impl Cells {
     fn value(&self, row: &Row, places: &ColumnPlaces) -> Option<ValueTree> {
-        match &self.from {
-            Cells::Key(place) => row.key.values().get(*place).map(ValueTree::of_key),
-            Cells::Column { name, declared, nth } => {
+        match self {
+            Self::Key(place) => row.key.values().get(*place).map(ValueTree::of_key),
+            Self::Column { name, declared, nth } => {
                 let value = places.value(row, *nth, name)?;
                 Some(ValueTree::of_cell(value, declared.as_ref()))
             }
-            Cells::Point { columns, nth } => {
+            Self::Point { columns, nth } => {
                 let [latitude, longitude] = columns;
                 let latitude = places.value(row, *nth, latitude)?;
                 let longitude = places.value(row, *nth + 1, longitude)?;
@@ -146,7 +160,7 @@ impl FieldReader {
 fn put(
     kind: &FieldKind,
     reading: Reading,
-    value: ValueTree,
+    value: &ValueTree,
     path: &[String],
     push: &mut dyn FnMut(FieldValue),
 ) {
@@ -160,46 +174,45 @@ fn put(
             }
         }
         (ValueTree::Object(members), Some((name, path))) => {
-            let named = members.into_iter().find(|(member, _)| member == name);
+            let named = members.iter().find(|(member, _)| member == name);
             if let Some((_, value)) = named {
                 put(kind, reading, value, path, push);
             }
         }
         // No place in a value without members.
-        (ValueTree::Bytes(bytes), Some(_)) => push(FieldValue::Bytes(bytes.into())),
+        (ValueTree::Bytes(_), Some(_)) => push(value.to_field_value()),
         (_, Some(_)) => {}
         (ValueTree::Object(members), None) => match kind {
-            FieldKind::Nested(_) => put_objects(kind, vec![ValueTree::Object(members)], push),
+            FieldKind::Nested(_) => put_objects(kind, std::slice::from_ref(value), push),
             FieldKind::Attributes if members.is_empty() => {}
             FieldKind::Attributes => {
                 let mut object = Object::new();
                 for (name, value) in members {
-                    object.push(name, value.into_field_value());
+                    object.push(name.clone(), value.to_field_value());
                 }
                 push(vec![object].into());
             }
-            _ => push(of_object(kind, members)),
+            _ => push(of_object(kind, members).unwrap_or_else(|| value.to_field_value())),
         },
         (value, None) => push(scalar(kind, reading, value)),
     }
 }
 
 /// Gives the objects of a NESTED field, and what is none as it is.
-fn put_objects(kind: &FieldKind, values: Vec<ValueTree>, push: &mut dyn FnMut(FieldValue)) {
+fn put_objects(kind: &FieldKind, values: &[ValueTree], push: &mut dyn FnMut(FieldValue)) {
     let FieldKind::Nested(fields) = kind else {
         return;
     };
     let mut objects = Vec::with_capacity(values.len());
     for value in values {
-        let ValueTree::Object(mut members) = value else {
-            push(value.into_field_value());
+        let ValueTree::Object(members) = value else {
+            push(value.to_field_value());
             continue;
         };
         let mut object = Object::new();
         for field in fields {
-            let place = members.iter().position(|(name, _)| name == field.name());
-            let value = place.map(|place| members.swap_remove(place));
-            if let Some((name, value)) = value {
+            let named = members.iter().find(|(name, _)| name == field.name());
+            if let Some((name, value)) = named {
                 let mut push = |value| object.push(name.clone(), value);
                 put(field.kind(), Reading::AsIs, value, &[], &mut push);
             }
@@ -211,8 +224,8 @@ fn put_objects(kind: &FieldKind, values: Vec<ValueTree>, push: &mut dyn FnMut(Fi
     }
 }
 
-/// An object for a field of one value.
-fn of_object(kind: &FieldKind, members: Vec<(Text, ValueTree)>) -> FieldValue {
+/// What an object is to a field of one value.
+fn of_object(kind: &FieldKind, members: &[(Text, ValueTree)]) -> Option<FieldValue> {
     let number = |wanted: &str| {
         let (_, value) = members.iter().find(|(name, _)| name == wanted)?;
         match value {
@@ -223,35 +236,32 @@ fn of_object(kind: &FieldKind, members: Vec<(Text, ValueTree)>) -> FieldValue {
         }
     };
     let coordinates = number("latitude").zip(number("longitude"));
-    let point = coordinates.filter(|_| *kind == FieldKind::GeoPoint);
-    let point = point.and_then(|(latitude, longitude)| GeoPoint::new(latitude, longitude).ok());
-    point.map_or_else(
-        || ValueTree::Object(members).into_field_value(),
-        FieldValue::GeoPoint,
-    )
+    let (latitude, longitude) = coordinates.filter(|_| *kind == FieldKind::GeoPoint)?;
+    let point = GeoPoint::new(latitude, longitude).ok();
+    point.map(FieldValue::GeoPoint)
 }
 
-fn scalar(kind: &FieldKind, reading: Reading, value: ValueTree) -> FieldValue {
+fn scalar(kind: &FieldKind, reading: Reading, value: &ValueTree) -> FieldValue {
     let as_text = matches!(kind, FieldKind::Keyword | FieldKind::Text(_)) && reading == Reading::Converted;
     match value {
         ValueTree::Text(text) => {
-            let read = of_text(kind, reading, &text);
-            read.unwrap_or(FieldValue::String(text))
+            let read = of_text(kind, reading, text);
+            read.unwrap_or_else(|| FieldValue::String(text.clone()))
         }
         ValueTree::Integer(number) if as_text => FieldValue::from(number.to_string()),
         ValueTree::Double(number) if as_text => FieldValue::from(number.to_string()),
         ValueTree::Integer(number) if *kind == FieldKind::Date => {
             let nanos = match reading {
                 Reading::Epoch(unit) => number.checked_mul(unit.nanos()),
-                _ => Some(number),
+                _ => Some(*number),
             };
-            nanos.map_or(FieldValue::Long(number), FieldValue::Date)
+            nanos.map_or(FieldValue::Long(*number), FieldValue::Date)
         }
         // A double for seconds, as clients have them.
         ValueTree::Duration(nanos) if *kind == FieldKind::Double => {
-            FieldValue::Double(nanos as f64 / NANOS_PER_SECOND)
+            FieldValue::Double(*nanos as f64 / NANOS_PER_SECOND)
         }
-        other => other.into_field_value(),
+        other => other.to_field_value(),
     }
 }
 
@@ -384,6 +394,42 @@ mod tests {
             .with("at", FieldValue::Date(1_000_000_000))
             .with("rest", vec![rest])
             .with("other", 4);
+        assert_eq!(document(&definition, columns), expected);
+    }
+
+    /// A column of JSON may be megabytes, and have hundreds of fields.
+    #[test]
+    fn what_holds_a_structure_is_decoded_once_for_all_its_fields() {
+        let definition = table()
+            .column("data", ValueType::Json)
+            .column("spot", ValueType::Point)
+            .field(Field::keyword("id"))
+            .field_from(Field::keyword("a"), Source::parse("data.a"))
+            .field_from(Field::keyword("b"), Source::parse("data.b.c"))
+            .field_from(Field::long("d"), Source::parse("data.d").read(Reading::Converted))
+            .field(Field::geo_point("spot"))
+            .field_from(Field::geo_point("place"), Source::column("spot"))
+            // As it is, and as what isn't declared is read where a path leads into it.
+            .field(Field::keyword("free"))
+            .field_from(Field::keyword("inside"), Source::parse("free.x"));
+        let search = definition.search.as_ref().expect("it is searched");
+        let reader = DocumentReader::new(search, &definition.columns, &definition.key_columns());
+        assert_eq!((reader.fields.len(), reader.cells.len()), (8, 5));
+        let spot = GeoPoint::new(60.1, 24.9).expect("on the globe");
+        let free = r#"{"x": "y"}"#;
+        let columns = Columns::new()
+            .string("data", r#"{"a": "x", "b": {"c": "y"}, "d": "7"}"#)
+            .point("spot", spot)
+            .string("free", free);
+        let expected = Object::new()
+            .with("id", "n1")
+            .with("a", "x")
+            .with("b", "y")
+            .with("d", 7)
+            .with("spot", spot)
+            .with("place", spot)
+            .with("free", free)
+            .with("inside", "y");
         assert_eq!(document(&definition, columns), expected);
     }
 

@@ -22,6 +22,7 @@ use crate::figures::Figures;
 use crate::health;
 pub use crate::health::Health;
 use crate::index_change;
+use crate::index_state::IndexState;
 use crate::inner::Inner;
 pub use crate::keeper::VerifyOptions;
 use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
@@ -131,8 +132,10 @@ impl Engine {
     /// Opens the database in a directory, or creates it. Must be called inside a tokio runtime. Indexes are opened, and
     /// built where there are none, in the background: [`Engine::health`] tells when all of them answer.
     ///
+    /// A created table that can't be opened stays closed, which health tells.
+    ///
     /// # Errors
-    /// What storage and index refuse; [`EngineError::TableDeclaredTwice`].
+    /// What storage and index refuse; [`EngineError::TableDeclaredTwice`], [`EngineError::TableOfCatalog`].
     pub async fn open(config: EngineConfig, tables: Tables) -> Result<Self> {
         check_distinct(&tables.declared)?;
         let clock = Arc::clone(&config.storage.clock);
@@ -144,15 +147,17 @@ impl Engine {
         let database = Database::open(config.directory.join(STORE), config.storage).await?;
         let folder = config.directory.join(INDEX);
         let closing = CancellationToken::new();
+        let declared: Vec<&str> = tables.declared.iter().map(TableDefinition::name).collect();
+        let created = catalog::open(&database, &folder, &declared).await?;
         let mut open: BTreeMap<Arc<str>, Arc<OpenTable>> = BTreeMap::new();
+        let named = |(name, reason): (String, String)| (Arc::from(name), reason);
+        let mut closed: BTreeMap<Arc<str>, String> = created.closed.into_iter().map(named).collect();
         for definition in tables.declared {
             let table = declared_table(&database, definition).await?;
             open.insert(Arc::clone(table.shared_name()), Arc::new(table));
         }
-        for table in catalog::open(&database, &folder).await? {
-            // What code declares has precedence: its rows are its.
-            open.entry(Arc::clone(table.shared_name()))
-                .or_insert_with(|| Arc::new(table));
+        for table in created.open {
+            open.insert(Arc::clone(table.shared_name()), Arc::new(table));
         }
         let there: Vec<&str> = open.keys().map(|name| &**name).collect();
         keeper::release_undeclared(&database, &there).await;
@@ -172,13 +177,25 @@ impl Engine {
         };
         let mut keepers = BTreeMap::new();
         for (name, table) in &open {
-            if table.is_searched() {
-                let keeper = Keeper::start(Arc::clone(table), around.clone(), folder.join(&**name)).await?;
-                keepers.insert(Arc::clone(name), keeper);
+            if !table.is_searched() {
+                continue;
+            }
+            match Keeper::start(Arc::clone(table), around.clone(), folder.join(&**name)).await {
+                Ok(keeper) => _ = keepers.insert(Arc::clone(name), keeper),
+                Err(error) if table.home == Home::Catalog => {
+                    error!(table = &**name, %error, "the index of a table can't be kept: it stays closed");
+                    closed.insert(Arc::clone(name), error.to_string());
+                }
+                Err(error) => return Err(error),
             }
         }
-        let (indexes, watched) =
-            watch::channel(open.values().map(|table| Arc::clone(&table.index)).collect());
+        open.retain(|name, _| !closed.contains_key(name));
+        let closed: BTreeMap<Arc<str>, Arc<IndexState>> = closed
+            .into_iter()
+            .map(|(name, reason)| (Arc::clone(&name), Arc::new(IndexState::of_closed(name, reason))))
+            .collect();
+        let states = open.values().map(|table| &table.index).chain(closed.values());
+        let (indexes, watched) = watch::channel(states.map(Arc::clone).collect());
         let health = health::watch(&database, watched, closing.clone());
         let snapshots = Bounds {
             count: SNAPSHOTS_MAX,
@@ -204,6 +221,7 @@ impl Engine {
             tail,
             guarded: config.guarded,
             tables: RwLock::new(open),
+            closed: Mutex::new(closed),
             health,
             indexes,
             keepers: Mutex::new(keepers),
@@ -231,7 +249,7 @@ impl Engine {
     /// A table, also one of a resource.
     ///
     /// # Errors
-    /// [`EngineError::TableNotFound`].
+    /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`].
     pub fn table(&self, name: &str) -> Result<TableHandle> {
         let table = self.opened(name)?;
         Ok(TableHandle::new(Arc::clone(&self.inner), table))
@@ -240,10 +258,14 @@ impl Engine {
     /// A table that is open.
     ///
     /// # Errors
-    /// [`EngineError::TableNotFound`].
+    /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`].
     pub(crate) fn opened(&self, name: &str) -> Result<Arc<OpenTable>> {
-        self.inner.table(name).ok_or_else(|| EngineError::TableNotFound {
-            table: name.to_owned(),
+        self.inner.table(name).ok_or_else(|| {
+            let table = name.to_owned();
+            match self.inner.why_closed(name) {
+                Some(reason) => EngineError::TableClosed { table, reason },
+                None => EngineError::TableNotFound { table },
+            }
         })
     }
 

@@ -19,6 +19,8 @@ pub enum Waiting {
         /// Values that its patterns had looked at.
         walked: u64,
     },
+    /// For own rows of the caller between those of others.
+    OwnRows,
 }
 
 /// Whose a limit is that was reached.
@@ -265,6 +267,23 @@ pub enum EngineError {
     TableOfCode {
         /// The table.
         table: String,
+    },
+    /// The table was created at run time, and code declares one of its name.
+    #[error(
+        "table {table:?} was created at run time, and is declared in code now: drop it with the version that it was created \
+         with, having exported what is in it, or declare another name"
+    )]
+    TableOfCatalog {
+        /// The table.
+        table: String,
+    },
+    /// The table was created at run time and couldn't be opened again. It can be dropped.
+    #[error("table {table:?} is closed: {reason}")]
+    TableClosed {
+        /// The table.
+        table: String,
+        /// Why.
+        reason: String,
     },
     /// A definition can't be a table, or not the table that is there.
     #[error("table {table:?} {problem}")]

@@ -223,7 +223,14 @@ impl Redesign<'_> {
         change: &IndexChange,
     ) -> std::result::Result<SearchIndexDefinition, Vec<ChangeProblem>> {
         index_change::check_not_needed(change, &self.definition.owners).map_err(|problem| vec![problem])?;
-        index_change::applied(&self.declared, &self.search, change)
+        let search = index_change::applied(&self.declared, &self.search, change)?;
+        let changed = TableDefinition {
+            search: Some(search.clone()),
+            ..(*self.definition).clone()
+        };
+        let refused = changed.check().map_err(|error| ChangeProblem::of(&error));
+        refused.map_err(|problem| vec![problem])?;
+        Ok(search)
     }
 
     /// Makes the changes that were added, or with `validate_only` only says what they come to. The present index answers
@@ -280,12 +287,17 @@ impl Redesign<'_> {
     }
 }
 
-/// Has the index of a table built for another design.
+/// Has the index of a table built for another design. When that fails, the one before is wanted: whoever asks again has it built.
 pub(crate) async fn rebuild(engine: &Engine, table: &OpenTable, design: Design) -> Result<()> {
+    let before = table.wanted();
     table.want(design);
     let keeper = engine.keeper(table)?;
     let redesigned = tokio::task::spawn_blocking(move || keeper.redesign()).await;
-    redesigned.map_err(|_| EngineError::Defect("redesigning an index panicked"))?
+    let redesigned = redesigned.map_err(|_| EngineError::Defect("redesigning an index panicked"))?;
+    if redesigned.is_err() {
+        table.want(before);
+    }
+    redesigned
 }
 
 /// The build under way, or the one that failed. What has taken the place of the index that answered is no build any more: searches may

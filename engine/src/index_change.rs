@@ -4,6 +4,7 @@ use souk_index::schema::{AnalyzerChange, drop_field, set_analyzer};
 use souk_index::{Analyzer, Error, Field, FieldKind, Schema};
 
 use crate::definition::{OwnerDefinition, SearchIndexDefinition, Source};
+use crate::error::EngineError;
 
 /// The column that a field is filled from unless it says otherwise: an attribute of its name.
 const ATTRIBUTES: &str = "attributes";
@@ -59,6 +60,15 @@ impl ChangeProblem {
     fn new(reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { reason, message }
+    }
+
+    /// Why the table can't be what the change makes of it.
+    pub(crate) fn of(error: &EngineError) -> Self {
+        let reason = match error {
+            EngineError::LimitExceeded { .. } => "LIMIT_EXCEEDED",
+            _ => "INVALID_FIELD",
+        };
+        Self::new(reason, error.to_string())
     }
 }
 

@@ -129,6 +129,13 @@ impl IndexState {
         }
     }
 
+    /// That of a table that couldn't be opened.
+    pub(crate) fn of_closed(table: Arc<str>, reason: String) -> Self {
+        let state = Self::new(table, true);
+        state.set_phase(Phase::Failed(reason));
+        state
+    }
+
     pub(crate) fn table(&self) -> &str {
         &self.table
     }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::health::{Health, Indexes};
+use crate::index_state::{IndexState, Phase};
 use crate::keeper::{Keeper, Surroundings};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
@@ -36,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) tail: Arc<LogTail>,
     /// The tables that are open, by name.
     pub(crate) tables: RwLock<BTreeMap<Arc<str>, Arc<OpenTable>>>,
+    /// Created tables that couldn't be opened, by name. Their indexes tell health why.
+    pub(crate) closed: Mutex<BTreeMap<Arc<str>, Arc<IndexState>>>,
     pub(crate) health: watch::Receiver<Health>,
     /// The indexes whose health counts.
     pub(crate) indexes: watch::Sender<Indexes>,
@@ -59,6 +62,14 @@ impl Inner {
     /// A table that is open.
     pub(crate) fn table(&self, name: &str) -> Option<Arc<OpenTable>> {
         self.tables.read().get(name).map(Arc::clone)
+    }
+
+    /// Why a created table couldn't be opened.
+    pub(crate) fn why_closed(&self, name: &str) -> Option<String> {
+        match self.closed.lock().get(name)?.phase() {
+            Phase::Failed(reason) => Some(reason),
+            _ => None,
+        }
     }
 }
 

@@ -32,7 +32,8 @@ use std::time::Duration;
 
 use opentelemetry::Context;
 use parking_lot::Mutex;
-use souk_index::{Index, IndexOptions, IndexWriter, StopOpening};
+use souk_index::limits::MAX_OPERATIONS;
+use souk_index::{Index, IndexOptions, IndexWriter, Operation, StopOpening};
 use souk_storage::{Consumer, Database};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -444,6 +445,18 @@ impl Keeping {
         }
         self.state().set_build(None);
         folder::retain(self, &[wanted], &[])
+    }
+}
+
+/// Takes changes into an index, as many at a time as it takes: a transaction may have more.
+fn take_in(writer: &mut IndexWriter, operations: Vec<Operation>) -> Result<()> {
+    let mut operations = operations.into_iter();
+    loop {
+        let some: Vec<Operation> = operations.by_ref().take(MAX_OPERATIONS).collect();
+        if some.is_empty() {
+            return Ok(());
+        }
+        writer.apply(some)?;
     }
 }
 

@@ -10,6 +10,9 @@ pub const HASH_COLUMN: &str = "_hash";
 /// Key column with the id itself.
 pub const ID_COLUMN: &str = "_id";
 
+/// Longest key of a row of a searched table, bytes, as its document has it.
+pub const MAX_DOCUMENT_KEY_BYTES: usize = souk_index::limits::MAX_KEY_BYTES;
+
 /// Tags in front of each value of a document key; their order is the order of the types. An id that stands alone has none.
 const TAG_INTEGER: u8 = 1;
 const TAG_STRING: u8 = 2;
@@ -86,8 +89,13 @@ pub fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
     if let Ok(id) = hashed_id(key) {
         return document_id(id.into_bytes());
     }
+    of_values(key.values())
+}
+
+/// The key of a document as its row's key has values, unless that is one of [`hashed`].
+pub(crate) fn of_values<'a>(values: impl IntoIterator<Item = &'a KeyValue>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
-    for value in key.values() {
+    for value in values {
         match value {
             KeyValue::Integer(number) => {
                 bytes.push(TAG_INTEGER);

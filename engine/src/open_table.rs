@@ -138,8 +138,8 @@ impl OpenTable {
     }
 
     /// Makes the index to be of another design: [`crate::keeper::Keeper::redesign`] then does it.
-    pub(crate) fn want(&self, design: Design) {
-        *self.wanted.write() = Arc::new(design);
+    pub(crate) fn want(&self, design: impl Into<Arc<Design>>) {
+        *self.wanted.write() = design.into();
     }
 
     /// Says of fields that the index doesn't have yet that they are coming.

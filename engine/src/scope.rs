@@ -5,8 +5,10 @@
 //! documents alone, of an index that has seen every row that was taken from the caller ([`Scope::seeing`]), and the rows of
 //! hits are compared again; tokens belong to their scope ([`Scope::bind`]).
 
+use std::cmp::Ordering;
+
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
-use souk_storage::{ColumnName, PrimaryKey, Row, Value};
+use souk_storage::{ColumnName, Direction, KeyBound, KeyValue, PrimaryKey, RangeRequest, Row, Value};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::call::{Owner, Principal};
@@ -89,6 +91,14 @@ impl Scope {
         matches!(self, Self::Own { .. })
     }
 
+    /// The column that names the owner of a row that the call may meet; `None` where the key does, or it may meet all.
+    pub(crate) fn owner_column(&self) -> Option<&str> {
+        match self {
+            Self::Own { place, .. } if place.key.is_none() => Some(&place.column),
+            _ => None,
+        }
+    }
+
     /// Refuses to write what the caller couldn't meet afterwards. `item` is what a row is called.
     pub(crate) fn check_written(
         &self,
@@ -96,12 +106,22 @@ impl Scope {
         key: &PrimaryKey,
         columns: &[(ColumnName, Value)],
     ) -> Result<()> {
+        self.check_named(item, key, |place| named_by(place, columns))
+    }
+
+    /// The same, where what is written names an owner by `named`.
+    pub(crate) fn check_named<'a>(
+        &self,
+        item: &str,
+        key: &'a PrimaryKey,
+        named: impl FnOnce(&OwnerPlace) -> Option<&'a str>,
+    ) -> Result<()> {
         let Self::Own { owner, place } = self else {
             return Ok(());
         };
         let named = match place.key {
             Some(at) => key_text(key, at),
-            None => named_by(place, columns),
+            None => named(place),
         };
         match named == Some(&*owner.id) {
             true => Ok(()),
@@ -132,6 +152,33 @@ impl Scope {
         };
         let (column, value) = (columns.first()?, prefix.first()?);
         (*column == place.column).then(|| *value == Value::from(&*owner.id))
+    }
+
+    /// The part of a range that can hold rows that the call may meet: where the first key column names their owner, that
+    /// partition. `None` when it can hold none.
+    pub(crate) fn narrowed(&self, request: &RangeRequest) -> Option<RangeRequest> {
+        let mut request = request.clone();
+        if let Self::Own { owner, place } = self
+            && place.key == Some(0)
+        {
+            let partition = KeyValue::from(&*owner.id);
+            let own = PrimaryKey::new([partition.clone()]).ok()?;
+            let (low, high) = match request.direction {
+                Direction::Forward => (&mut request.start, &mut request.end),
+                Direction::Backward => (&mut request.end, &mut request.start),
+            };
+            match lies(low, &partition) {
+                Ordering::Less => *low = KeyBound::Before(own.clone()),
+                Ordering::Equal => {}
+                Ordering::Greater => return None,
+            }
+            match lies(high, &partition) {
+                Ordering::Less => return None,
+                Ordering::Equal => {}
+                Ordering::Greater => *high = KeyBound::After(own),
+            }
+        }
+        Some(request)
     }
 
     /// The write that whatever the call searches has to include: the last one that took a row from the caller. An index from
@@ -185,5 +232,21 @@ impl Scope {
             }
             error => error,
         }
+    }
+}
+
+/// Whether a cut lies before a partition, in it, or behind it.
+fn lies(cut: &KeyBound, partition: &KeyValue) -> Ordering {
+    match cut {
+        KeyBound::Min => Ordering::Less,
+        KeyBound::Max => Ordering::Greater,
+        KeyBound::Before(key) => key
+            .values()
+            .first()
+            .map_or(Ordering::Less, |of| of.cmp(partition)),
+        KeyBound::After(key) => key
+            .values()
+            .first()
+            .map_or(Ordering::Greater, |of| of.cmp(partition)),
     }
 }

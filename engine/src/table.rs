@@ -6,6 +6,7 @@
 
 mod list;
 mod page;
+mod range;
 mod search;
 mod write;
 
@@ -15,7 +16,7 @@ use std::time::Instant;
 
 use souk_index::{Schema, SearchRequest};
 use souk_storage::limits::{MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
-use souk_storage::{PrimaryKey, RangePage, RangeRequest, ReadOptions, Row, Snapshot};
+use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListQuery};
@@ -140,31 +141,6 @@ impl TableHandle {
             let rows = rows.map(|row| row.filter(|row| scope.sees(row)));
             Ok(Written {
                 value: rows.collect(),
-                sequence: signed(snapshot.sequence()),
-            })
-        })
-        .await
-    }
-
-    /// Reads a page of the rows of a range, in the order of their keys. A page may have fewer rows than there are: as long as it
-    /// has a `next`, the range goes on there. Callers who meet own rows alone get whole rows, without filter.
-    ///
-    /// # Errors
-    /// As [`TableHandle::get`]; [`EngineError::InvalidRow`].
-    pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
-        self.access("range", async {
-            let scope = self.scope()?;
-            if scope.is_limited() && request.options != ReadOptions::default() {
-                return Err(EngineError::InvalidRow {
-                    table: self.name().to_owned(),
-                    problem: "is read as a whole by callers who meet own rows alone".to_owned(),
-                });
-            }
-            let snapshot = self.snapshot(min_sequence).await?;
-            let mut page = snapshot.range(&self.open.table, request).await?;
-            page.rows.retain(|row| scope.sees(row));
-            Ok(Written {
-                value: page,
                 sequence: signed(snapshot.sequence()),
             })
         })

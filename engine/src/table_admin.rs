@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use souk_storage::{Backfill, Database, SecondaryIndexSchema, Table, TableSchema, TableUpdate};
+use tracing::warn;
 
 use crate::catalog::{self, MAX_CREATED_TABLES};
 use crate::definition::TableDefinition;
 use crate::definition::check::limit;
+use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::index_admin::rebuild;
@@ -48,8 +50,8 @@ impl Engine {
     /// Drops a table that was created at run time, durably, with its rows and its index. Its name is free when this returns.
     ///
     /// # Errors
-    /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`]; what disk and store refuse: the next opening of the engine
-    /// then goes on.
+    /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`]; what disk and store refuse: dropping it again, or the next
+    /// opening of the engine, then goes on.
     pub async fn drop_table(&self, name: &str) -> Result<()> {
         let (engine, name) = (self.clone(), name.to_owned());
         undisturbed(async move { engine.remove(&name).await }).await
@@ -67,7 +69,11 @@ impl Engine {
         self.check_open()?;
         let tables = self.tables();
         let created = tables.iter().filter(|table| table.home == Home::Catalog);
-        limit("MAX_CREATED_TABLES", MAX_CREATED_TABLES, created.count() + 1)?;
+        limit(
+            "MAX_CREATED_TABLES",
+            MAX_CREATED_TABLES,
+            created.count() + self.inner().closed.lock().len() + 1,
+        )?;
         // Folders of indexes are named after tables, and some file systems take no notice of case.
         let same = |name: &str| name.eq_ignore_ascii_case(definition.name());
         if self.database().tables().iter().any(|table| same(table.name())) {
@@ -76,27 +82,22 @@ impl Engine {
             });
         }
         let wanted = catalog::design(&definition)?;
-        let database = self.database();
-        catalog::begin(database, &definition).await?;
-        let table = match database.create_table(definition.schema.clone()).await {
-            Ok(table) => table,
+        let name = definition.name().to_owned();
+        if catalog::has(self.database(), &name).await? {
+            // Of an earlier one, which couldn't be removed as a whole.
+            self.clear(&name).await?;
+        }
+        catalog::begin(self.database(), &definition).await?;
+        let open = match self.begun(definition, wanted).await {
+            Ok(open) => open,
             Err(error) => {
-                catalog::forget(database, definition.name()).await?;
-                return Err(error.into());
+                if let Err(left) = self.clear(&name).await {
+                    warn!(table = name, error = %left, "a table that couldn't be created is still to be dropped");
+                }
+                return Err(error);
             }
         };
-        catalog::write(database, &definition).await?;
-        let last = database.last_sequence();
-        let kept = KeptChanges::default();
-        let open = OpenTable::new(Home::Catalog, definition, table, kept, wanted, last);
-        let open = Arc::new(open);
-        let (inner, name) = (self.inner(), Arc::clone(open.shared_name()));
-        if open.is_searched() {
-            let folder = inner.folder.join(&*name);
-            let keeper = Keeper::start(Arc::clone(&open), inner.around.clone(), folder).await?;
-            inner.keepers.lock().insert(Arc::clone(&name), keeper);
-        }
-        inner.tables.write().insert(name, Arc::clone(&open));
+        let inner = self.inner();
         let mut phase = open.index.watch_phase();
         let answers = phase.wait_for(|()| !matches!(open.index.phase(), Phase::Building));
         // What hasn't come by then is told by health, as of any other index.
@@ -107,13 +108,40 @@ impl Engine {
         Ok(TableHandle::new(Arc::clone(inner), open))
     }
 
+    /// Makes a table of which the catalog has an entry that isn't complete.
+    async fn begun(&self, definition: TableDefinition, wanted: Design) -> Result<Arc<OpenTable>> {
+        let (database, inner) = (self.database(), self.inner());
+        let table = database.create_table(definition.schema.clone()).await?;
+        let last = database.last_sequence();
+        let open = OpenTable::new(Home::Catalog, definition, table, KeptChanges::default(), wanted, last);
+        let open = Arc::new(open);
+        let name = Arc::clone(open.shared_name());
+        let keeper = match open.is_searched() {
+            true => {
+                let folder = inner.folder.join(&*name);
+                Some(Keeper::start(Arc::clone(&open), inner.around.clone(), folder).await?)
+            }
+            false => None,
+        };
+        // Last: from here on it is there, whatever happens.
+        if let Err(error) = catalog::write(database, &open.definition()).await {
+            end(keeper).await?;
+            return Err(error);
+        }
+        if let Some(keeper) = keeper {
+            inner.keepers.lock().insert(Arc::clone(&name), keeper);
+        }
+        inner.tables.write().insert(name, Arc::clone(&open));
+        Ok(open)
+    }
+
     async fn alter(&self, mut definition: TableDefinition) -> Result<()> {
         definition.check()?;
         let _changing = self.changing().lock().await;
         self.check_open()?;
         let open = self.created(definition.name())?;
         let present = open.definition();
-        let (old, new) = (&present.schema, &definition.schema);
+        let (old, new) = (open.table.schema(), &definition.schema);
         if (&old.key, old.auto_increment, old.transactions)
             != (&new.key, new.auto_increment, new.transactions)
         {
@@ -133,9 +161,22 @@ impl Engine {
                 table: open.name().to_owned(),
             });
         }
-        change_schema(self.database(), &open.table, old, new).await?;
-        catalog::write(self.database(), &definition).await?;
-        open.define(definition);
+        // What can be refused is refused before anything changes.
+        new.check()?;
+        catalog::check(&definition)?;
+        let changed = async {
+            change_schema(self.database(), &open.table, new).await?;
+            catalog::write(self.database(), &definition).await
+        };
+        let changed = changed.await;
+        let there = match changed {
+            Ok(()) => definition,
+            Err(_) => (*present).clone(),
+        };
+        // Of what fails a part may have been done: what is told is what the store has.
+        let schema = (*open.table.schema()).clone();
+        open.define(TableDefinition { schema, ..there });
+        changed?;
         match rebuilds {
             true => rebuild(self, &open, wanted).await,
             false => Ok(()),
@@ -145,23 +186,48 @@ impl Engine {
     async fn remove(&self, name: &str) -> Result<()> {
         let _changing = self.changing().lock().await;
         self.check_open()?;
-        let open = self.created(name)?;
-        let inner = self.inner();
-        // From here on it goes, whatever happens.
-        catalog::begin(self.database(), &open.definition()).await?;
+        match self.created(name) {
+            Ok(open) => {
+                // From here on it is gone, whatever happens: its entry has no table.
+                self.database().delete_table(&open.table).await?;
+                self.close_table(&open).await?;
+            }
+            Err(error @ EngineError::TableOfCode { .. }) => return Err(error),
+            // It couldn't be opened, or only half of it is there.
+            Err(error) => {
+                if !catalog::has(self.database(), name).await? {
+                    return Err(error);
+                }
+            }
+        }
+        self.clear(name).await
+    }
+
+    /// Lets nobody have a table any more, and ends its index.
+    async fn close_table(&self, open: &Arc<OpenTable>) -> Result<()> {
+        let (inner, name) = (self.inner(), open.name());
         open.set_dropped();
         inner.tables.write().remove(name);
         inner
             .indexes
             .send_modify(|indexes| indexes.retain(|index| !Arc::ptr_eq(index, &open.index)));
         let keeper = inner.keepers.lock().remove(name);
-        if let Some(keeper) = keeper {
-            let ended = tokio::task::spawn_blocking(move || keeper.end()).await;
-            ended.map_err(|_| EngineError::Defect("ending an index panicked"))?;
-        }
+        end(keeper).await?;
         // Searches that wait look again, and find it gone; its files are closed.
         open.index.set_phase(Phase::Absent);
-        catalog::remove(self.database(), &inner.folder, name).await
+        Ok(())
+    }
+
+    /// Removes what there is of a table that isn't open.
+    async fn clear(&self, name: &str) -> Result<()> {
+        let inner = self.inner();
+        catalog::remove(self.database(), &inner.folder, name).await?;
+        if let Some(closed) = inner.closed.lock().remove(name) {
+            inner
+                .indexes
+                .send_modify(|indexes| indexes.retain(|index| !Arc::ptr_eq(index, &closed)));
+        }
+        Ok(())
     }
 
     /// A table that was created at run time.
@@ -184,12 +250,8 @@ impl Engine {
 }
 
 /// Changes options and secondary indexes, one by one: each is durable, and what fails leaves those before.
-async fn change_schema(
-    database: &Database,
-    table: &Table,
-    old: &TableSchema,
-    new: &TableSchema,
-) -> Result<()> {
+async fn change_schema(database: &Database, table: &Table, new: &TableSchema) -> Result<()> {
+    let old = table.schema();
     let mut update = TableUpdate::new();
     if old.max_versions != new.max_versions {
         update = update.max_versions(new.max_versions);
@@ -217,6 +279,12 @@ async fn change_schema(
             .await?;
     }
     Ok(())
+}
+
+/// Ends the index of a table that is no more.
+async fn end(keeper: Option<Keeper>) -> Result<()> {
+    let ended = tokio::task::spawn_blocking(move || keeper.into_iter().for_each(Keeper::end)).await;
+    ended.map_err(|_| EngineError::Defect("ending an index panicked"))
 }
 
 /// Runs a change to its end even when its caller goes away.

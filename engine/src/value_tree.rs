@@ -91,16 +91,16 @@ impl ValueTree {
     }
 
     /// As a search has it, whatever the type of its field. The values of a list have no place in another.
-    pub(crate) fn into_field_value(self) -> FieldValue {
+    pub(crate) fn to_field_value(&self) -> FieldValue {
         match self {
-            Self::Text(text) => FieldValue::String(text),
-            Self::Integer(number) => FieldValue::Long(number),
-            Self::Double(number) => FieldValue::Double(number),
-            Self::Boolean(truth) => FieldValue::Boolean(truth),
-            Self::Bytes(bytes) => FieldValue::Bytes(bytes.into()),
-            Self::Time(nanos) => FieldValue::Date(nanos),
-            Self::Duration(nanos) => FieldValue::Long(nanos),
-            Self::Point(point) => FieldValue::GeoPoint(point),
+            Self::Text(text) => FieldValue::String(text.clone()),
+            Self::Integer(number) => FieldValue::Long(*number),
+            Self::Double(number) => FieldValue::Double(*number),
+            Self::Boolean(truth) => FieldValue::Boolean(*truth),
+            Self::Bytes(bytes) => FieldValue::Bytes(bytes.to_vec()),
+            Self::Time(nanos) => FieldValue::Date(*nanos),
+            Self::Duration(nanos) => FieldValue::Long(*nanos),
+            Self::Point(point) => FieldValue::GeoPoint(*point),
             Self::List(_) | Self::Object(_) => FieldValue::Objects(vec![Object::new()]),
         }
     }

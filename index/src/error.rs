@@ -72,14 +72,9 @@ pub enum Error {
         /// The first failure.
         detail: String,
     },
-    /// A document's key is empty or too long.
-    #[error("a document key has {actual} bytes; 1 to {max} are allowed")]
-    InvalidKey {
-        /// Bytes of the key.
-        actual: usize,
-        /// [`crate::limits::MAX_KEY_BYTES`].
-        max: usize,
-    },
+    /// A document's key is empty.
+    #[error("a document key is empty")]
+    EmptyKey,
     /// A document's key isn't UTF-8, where it is the value of a field.
     #[error("a document key is not UTF-8; keys are the values of a field of this schema")]
     KeyNotText,
@@ -142,7 +137,7 @@ impl Error {
             Self::SchemaMismatch { .. } => "SCHEMA_MISMATCH",
             Self::WriterBusy => "WRITER_BUSY",
             Self::WriterFailed { .. } => "WRITER_FAILED",
-            Self::InvalidKey { .. } => "INVALID_KEY",
+            Self::EmptyKey => "EMPTY_KEY",
             Self::KeyNotText => "KEY_NOT_TEXT",
             Self::SequenceWentBack { .. } => "SEQUENCE_WENT_BACK",
             Self::Corrupt { .. } => "INDEX_CORRUPT",

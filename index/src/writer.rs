@@ -18,7 +18,7 @@ use crate::commit_payload::CommitPayload;
 use crate::document::Operation;
 use crate::error::Error;
 use crate::index::{Completeness, Index, Shared};
-use crate::limits::{MAX_KEY_BYTES, MAX_OPERATIONS, limit};
+use crate::limits::{MAX_OPERATIONS, limit};
 use crate::merge::ReclaimingMergePolicy;
 use crate::misfit::MisfitLog;
 
@@ -133,10 +133,11 @@ impl IndexWriter {
     }
 
     /// Takes changes in, in order. Nobody sees them before [`commit`](Self::commit). Values that don't fit their fields
-    /// are left out and listed in [`crate::Index::misfits`] with the commit.
+    /// are left out and listed in [`crate::Index::misfits`] with the commit; so are documents whose keys are longer than
+    /// [`MAX_KEY_BYTES`](crate::limits::MAX_KEY_BYTES).
     ///
     /// # Errors
-    /// [`Error::InvalidKey`], [`Error::KeyNotText`] and [`Error::LimitExceeded`] before anything is taken in; [`Error::WriterFailed`].
+    /// [`Error::EmptyKey`], [`Error::KeyNotText`] and [`Error::LimitExceeded`] before anything is taken in; [`Error::WriterFailed`].
     pub fn apply(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if operations.len() > MAX_OPERATIONS {
@@ -416,11 +417,8 @@ fn check_key(operation: &Operation, text: bool) -> Result<(), Error> {
         Operation::Upsert(document) | Operation::Insert(document) => &document.key,
         Operation::Delete { key } => key,
     };
-    if key.is_empty() || key.len() > MAX_KEY_BYTES {
-        return Err(Error::InvalidKey {
-            actual: key.len(),
-            max: MAX_KEY_BYTES,
-        });
+    if key.is_empty() {
+        return Err(Error::EmptyKey);
     }
     if text && str::from_utf8(key).is_err() {
         return Err(Error::KeyNotText);

@@ -164,7 +164,10 @@ impl TableSchema {
     }
 
     /// Refuses what can't be a table.
-    pub(crate) fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::LimitExceeded`].
+    pub fn check(&self) -> Result<()> {
         check_identifier("table", &self.name)?;
         let subject = || format!("table {:?}", self.name);
         if self.key.is_empty() {

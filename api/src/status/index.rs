@@ -51,7 +51,7 @@ pub(super) fn status(error: Error) -> Status {
         Error::InvalidSchema(_)
         | Error::SchemaMismatch { .. }
         | Error::WriterBusy
-        | Error::InvalidKey { .. }
+        | Error::EmptyKey
         | Error::KeyNotText
         | Error::SequenceWentBack { .. }
         | Error::Engine { .. } => {

@@ -283,6 +283,7 @@ fn deadlines_say_what_was_waited_for() {
         Waiting::Searchers,
         Waiting::Search { walked: 0 },
         Waiting::Search { walked: 7 },
+        Waiting::OwnRows,
     ] {
         let error = EngineError::DeadlineExceeded(waiting);
         let details = tells(error, Code::DeadlineExceeded, "DEADLINE_EXCEEDED");
@@ -297,10 +298,7 @@ fn faults_of_the_server_tell_nothing_of_the_inside() {
     for error in [
         EngineError::Defect("the secret invariant is broken"),
         EngineError::Index(souk_index::Error::WriterBusy),
-        EngineError::Index(souk_index::Error::InvalidKey {
-            actual: 0,
-            max: 1_000,
-        }),
+        EngineError::Index(souk_index::Error::EmptyKey),
         EngineError::UndeclaredTable { table: "secret" },
     ] {
         let (status, _) = told(error);
@@ -317,6 +315,14 @@ fn errors_about_tables_name_the_table_or_the_limit() {
             EngineError::TableNotFound { table: table.clone() },
             Code::NotFound,
             "TABLE_NOT_FOUND",
+        ),
+        (
+            EngineError::TableClosed {
+                table: table.clone(),
+                reason: "of the inside".to_owned(),
+            },
+            Code::FailedPrecondition,
+            "TABLE_CLOSED",
         ),
         (
             EngineError::TableExists { table: table.clone() },

@@ -12,14 +12,17 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use souk_engine::definition::MAX_TABLE_NAME_BYTES;
 use souk_engine::index::{
     Analyzer, Field, FieldKind, Query, QueryValue, ScoreMode, SearchRequest, TotalRequest,
 };
 use souk_engine::index_admin::IndexPhase;
+use souk_engine::key::MAX_DOCUMENT_KEY_BYTES;
 use souk_engine::slices::Slice;
 use souk_engine::storage::{
-    ColumnChange, ColumnName, Condition, Direction, Error as StoreError, KeyKind, KeyValue, ManualClock,
-    PrimaryKey, RangeRequest, ReturnRow, Row, RowOperation, SecondaryIndexSchema, TableSchema, Value,
+    CellPut, ColumnChange, ColumnName, Condition, Direction, Error as StoreError, KeyKind, KeyValue,
+    ManualClock, PrimaryKey, RangeRequest, ReturnRow, Row, RowOperation, SecondaryIndexSchema, TableSchema,
+    Value,
 };
 use souk_engine::{
     Call, Engine, EngineConfig, EngineError, ExportStart, Health, IndexChange, ListQuery, Owner, Principal,
@@ -143,6 +146,9 @@ struct Met {
     watched: usize,
     changed_indexes: usize,
     changed_options: usize,
+    failed_changes: usize,
+    versions: usize,
+    long_keys: usize,
     restarts: usize,
     trimmed: usize,
     compared: usize,
@@ -202,6 +208,8 @@ async fn a_created_table_agrees_with_a_map_through_all_that_can_happen_to_it() {
         history.drop_and_create().await;
         history.list().await;
         history.change_options().await;
+        history.fail_to_change().await;
+        history.write_too_long_a_key().await;
         history.close().await;
         let met = history.met;
         println!("{met:?}");
@@ -216,6 +224,9 @@ async fn a_created_table_agrees_with_a_map_through_all_that_can_happen_to_it() {
             met.watched,
             met.changed_indexes,
             met.changed_options,
+            met.failed_changes,
+            met.versions,
+            met.long_keys,
             met.restarts,
             met.trimmed,
             met.compared,
@@ -305,7 +316,7 @@ impl History {
     }
 
     async fn step(&mut self) {
-        match self.random.u8(..40) {
+        match self.random.u8(..42) {
             0..=11 => self.write().await,
             12..=15 => self.batch().await,
             16..=22 => self.search().await,
@@ -318,6 +329,8 @@ impl History {
             35 | 36 => self.restart().await,
             37 => self.trim().await,
             38 => self.compare().await,
+            39 => self.fail_to_change().await,
+            40 => self.write_too_long_a_key().await,
             _ if self.random.u8(..4) == 0 => self.drop_and_create().await,
             _ => {}
         }
@@ -334,9 +347,29 @@ impl History {
         };
         let (write, after) = match self.random.u8(..5) {
             0 => (TableWrite::delete(key.clone()), None),
-            1 | 2 => {
+            1 => {
                 let visit = Visit::random(&mut self.random);
                 (TableWrite::put(key.clone(), visit.columns()), Some(visit))
+            }
+            2 => {
+                let visit = Visit::random(&mut self.random);
+                let mut cells = Vec::new();
+                for (column, value) in visit.columns() {
+                    cells.extend(
+                        self.versions(&column, &value)
+                            .into_iter()
+                            .map(|(value, version)| CellPut {
+                                column: column.to_string(),
+                                value,
+                                version: Some(version),
+                            }),
+                    );
+                }
+                let key = key.clone();
+                (
+                    TableWrite::new(RowOperation::PutCells { key, cells }),
+                    Some(visit),
+                )
             }
             _ => {
                 let mut visit = present.unwrap_or_default();
@@ -366,10 +399,23 @@ impl History {
                     }
                 };
                 let mut changes = vec![number];
-                if self.random.bool() {
-                    visit.word = None;
-                    let column = "word".to_owned();
-                    changes.push(ColumnChange::DeleteAll { column });
+                let column = || "word".to_owned();
+                match self.random.u8(..3) {
+                    0 => {
+                        visit.word = None;
+                        changes.push(ColumnChange::DeleteAll { column: column() });
+                    }
+                    1 => {
+                        let word = self.random.choice(WORDS).expect("one");
+                        visit.word = Some(word);
+                        let versions = self.versions("word", &word.into()).into_iter();
+                        changes.extend(versions.map(|(value, version)| ColumnChange::Put {
+                            column: column(),
+                            value,
+                            version: Some(version),
+                        }));
+                    }
+                    _ => {}
                 }
                 // An update doesn't touch what it doesn't name.
                 refused |= !self.definition.schema.allow_update;
@@ -377,6 +423,21 @@ impl History {
             }
         };
         (write.when(condition), key, after, refused)
+    }
+
+    /// A value of a column as its newest version, which may be listed first or last, and another one.
+    fn versions(&mut self, column: &str, value: &Value) -> Vec<(Value, i64)> {
+        self.met.versions += 1;
+        let now = self.engine().now() / 1_000_000;
+        let other = match column {
+            "number" => Value::Integer(self.random.i64(0..10)),
+            "data" => Visit::random(&mut self.random).data().into(),
+            _ => self.random.choice(WORDS).expect("one").into(),
+        };
+        // One is newer than what was written without a version.
+        let mut versions = vec![(value.clone(), now + 1), (other, now)];
+        self.random.shuffle(&mut versions);
+        versions
     }
 
     fn note(&mut self, key: PrimaryKey, after: Option<Visit>) {
@@ -726,6 +787,64 @@ impl History {
             Err(error) => panic!("{error:?}"),
         }
         self.met.changed_options += 1;
+    }
+
+    /// What can't be is refused, and nothing of what was asked for beside it is done.
+    async fn fail_to_change(&mut self) {
+        let mut asked = self.definition.clone();
+        asked.schema.max_versions = 5;
+        asked.schema.time_to_live = Some(HOUR);
+        asked.schema.allow_update = !asked.schema.allow_update;
+        match self.random.u8(..5) {
+            0 => asked.schema.indexes = vec![SecondaryIndexSchema::new("by_nothing", [""; 0])],
+            1 => {
+                asked.schema.indexes = vec![SecondaryIndexSchema::new("of_key", ["number"]).include(["nth"])]
+            }
+            2 => asked.schema.max_versions = 0,
+            3 => {
+                for nth in 0..1_000 {
+                    asked = asked.column(format!("{nth}{}", "x".repeat(250)), ValueType::Json);
+                }
+            }
+            _ => asked = asked.owner("user", "nth"),
+        }
+        let refused = self.engine().alter_table(asked).await;
+        assert!(refused.is_err());
+        assert_eq!(*self.table().definition(), self.definition, "{refused:?}");
+        let stored = self.engine().database().table(TABLE).expect("the table");
+        assert_eq!(*stored.schema(), self.definition.schema, "{refused:?}");
+        let long = "v".repeat(MAX_TABLE_NAME_BYTES + self.random.usize(1..60));
+        let refused = self.engine().create_table(TableDefinition::hashed(&long)).await;
+        assert!(
+            matches!(refused, Err(EngineError::LimitExceeded { .. })),
+            "{refused:?}"
+        );
+        self.met.failed_changes += 1;
+    }
+
+    /// A row that its index can't have isn't written, and nothing of its batch.
+    async fn write_too_long_a_key(&mut self) {
+        // The values of a key take 3 and 9 bytes besides text.
+        let shop = "x".repeat(MAX_DOCUMENT_KEY_BYTES - 11 + self.random.usize(..30));
+        let key = PrimaryKey::new([KeyValue::from(shop), 1.into()]).expect("short enough for the store");
+        let long = TableWrite::put(key.clone(), Vec::new());
+        let beside = TableWrite::put(self.key(), Visit::random(&mut self.random).columns());
+        let refused = self.table().write(vec![beside, long], None).await;
+        assert!(
+            matches!(
+                refused,
+                Err(EngineError::LimitExceeded {
+                    limit: "MAX_DOCUMENT_KEY_BYTES",
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+        self.table()
+            .write(vec![TableWrite::delete(key)], None)
+            .await
+            .expect("it isn't there");
+        self.met.long_keys += 1;
     }
 
     async fn restart(&mut self) {

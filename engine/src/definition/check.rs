@@ -1,12 +1,14 @@
 //! What can't be a table is refused before anything is made of it.
 
 use souk_index::{FieldKind, Schema};
+use souk_storage::KeyKind;
 
 use super::{
-    ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_VALUE_LEVELS, Reading,
-    SearchIndexDefinition, TableDefinition, ValueType,
+    ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_TABLE_NAME_BYTES, MAX_VALUE_LEVELS,
+    Reading, SearchIndexDefinition, Source, TableDefinition, ValueType,
 };
 use crate::error::{EngineError, Result};
+use crate::key::{HASH_COLUMN, ID_COLUMN};
 
 /// What the engine's own names begin with.
 const OWN: char = '_';
@@ -19,6 +21,16 @@ impl TableDefinition {
     pub(crate) fn check(&self) -> Result<()> {
         if self.name().starts_with(OWN) {
             return Err(self.invalid("has a name of the engine: names of tables begin with a letter"));
+        }
+        limit("MAX_TABLE_NAME_BYTES", MAX_TABLE_NAME_BYTES, self.name().len())?;
+        let mut key = self.schema.key.iter();
+        if !self.is_hashed()
+            && let Some((name, _)) = key.find(|(name, _)| [HASH_COLUMN, ID_COLUMN].contains(&name.as_str()))
+        {
+            let message = format!(
+                "has key column {name:?}, which is of tables whose keys are {HASH_COLUMN:?} and {ID_COLUMN:?} alone"
+            );
+            return Err(self.invalid(message));
         }
         limit("MAX_COLUMNS", MAX_COLUMNS, self.columns.len())?;
         limit("MAX_OWNERS", MAX_OWNERS, self.owners.len())?;
@@ -95,6 +107,14 @@ impl TableDefinition {
                 let message = format!("has field {:?} as the key, which isn't one text", field.name());
                 Err(self.invalid(message))
             }
+            // Its value is the key, whatever it is said to come from.
+            Some(field) if search.source(field.name()) != Source::column(ID_COLUMN) => {
+                let message = format!(
+                    "has field {:?} as the key, which comes from {ID_COLUMN:?} as it is",
+                    field.name()
+                );
+                Err(self.invalid(message))
+            }
             _ => Ok(()),
         }
     }
@@ -105,21 +125,43 @@ impl TableDefinition {
             if self.owners.iter().take(at).any(|other| other.kind == *kind) {
                 return Err(self.invalid(format!("names owners of kind {kind:?} twice")));
             }
-            let Some(search) = &self.search else {
+            let column = match &self.search {
+                Some(search) => self.check_owner_field(search, field)?,
                 // Nothing of it is searched: rows tell.
-                continue;
+                None => field.clone(),
             };
-            let declared = search.fields.iter().find(|declared| declared.name() == field);
-            if declared.map(souk_index::Field::kind) != Some(&FieldKind::Keyword) {
-                return Err(self.invalid(format!("names owners by {field:?}, which is no KEYWORD field")));
-            }
-            let source = search.source(field);
-            if !source.path.is_empty() || source.reading != Reading::AsIs {
-                let message = format!("names owners by {field:?}, which isn't a column as it is");
+            if !self.holds_text(&column) {
+                let message = format!("names owners by column {column:?}, which holds no text");
                 return Err(self.invalid(message));
             }
         }
         Ok(())
+    }
+
+    /// Refuses a field that doesn't hold what the column does that names an owner; the column.
+    fn check_owner_field(&self, search: &SearchIndexDefinition, field: &str) -> Result<String> {
+        let declared = search.fields.iter().find(|declared| declared.name() == field);
+        if !declared.is_some_and(|declared| declared.kind() == &FieldKind::Keyword && !declared.is_array()) {
+            return Err(self.invalid(format!(
+                "names owners by {field:?}, which is no KEYWORD field of one value"
+            )));
+        }
+        let source = search.source(field);
+        if !source.path.is_empty() || source.reading != Reading::AsIs {
+            return Err(self.invalid(format!(
+                "names owners by {field:?}, which isn't a column as it is"
+            )));
+        }
+        Ok(source.column)
+    }
+
+    /// Whether a column, or key column, may hold a text as it is.
+    fn holds_text(&self, column: &str) -> bool {
+        if let Some((_, kind)) = self.schema.key.iter().find(|(name, _)| name == column) {
+            return *kind == KeyKind::String;
+        }
+        let declared = self.columns.iter().find(|declared| declared.name == column);
+        declared.is_none_or(|declared| declared.value == ValueType::String)
     }
 
     pub(crate) fn invalid(&self, problem: impl Into<String>) -> EngineError {
@@ -144,18 +186,36 @@ pub(crate) fn limit(limit: &'static str, max: usize, actual: usize) -> Result<()
 #[cfg(test)]
 mod tests {
     use souk_index::Field;
-    use souk_storage::{KeyKind, TableSchema};
+    use souk_storage::TableSchema;
 
     use super::*;
-    use crate::definition::{Member, Source};
+    use crate::definition::Member;
 
     fn notes() -> TableDefinition {
         TableDefinition::hashed("notes").field(Field::keyword("author"))
     }
 
+    fn keyed(column: &str, kind: KeyKind) -> TableDefinition {
+        TableDefinition::new(TableSchema::new("plain").key(column, kind))
+    }
+
     #[test]
     fn what_cant_be_a_table_is_refused_with_what_is_wrong() {
-        assert!(notes().owner("user", "author").check().is_ok());
+        for right in [
+            notes().owner("user", "author"),
+            notes()
+                .owner("user", "author")
+                .column("author", ValueType::String),
+            keyed("reader", KeyKind::String)
+                .field(Field::keyword("reader"))
+                .owner("user", "reader"),
+            TableDefinition::hashed("users")
+                .id_field(Field::keyword("id").key())
+                .owner("user", "id"),
+            TableDefinition::hashed("users").owner("user", "_id"),
+        ] {
+            right.check().expect("a table");
+        }
         let two = [
             Member::new(1, "a", ValueType::String),
             Member::new(1, "b", ValueType::String),
@@ -177,6 +237,51 @@ mod tests {
             ),
             (notes().owner("user", "reader"), "no KEYWORD field"),
             (notes().owner("user", "author").owner("user", "author"), "twice"),
+            // What names an owner in a row and what does in a document is the same.
+            (
+                notes()
+                    .field(Field::keyword("readers").array())
+                    .owner("user", "readers"),
+                "of one value",
+            ),
+            (
+                notes().owner("user", "author").column("author", ValueType::Json),
+                "no text",
+            ),
+            (
+                TableDefinition::hashed("notes")
+                    .owner("user", "author")
+                    .column("author", ValueType::strings()),
+                "no text",
+            ),
+            (
+                keyed("nth", KeyKind::Integer)
+                    .field(Field::keyword("nth"))
+                    .owner("user", "nth"),
+                "no text",
+            ),
+            (
+                TableDefinition::hashed("notes").field(Field::keyword("author").key()),
+                "comes from",
+            ),
+            (
+                TableDefinition::hashed("notes").field_from(
+                    Field::keyword("id").key(),
+                    Source::column("_id").read(Reading::Folded),
+                ),
+                "comes from",
+            ),
+            // Documents would be another's.
+            (keyed("_id", KeyKind::String), "key column \"_id\""),
+            (keyed("_hash", KeyKind::Integer), "key column \"_hash\""),
+            (
+                TableDefinition::new(
+                    TableSchema::new("plain")
+                        .key("_hash", KeyKind::Integer)
+                        .key("_id", KeyKind::String),
+                ),
+                "key column \"_hash\"",
+            ),
             (plain.field(Field::keyword("id").key()), "isn't one text"),
         ] {
             let refused = wrong.check().expect_err(says);

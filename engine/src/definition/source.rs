@@ -25,7 +25,7 @@ pub enum Reading {
     /// `latitude,longitude`, and an object with `latitude` and `longitude`.
     #[default]
     AsIs,
-    /// Text in lower case and without accents, as names are compared when they are suggested.
+    /// Text in lower case, as names are compared when they are suggested. Accents stay.
     Folded,
     /// A second view of a value under another type: text that spells a number or a truth, a number as text.
     Converted,

@@ -272,7 +272,7 @@ impl Draft<'_> {
             .iter()
             .filter(|record| record.kind == RecordKind::Base);
         self.rows += u64::try_from(rows.count()).unwrap_or_default();
-        Ok(self.writer.apply(operations)?)
+        super::take_in(&mut self.writer, operations)
     }
 
     fn operation(&self, record: &FeedRecord) -> Operation {

@@ -204,10 +204,7 @@ impl Follower {
     fn apply(&mut self, block: &Block) -> Result<()> {
         let entries = block.behind(self.taken);
         let operations = self.pending.take_in(&self.keeping.table, &self.design, entries)?;
-        if !operations.is_empty() {
-            self.writer.apply(operations)?;
-        }
-        Ok(())
+        super::take_in(&mut self.writer, operations)
     }
 
     fn next_step(&mut self, caught_up: bool) -> Step {

@@ -17,6 +17,9 @@ use crate::stored::signed;
 use crate::trace;
 use crate::views::{self, View, ViewToken};
 
+/// What matched in a row, by field.
+type Highlights = Vec<(String, Vec<Fragment>)>;
+
 /// A search of a table.
 #[derive(Clone, Debug)]
 pub struct Search {
@@ -161,10 +164,10 @@ impl TableHandle {
             (rows, bytes) = self.read_page(snapshot, &keys(&answer.result)?).await?;
             read = rows.len();
         }
-        let highlights = match highlighter {
-            Some(highlighter) => self.highlights(highlighter, &rows).await?,
-            None => Vec::new(),
-        };
+        let mut highlights = Vec::new();
+        if let Some(highlighter) = highlighter {
+            (rows, highlights) = self.highlights(highlighter, rows).await?;
+        }
         if !full {
             bytes.clear();
         }
@@ -360,21 +363,21 @@ impl TableHandle {
         }
     }
 
-    /// What matched in each of some rows.
+    /// What matched in each of some rows, which come back. Their documents are made there, too: what they hold may be large.
     async fn highlights(
         &self,
         highlighter: Highlighter,
-        rows: &[Option<Row>],
-    ) -> Result<Vec<Vec<(String, Vec<Fragment>)>>> {
+        rows: Vec<Option<Row>>,
+    ) -> Result<(Vec<Option<Row>>, Vec<Highlights>)> {
         let design = self.open.served();
-        let document = |row: &Option<Row>| row.as_ref().map_or_else(Object::new, |row| design.fields(row));
-        let documents: Vec<Object> = rows.iter().map(document).collect();
         let mark = move |cancellation: &Cancellation| {
-            let fragments = |document| highlighter.fragments(document, cancellation);
-            documents
-                .iter()
-                .map(fragments)
-                .collect::<Result<_, souk_index::Error>>()
+            let mut marked = Vec::with_capacity(rows.len());
+            for row in &rows {
+                cancellation.check()?;
+                let document = row.as_ref().map_or_else(Object::new, |row| design.fields(row));
+                marked.push(highlighter.fragments(&document, cancellation)?);
+            }
+            Ok::<_, souk_index::Error>((rows, marked))
         };
         Ok(self.inner.searches.run(self.wait(), mark).await??)
     }

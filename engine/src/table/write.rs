@@ -2,18 +2,20 @@
 
 use bytes::Bytes;
 use souk_storage::{
-    ColumnChange, ColumnName, Committed, Condition, Error as StoreError, Existence, PrimaryKey,
-    RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value, WriteBatch, WrittenRow,
+    ColumnChange, ColumnName, Committed, Condition, ConditionFailure, Error as StoreError, Existence,
+    KeyValue, PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value, WriteBatch,
+    WrittenRow,
 };
 use tokio::sync::MutexGuard;
 use tracing::{Instrument as _, Span};
 
 use super::TableHandle;
+use crate::definition::check::limit;
 use crate::error::{EngineError, Result};
 use crate::handovers::{Lost, lost};
-use crate::key;
+use crate::key::{self, MAX_DOCUMENT_KEY_BYTES};
 use crate::open_table::Home;
-use crate::owners::{OwnerPlace, named_by};
+use crate::owners::OwnerPlace;
 use crate::resource::{RequestId, Written};
 use crate::scope::Scope;
 use crate::stored::signed;
@@ -21,6 +23,8 @@ use crate::trace;
 
 /// How often a write of what was looked at is repeated when others were faster.
 pub(crate) const UPDATE_ATTEMPTS: u32 = 32;
+/// The revision of no row.
+const NEVER: u64 = 0;
 
 /// A write of one row of a table.
 #[derive(Clone, Debug)]
@@ -87,24 +91,44 @@ impl TableWrite {
         }
     }
 
-    /// The columns that it gives the row; of an update, those that it sets.
-    fn columns(&self) -> Vec<(ColumnName, Value)> {
-        match &self.operation {
-            RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => columns.clone(),
+    /// The text that becomes the newest of a column; `None` where it doesn't become one, or is given a version: whether it is
+    /// the newest is known to the store alone.
+    fn names(&self, column: &str) -> Option<&str> {
+        let value = match &self.operation {
+            RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => {
+                let (_, value) = only(columns.iter().filter(|(name, _)| name == column))?;
+                value
+            }
             RowOperation::PutCells { cells, .. } => {
-                let cells = cells.iter();
-                cells
-                    .map(|cell| (cell.column.as_str().into(), cell.value.clone()))
-                    .collect()
+                let cell = only(cells.iter().filter(|cell| cell.column == column))?;
+                cell.version.is_none().then_some(&cell.value)?
             }
             RowOperation::Update { changes, .. } => {
-                let set = |change: &ColumnChange| match change {
-                    ColumnChange::Put { column, value, .. } => Some((column.as_str().into(), value.clone())),
-                    _ => None,
-                };
-                changes.iter().filter_map(set).collect()
+                let change = only(changes.iter().filter(|change| column_of(change) == column))?;
+                match change {
+                    ColumnChange::Put {
+                        value, version: None, ..
+                    } => value,
+                    _ => return None,
+                }
             }
-            RowOperation::Delete { .. } => Vec::new(),
+            RowOperation::Delete { .. } => return None,
+        };
+        value.as_str()
+    }
+
+    /// Whether it names versions of a column.
+    fn has_versions_of(&self, column: &str) -> bool {
+        match &self.operation {
+            RowOperation::PutCells { cells, .. } => cells
+                .iter()
+                .any(|cell| cell.column == column && cell.version.is_some()),
+            RowOperation::Update { changes, .. } => changes.iter().any(|change| match change {
+                ColumnChange::Put { version, .. } => version.is_some() && column_of(change) == column,
+                ColumnChange::DeleteVersion { column: of, .. } => of == column,
+                ColumnChange::DeleteAll { .. } | ColumnChange::Increment { .. } => false,
+            }),
+            RowOperation::Put { .. } | RowOperation::Append { .. } | RowOperation::Delete { .. } => false,
         }
     }
 }
@@ -128,7 +152,8 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::InvalidRow`], [`EngineError::TableOfCode`], [`EngineError::NotOwn`],
-    /// [`EngineError::RequestIdReused`]; [`StoreError::ConditionFailed`] and what else the store refuses.
+    /// [`EngineError::LimitExceeded`], [`EngineError::RequestIdReused`]; [`StoreError::ConditionFailed`] and what else the store
+    /// refuses.
     pub async fn write(
         &self,
         writes: Vec<TableWrite>,
@@ -154,19 +179,32 @@ impl TableHandle {
         })
     }
 
-    /// Refuses keys of a hashed table whose hash isn't that of their id.
+    /// Refuses keys of a hashed table whose hash isn't that of their id, and those that the index of a searched one can't have.
     fn check_keys(&self, writes: &[TableWrite]) -> Result<()> {
-        if !self.open.definition().is_hashed() {
-            return Ok(());
+        let is_hashed = self.open.definition().is_hashed();
+        let is_searched = self.open.is_searched();
+        for write in writes {
+            let document_key = match &write.operation {
+                // The number is still to come, and has the length of any other.
+                RowOperation::Append { key, .. } => key::of_values(key.iter().chain([&KeyValue::Integer(0)])),
+                other => other.key().map(key::to_document_key).unwrap_or_default(),
+            };
+            if is_hashed && key::hashed_document_id(&document_key).is_none() {
+                return Err(EngineError::InvalidRow {
+                    table: self.name().to_owned(),
+                    problem: "has a key that isn't the md5 of its id and the id".to_owned(),
+                });
+            }
+            // What is there from before may go.
+            if is_searched && !matches!(write.operation, RowOperation::Delete { .. }) {
+                limit(
+                    "MAX_DOCUMENT_KEY_BYTES",
+                    MAX_DOCUMENT_KEY_BYTES,
+                    document_key.len(),
+                )?;
+            }
         }
-        let mut keys = writes.iter().map(|write| write.operation.key());
-        match keys.all(|key| key.is_some_and(|key| key::hashed_id(key).is_ok())) {
-            true => Ok(()),
-            false => Err(EngineError::InvalidRow {
-                table: self.name().to_owned(),
-                problem: "has a key that isn't the md5 of its id and the id".to_owned(),
-            }),
-        }
+        Ok(())
     }
 
     fn batch(
@@ -216,7 +254,7 @@ impl TableHandle {
             }
             let (mut conditional, mut lost) = (writes.clone(), Lost::new());
             let mut rows = rows.iter();
-            for write in &mut conditional {
+            for (position, write) in conditional.iter_mut().enumerate() {
                 let row = match write.concerns_owners(scope) {
                     true => rows.next().and_then(Option::as_ref),
                     false => None,
@@ -226,12 +264,20 @@ impl TableHandle {
                     continue;
                 }
                 lost.extend(row.into_iter().flat_map(|row| lost_by(write, row, places)));
-                match row {
-                    Some(row) => write.condition.revision = write.condition.revision.or(Some(row.revision)),
-                    None if write.condition.existence == Existence::Ignore => {
-                        write.condition.existence = Existence::MustNotExist;
-                    }
-                    None => {}
+                let condition = &mut write.condition;
+                match (row, condition.existence) {
+                    (Some(row), _) => match condition.revision {
+                        // Who guesses one that is yet to come would write a row that wasn't looked at.
+                        Some(expected) if expected > row.revision => {
+                            let actual = row.revision;
+                            let reason = ConditionFailure::RevisionMismatch { expected, actual };
+                            let write = position;
+                            return Err(StoreError::ConditionFailed { write, reason }.into());
+                        }
+                        given => condition.revision = given.or(Some(row.revision)),
+                    },
+                    (None, Existence::MustExist) => condition.revision = Some(NEVER),
+                    (None, _) => condition.existence = Existence::MustNotExist,
                 }
             }
             let batch = self.batch(&conditional, places, request.clone());
@@ -259,10 +305,23 @@ impl TableHandle {
             return Ok(());
         }
         let definition = self.open.definition();
-        let not_own = |row: &Row| scope.check_written(&definition.item, &row.key, &[]);
+        let not_own = |row: &Row| scope.check_named(&definition.item, &row.key, |_| None);
         if let Some(row) = row.filter(|row| !scope.sees(row)) {
             return not_own(row);
         }
+        if let Some(column) = scope
+            .owner_column()
+            .filter(|column| write.has_versions_of(column))
+        {
+            let problem = format!(
+                "is given versions of {column:?}, which says whose it is: callers who meet own rows alone leave them out"
+            );
+            return Err(EngineError::InvalidRow {
+                table: self.name().to_owned(),
+                problem,
+            });
+        }
+        let named = |place: &OwnerPlace| write.names(&place.column);
         let is_partial = matches!(write.operation, RowOperation::Update { .. }) && row.is_some();
         match &write.operation {
             RowOperation::Delete { .. } => Ok(()),
@@ -273,12 +332,11 @@ impl TableHandle {
                 Ok(())
             }
             RowOperation::Append { key, .. } => {
-                let columns = write.columns();
                 let key = PrimaryKey::new(key.iter().cloned())?;
-                scope.check_written(&definition.item, &key, &columns)
+                scope.check_named(&definition.item, &key, named)
             }
             other => match other.key() {
-                Some(key) => scope.check_written(&definition.item, key, &write.columns()),
+                Some(key) => scope.check_named(&definition.item, key, named),
                 None => Ok(()),
             },
         }
@@ -343,21 +401,30 @@ fn parting(places: &[OwnerPlace]) -> impl Iterator<Item = &str> {
     columns.map(|place| place.column.as_str())
 }
 
-/// The owners who lose a row by a write.
+/// The owners who lose a row by a write, or might.
 fn lost_by(write: &TableWrite, row: &Row, places: &[OwnerPlace]) -> Lost {
-    let columns = write.columns();
     lost(row, places, |place, owner| match &write.operation {
         RowOperation::Update { changes, .. } if !touches(changes, &place.column) => true,
-        _ => named_by(place, &columns) == Some(owner),
+        _ => write.names(&place.column) == Some(owner),
     })
 }
 
 /// Whether changes are of a column.
 fn touches(changes: &[ColumnChange], name: &str) -> bool {
-    changes.iter().any(|change| match change {
+    changes.iter().any(|change| column_of(change) == name)
+}
+
+fn column_of(change: &ColumnChange) -> &str {
+    match change {
         ColumnChange::Put { column, .. }
         | ColumnChange::DeleteVersion { column, .. }
         | ColumnChange::DeleteAll { column }
-        | ColumnChange::Increment { column, .. } => column == name,
-    })
+        | ColumnChange::Increment { column, .. } => column,
+    }
+}
+
+/// What there is, if that is one.
+fn only<T>(mut values: impl Iterator<Item = T>) -> Option<T> {
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
 }

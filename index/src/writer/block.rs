@@ -12,13 +12,13 @@ use crate::document::{Document, FieldValue, Object};
 use crate::geo::{GeoPoint, point_cells};
 use crate::layout::{Handle, Layout, ROOT_KIND};
 use crate::limits::{
-    MAX_ARRAY_ELEMENTS, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_BLOCK_DOCUMENTS, MAX_KEYWORD_BYTES,
-    MAX_NESTED_ROWS, MAX_TEXT_BYTES, MAX_TOKEN_BYTES,
+    MAX_ARRAY_ELEMENTS, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_BLOCK_DOCUMENTS, MAX_KEY_BYTES,
+    MAX_KEYWORD_BYTES, MAX_NESTED_ROWS, MAX_TEXT_BYTES, MAX_TOKEN_BYTES,
 };
 use crate::misfit::{Misfit, MisfitLog, MisfitReason};
 use crate::schema::{Field, FieldKind};
 
-/// The additions that make up a document, in the order that the block join relies on.
+/// The additions that make up a document, in the order that the block join relies on; none of one whose key is too long.
 pub(super) fn adds(
     layout: &Layout,
     document: &Document,
@@ -30,6 +30,9 @@ pub(super) fn adds(
         misfits,
         placed: Vec::new(),
     };
+    if !block.fits(&layout.key_path, document.key.len(), MAX_KEY_BYTES) {
+        return Vec::new();
+    }
     block.object(layout.schema.fields(), &document.fields, None);
     let boxed = block.placed.into_iter().map(BoxedDocument::from);
     boxed.map(UserOperation::Add).collect()
@@ -155,7 +158,7 @@ impl Block<'_> {
             return false;
         }
         let fits = match value {
-            FieldValue::String(text) => self.fits(&at, text, MAX_KEYWORD_BYTES),
+            FieldValue::String(text) => self.fits(&at, text.len(), MAX_KEYWORD_BYTES),
             FieldValue::Bytes(bytes) if bytes.len() > MAX_KEYWORD_BYTES => {
                 let message = format!("{} bytes, {MAX_KEYWORD_BYTES} allowed", bytes.len());
                 self.misfit(&at, MisfitReason::TooLong, message);
@@ -208,14 +211,14 @@ impl Block<'_> {
     ) -> bool {
         match (kind, value, handle) {
             (FieldKind::Keyword, FieldValue::String(text), Handle::Single(field)) => {
-                let fits = self.fits(path, text, MAX_KEYWORD_BYTES);
+                let fits = self.fits(path, text.len(), MAX_KEYWORD_BYTES);
                 if fits {
                     physical.add_text(field, text);
                 }
                 fits
             }
             (FieldKind::Text(analyzer), FieldValue::String(text), Handle::Single(field)) => {
-                let fits = self.fits(path, text, MAX_TEXT_BYTES);
+                let fits = self.fits(path, text.len(), MAX_TEXT_BYTES);
                 if fits {
                     for bytes in long_tokens(analyzer, text) {
                         let message = format!(
@@ -275,13 +278,13 @@ impl Block<'_> {
         }
     }
 
-    fn fits(&mut self, path: &str, text: &str, max: usize) -> bool {
-        let fits = text.len() <= max;
+    fn fits(&mut self, path: &str, bytes: usize, max: usize) -> bool {
+        let fits = bytes <= max;
         if !fits {
             self.misfit(
                 path,
                 MisfitReason::TooLong,
-                format!("{} bytes, {max} allowed", text.len()),
+                format!("{bytes} bytes, {max} allowed"),
             );
         }
         fits

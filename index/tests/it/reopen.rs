@@ -196,23 +196,45 @@ fn values_that_do_not_fit_are_counted_and_their_documents_found() {
 }
 
 #[test]
-fn keys_are_checked_before_anything_is_taken_in() {
+fn an_empty_key_is_refused_before_anything_is_taken_in() {
     let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
     let mut writer = index.writer().expect("the writer");
-    for key in [Vec::new(), vec![0; limits::MAX_KEY_BYTES + 1]] {
-        let length = key.len();
-        let result = writer.apply(vec![numbered(1), Operation::Delete { key }]);
-        assert!(
-            matches!(result, Err(Error::InvalidKey { actual, .. }) if actual == length),
-            "{result:?}"
-        );
-    }
-    commit(
-        &mut writer,
-        vec![upsert(&"k".repeat(limits::MAX_KEY_BYTES), Object::new())],
-        1,
+    let result = writer.apply(vec![numbered(1), Operation::Delete { key: Vec::new() }]);
+    assert!(matches!(result, Err(Error::EmptyKey)), "{result:?}");
+    commit(&mut writer, Vec::new(), 1);
+    assert_eq!(keys(&index, Query::MatchAll), [""; 0]);
+}
+
+/// It can't be an error: whoever follows a log would meet it again and again.
+#[test]
+fn a_document_whose_key_is_too_long_is_listed_and_the_others_are_found() {
+    let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    let mut writer = index.writer().expect("the writer");
+    let (longest, long) = (
+        "k".repeat(limits::MAX_KEY_BYTES),
+        "l".repeat(limits::MAX_KEY_BYTES + 1),
     );
-    assert_eq!(keys(&index, Query::MatchAll), ["k".repeat(limits::MAX_KEY_BYTES)]);
+    let delete = Operation::Delete {
+        key: long.clone().into_bytes(),
+    };
+    let operations = vec![
+        upsert(&long, Object::new()),
+        upsert(&longest, Object::new()),
+        upsert(&long, Object::new()),
+        delete,
+    ];
+    commit(&mut writer, operations, 1);
+    assert_eq!(keys(&index, Query::MatchAll), [longest]);
+    let misfits = index.misfits();
+    assert_eq!(misfits.count, 2);
+    let [_, last] = misfits.recent.as_slice() else {
+        panic!("two: {misfits:?}");
+    };
+    assert_eq!(
+        (last.key.as_slice(), last.reason),
+        (long.as_bytes(), MisfitReason::TooLong)
+    );
+    assert_eq!(last.message, "1001 bytes, 1000 allowed");
 }
 
 #[test]

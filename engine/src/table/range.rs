@@ -1,0 +1,78 @@
+//! Ranges of rows, in the order of their keys.
+
+use souk_storage::{RangePage, RangeRequest, ReadOptions, Snapshot};
+use tokio::time::Instant;
+
+use super::TableHandle;
+use crate::error::{EngineError, Result, Waiting};
+use crate::resource::Written;
+use crate::scope::Scope;
+use crate::stored::signed;
+
+impl TableHandle {
+    /// Reads a page of the rows of a range, in the order of their keys. A page may have fewer rows than there are: as long as it
+    /// has a `next`, the range goes on there. Callers who meet own rows alone get whole rows, without filter, and aren't told
+    /// what reading cost: that counts the rows of others.
+    ///
+    /// # Errors
+    /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] while own rows are looked for.
+    pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
+        self.access("range", async {
+            let scope = self.scope()?;
+            if scope.is_limited() && request.options != ReadOptions::default() {
+                return Err(EngineError::InvalidRow {
+                    table: self.name().to_owned(),
+                    problem: "is read as a whole by callers who meet own rows alone".to_owned(),
+                });
+            }
+            let snapshot = self.snapshot(min_sequence).await?;
+            let page = match scope.is_limited() {
+                true => self.own_rows(&scope, &snapshot, request).await?,
+                false => snapshot.range(&self.open.table, request).await?,
+            };
+            Ok(Written {
+                value: page,
+                sequence: signed(snapshot.sequence()),
+            })
+        })
+        .await
+    }
+
+    /// A page of the rows that the call may meet. The row where the range goes on is one of them, too: keys tell of the rows
+    /// of others.
+    async fn own_rows(
+        &self,
+        scope: &Scope,
+        snapshot: &Snapshot,
+        request: &RangeRequest,
+    ) -> Result<RangePage> {
+        let mut own = RangePage::default();
+        let Some(mut request) = scope.narrowed(request) else {
+            return Ok(own);
+        };
+        let limit = std::mem::take(&mut request.limit);
+        if limit > 0 {
+            request.limit = limit.saturating_add(1);
+        }
+        loop {
+            let page = snapshot.range(&self.open.table, &request).await?;
+            let is_full = !own.rows.is_empty();
+            for row in page.rows.into_iter().filter(|row| scope.sees(row)) {
+                if is_full || (limit > 0 && own.rows.len() == limit) {
+                    own.next = Some(row.key);
+                    return Ok(own);
+                }
+                own.rows.push(row);
+            }
+            let Some(next) = page.next else {
+                return Ok(own);
+            };
+            if self.wait().until().is_some_and(|until| until <= Instant::now()) {
+                return Err(EngineError::DeadlineExceeded(Waiting::OwnRows));
+            }
+            // What lies between own rows is passed over in large steps.
+            (request.limit, request.bytes) = (0, 0);
+            request = request.resume(next);
+        }
+    }
+}
