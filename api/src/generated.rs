@@ -10,11 +10,11 @@ pub use souk_engine::{
 };
 pub use tokio_util::sync::CancellationToken;
 
-pub use crate::message::{MessageResource, Output, all_to_wire, batch, found_to_wire, one, to_wire};
+pub use crate::message::{Change, MessageResource, Output, all_to_wire, batch, found_to_wire, one, to_wire};
 pub use crate::resources::{ExportRequest, ListRequest};
 pub use crate::search::FoundHit;
 pub use crate::wire::{
-    Change, answers, attributes_of_column, attributes_to_column, change_kind, check_attributes, checked,
-    duration, duration_to_wire, endless_answers, etag, narrow, objects_of_column, objects_to_column, point,
+    answers, attributes_of_column, attributes_to_column, change_kind, check_attributes, checked, duration,
+    duration_to_wire, endless_answers, etag, narrow, objects_of_column, objects_to_column, point,
     point_to_wire, received, request_id, round_point, time, time_to_wire, valid,
 };

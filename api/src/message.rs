@@ -1,5 +1,8 @@
 //! Resources whose records are messages of the contract, as `souk_codegen` generates them.
 
+mod change;
+
+pub use change::Change;
 use prost_types::Timestamp;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{Resource, Stored};

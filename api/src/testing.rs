@@ -29,9 +29,9 @@ use tonic_types::StatusExt as _;
 
 use crate::error::Error;
 use crate::hosting::{Credentials, Service, guarded, mounted};
-use crate::message::{Domain, MessageResource};
+use crate::message::{Change, Domain, MessageResource};
 use crate::search_wire;
-use crate::wire::{Change, UpdateMask, broken};
+use crate::wire::{UpdateMask, broken};
 
 /// Characters of random texts: one to four bytes, some that are special elsewhere.
 const CHARS: [char; 14] = [

@@ -5,7 +5,6 @@
 //! once. Conversions give `None` for what breaks a rule: that has been noted.
 
 mod attributes;
-mod change;
 mod column;
 mod mask;
 mod number;
@@ -17,7 +16,6 @@ mod time;
 mod value;
 
 pub use attributes::{ATTRIBUTE_BYTES_MAX, attributes_of_column, attributes_to_column, check_attributes};
-pub use change::Change;
 pub use column::{narrow, objects_of_column, objects_to_column};
 pub use mask::UpdateMask;
 pub use number::{signed, unsigned};
@@ -26,6 +24,7 @@ pub use request::{
     GET_BATCH_MAX, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX, WRITE_BATCH_MAX,
     checked, etag, page_size, request_id, settled,
 };
+pub(crate) use rules::note;
 pub use rules::{broken, received, valid};
 pub use stream::{Answers, answers, endless_answers};
 pub use time::{duration, duration_to_wire, time, time_to_wire};

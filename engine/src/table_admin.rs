@@ -113,7 +113,14 @@ impl Engine {
         let (database, inner) = (self.database(), self.inner());
         let table = database.create_table(definition.schema.clone()).await?;
         let last = database.last_sequence();
-        let open = OpenTable::new(Home::Catalog, definition, table, KeptChanges::default(), wanted, last);
+        let open = OpenTable::new(
+            Home::Catalog,
+            definition,
+            table,
+            KeptChanges::default(),
+            wanted,
+            last,
+        );
         let open = Arc::new(open);
         let name = Arc::clone(open.shared_name());
         let keeper = match open.is_searched() {

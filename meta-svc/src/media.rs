@@ -2,8 +2,9 @@
 
 use std::mem::take;
 
-use souk_api::wire::{Change, UpdateMask, received};
-use souk_api::{Domain, MessageResource as _, Resources, message};
+use souk_api::message::{self, Change};
+use souk_api::wire::{UpdateMask, received};
+use souk_api::{Domain, MessageResource as _, Resources};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_proto::media::v1 as pb;
 use tonic::{Request, Response, Status};

@@ -36,7 +36,7 @@ pub fn broken(message: &dyn Validate, at: &FieldPath) -> Violations {
 }
 
 /// Notes a violation. Its words are made if somebody reads them.
-pub(super) fn note(violation: &Violation<'_>, violations: &mut Violations) {
+pub(crate) fn note(violation: &Violation<'_>, violations: &mut Violations) {
     if violations.len() < VIOLATIONS_LISTED_MAX {
         let path = violation.path.to_string();
         violations.push(path, violation.reason, violation.message.to_string());

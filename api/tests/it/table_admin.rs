@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use souk_engine::definition::MAX_TABLE_NAME_BYTES;
 use souk_engine::index::{Field, FieldKind, Query, SearchRequest};
+use souk_engine::index_admin::IndexPhase;
 use souk_engine::storage::limits::MAX_CONSUMERS;
 use souk_engine::storage::{
     Condition, Error as StoreError, FreeSpace, KeyKind, PrimaryKey, RowOperation, SecondaryIndexSchema,
@@ -54,10 +55,10 @@ impl Scripted {
         let Ok(filler) = filler else {
             return;
         };
-        for _ in 0..100 {
+        for nth in 0..1_000 {
             let put = RowOperation::Put {
                 key: key("a"),
-                columns: Vec::new(),
+                columns: vec![("nth".into(), Value::Integer(nth))],
             };
             let batch = WriteBatch::of(&filler, put, Condition::none());
             let written = engine.database().write(batch).await;
@@ -183,6 +184,12 @@ async fn a_table_that_cant_be_opened_stays_closed_and_keeps_nothing_from_it() {
         let says = |health: &Health| matches!(health, Health::NotServing { reason } if reason.contains("broken") && reason.contains("definition"));
         health.wait_for(says).await.expect("it says so");
         let whole = engine.table("whole").expect("it is open");
+        while matches!(
+            engine.index("whole").await.expect("an index").phase,
+            IndexPhase::Building
+        ) {
+            tokio::task::yield_now().await;
+        }
         let last = put(&whole, "b", "tea").await;
         assert_eq!(found(&whole, Query::MatchAll, last).await, 2);
         for closed in [

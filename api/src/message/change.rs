@@ -4,10 +4,9 @@ use prost_types::FieldMask;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_proto::rules::{Path, Validate as _};
 
-use super::rules::note;
-use super::{UpdateMask, broken, checked, etag};
+use super::{Domain, MessageResource};
 use crate::error::Result;
-use crate::message::{Domain, MessageResource};
+use crate::wire::{UpdateMask, broken, checked, etag, note};
 
 /// Output-only fields of every resource: a mask may name them, an update never changes them.
 const OUTPUT_ONLY: [&str; 4] = ["create_time", "update_time", "revision", "etag"];
