@@ -110,7 +110,7 @@ async fn the_nearest_shops_come_first_page_by_page() -> TestResult {
 /// The largest there is: a third of a megabyte.
 fn large_shop(number: i32) -> pb::Shop {
     let value = Value {
-        kind: Some(value::Kind::StringValue("x".repeat(4 << 10))),
+        kind: Some(value::Kind::StringValue("x".repeat((4 << 10) - 3))),
     };
     pb::Shop {
         tags: (0..256).map(|tag| format!("{tag:0>256}")).collect(),
