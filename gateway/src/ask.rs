@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, StreamBody};
+use http_body_util::StreamBody;
 use souk_chassis::layers::messages::framed;
 use souk_chassis::status::{StatusBuilder, code_in, reason, trailers};
 use tonic::body::Body;
@@ -18,9 +18,13 @@ use tonic::{Code, Status};
 
 use crate::answer::{Unary, status_of, too_large, whole};
 use crate::contract::Sharing;
+use crate::one_message::gathered;
 use crate::retry::Retry;
 
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+/// Most bytes of a request, which is kept to be sent to several. A change of an index has some kilobytes.
+const REQUEST_BYTES_MAX: usize = 256 << 10;
 
 /// The backends of a service, in the order in which they are asked.
 pub(crate) struct Ask {
@@ -47,9 +51,8 @@ impl Ask {
 
     pub(crate) async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        // One message, whose length the stack has limited.
-        let message = match body.collect().await {
-            Ok(message) => message.to_bytes(),
+        let message = match gathered(body, REQUEST_BYTES_MAX).await {
+            Ok(message) => message,
             Err(status) => return status.into_http(),
         };
         let request = || Request::from_parts(head.clone(), whole(message.clone()));
@@ -124,7 +127,14 @@ impl Ask {
 fn is_silent(response: &Response<Body>) -> bool {
     matches!(
         code_in(response.headers()),
-        Some(Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Cancelled)
+        Some(
+            Code::Unavailable
+                | Code::DeadlineExceeded
+                | Code::ResourceExhausted
+                | Code::Cancelled
+                // One of an earlier version, which doesn't know the service.
+                | Code::Unimplemented
+        )
     )
 }
 

@@ -94,7 +94,18 @@ async fn aside<T: Send + 'static>(
 }
 
 /// The frame of the one message that `reader` makes of `body`, which has at most `bytes_max` bytes.
-async fn message(mut body: Body, reader: impl Read, bytes_max: usize) -> Result<Frame<Bytes>, Status> {
+async fn message(body: Body, reader: impl Read, bytes_max: usize) -> Result<Frame<Bytes>, Status> {
+    let read = gathered(body, bytes_max).await?;
+    let message = if read.len() <= AT_ONCE_BYTES_MAX && !reader.is_compressed() {
+        reader.read(&read)?
+    } else {
+        aside(move || reader.read(&read)).await?
+    };
+    Ok(Frame::data(framed(&message)))
+}
+
+/// All of a body. It is copied together: frames may have a byte each, and every one of them would hold what it was read into.
+pub(crate) async fn gathered(mut body: Body, bytes_max: usize) -> Result<Bytes, Status> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let data = frame?.into_data().unwrap_or_default();
@@ -103,12 +114,7 @@ async fn message(mut body: Body, reader: impl Read, bytes_max: usize) -> Result<
         }
         read.extend_from_slice(&data);
     }
-    let message = if read.len() <= AT_ONCE_BYTES_MAX && !reader.is_compressed() {
-        reader.read(&read)?
-    } else {
-        aside(move || reader.read(&read)).await?
-    };
-    Ok(Frame::data(framed(&message)))
+    Ok(read.freeze())
 }
 
 /// Headers of a request that are about its form, or about a browser, and not for the service.

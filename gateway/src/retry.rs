@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body::Frame;
@@ -252,33 +252,52 @@ impl Budget {
 
 /// Reads `body` to its end, to be sent again. What has more than `bytes_max`, or breaks off, stays a body as it came and comes.
 async fn keep(mut body: Body, bytes_max: usize) -> Result<Bytes, Body> {
-    let (mut parts, mut bytes) = (Vec::new(), 0);
-    while bytes <= bytes_max {
+    let mut kept = Kept::default();
+    while kept.len() <= bytes_max {
         match body.frame().await {
-            None => {
-                let whole = <[Bytes; 1]>::try_from(parts);
-                return Ok(whole.map_or_else(|parts| parts.concat().into(), |[only]| only));
-            }
-            Some(Err(status)) => return Err(behind(parts, stream::iter([Err(status)]))),
+            None => return Ok(kept.whole()),
+            Some(Err(status)) => return Err(behind(kept.whole(), stream::iter([Err(status)]))),
             // Requests of gRPC have no trailers.
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    bytes += data.len();
-                    parts.push(data);
-                }
-            }
+            Some(Ok(frame)) => kept.add(frame.into_data().unwrap_or_default()),
         }
     }
-    Err(behind(parts, BodyStream::new(body)))
+    Err(behind(kept.whole(), BodyStream::new(body)))
 }
 
-/// A body of `parts`, and the `rest` behind them.
-fn behind(
-    parts: Vec<Bytes>,
-    rest: impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static,
-) -> Body {
-    let parts = stream::iter(parts.into_iter().map(|part| Ok(Frame::data(part))));
-    Body::new(StreamBody::new(parts.chain(rest)))
+/// What was read of a body: one frame as it came, several copied together. Frames may have a byte each, and every one of them would hold
+/// what it was read into.
+#[derive(Default)]
+struct Kept {
+    only: Bytes,
+    several: BytesMut,
+}
+
+impl Kept {
+    fn len(&self) -> usize {
+        self.only.len() + self.several.len()
+    }
+
+    fn add(&mut self, data: Bytes) {
+        if self.len() == 0 {
+            self.only = data;
+            return;
+        }
+        self.several.extend_from_slice(&std::mem::take(&mut self.only));
+        self.several.extend_from_slice(&data);
+    }
+
+    fn whole(self) -> Bytes {
+        match self.several.is_empty() {
+            true => self.only,
+            false => self.several.freeze(),
+        }
+    }
+}
+
+/// A body of what was `kept`, and the `rest` behind it.
+fn behind(kept: Bytes, rest: impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static) -> Body {
+    let kept = stream::iter([Ok(Frame::data(kept))]);
+    Body::new(StreamBody::new(kept.chain(rest)))
 }
 
 #[cfg(test)]

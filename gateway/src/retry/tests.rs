@@ -169,3 +169,18 @@ async fn a_backend_that_fails_all_is_soon_asked_once_for_each_call() {
     assert_eq!(code(&retry, request(GET, b"")).await, Code::Unavailable);
     assert_eq!(seen.lock().len(), before + 1);
 }
+
+#[tokio::test]
+async fn bodies_in_frames_of_a_byte_are_kept_as_one_and_larger_ones_pass_in_order() {
+    let body = |bytes: &'static [u8]| {
+        let frames = bytes
+            .iter()
+            .map(|byte| Ok::<_, Status>(Frame::data(Bytes::copy_from_slice(&[*byte]))));
+        Body::new(StreamBody::new(stream::iter(frames.collect::<Vec<_>>())))
+    };
+    let kept = keep(body(b"abc"), 3).await;
+    assert_eq!(kept.ok().as_deref(), Some(&b"abc"[..]));
+    let larger = keep(body(b"abcdef"), 3).await.expect_err("more than is kept");
+    let larger = larger.collect().await.expect("all of it").to_bytes();
+    assert_eq!(&*larger, b"abcdef");
+}
