@@ -56,37 +56,36 @@ pub fn number(random: &mut Rng, min: i64, max: i64) -> i64 {
     }
 }
 
-/// A random record, in the form in which its row keeps it. `name` is its message's in the contract, or in `descriptors` of another.
+/// Asserts of 200 random records that each comes back from its row and its key, and that its document fits its schema. `message`
+/// is theirs in a contract of these `descriptors`.
 ///
 /// # Panics
-/// When there is no such message.
-pub fn any<R: MessageResource<Record: Message>>(
-    random: &mut Rng,
-    name: &str,
-    descriptors: &[u8],
-) -> R::Record {
-    let message = DescriptorPool::decode(descriptors).ok();
-    let message = message.and_then(|pool| pool.get_message_by_name(name));
-    let Some(message) = message else {
-        panic!("{name} isn't in the contract");
+/// When one doesn't; when there is no such message.
+pub fn assert_comes_back<R: MessageResource<Record: Message>>(message: &str, descriptors: &[u8]) {
+    let pool = DescriptorPool::decode(descriptors).ok();
+    let Some(of) = pool.and_then(|pool| pool.get_message_by_name(message)) else {
+        panic!("{message} isn't in the contract");
     };
-    let encoded = any_message(random, message).encode_to_vec();
-    let mut record = match R::Record::decode(&*encoded) {
-        Ok(record) => record,
-        Err(error) => panic!("{name} isn't the record's message: {error}"),
-    };
-    R::normalize(&mut record, &FieldPath::message(), &mut Violations::new());
-    record
+    let mut random = random();
+    for _ in 0..200 {
+        let encoded = any_message(&mut random, of.clone()).encode_to_vec();
+        let mut record = match R::Record::decode(&*encoded) {
+            Ok(record) => record,
+            Err(error) => panic!("{message} isn't the record's message: {error}"),
+        };
+        R::normalize(&mut record, &FieldPath::message(), &mut Violations::new());
+        assert_consistent::<R>(&record);
+    }
 }
 
-/// A message with every kind of value; its rules don't matter to a row.
+/// A message with every kind of value. Of its rules only what they demand matters to a row.
 fn any_message(random: &mut Rng, of: MessageDescriptor) -> DynamicMessage {
     let mut message = DynamicMessage::new(of.clone());
     for field in of.fields() {
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
         let chosen = match oneof {
             Some(oneof) => oneof.fields().last() == Some(field.clone()) || random.bool(),
-            None => !field.supports_presence() || random.bool(),
+            None => !field.supports_presence() || is_required(&field) || random.bool(),
         };
         if !chosen {
             continue;
@@ -115,6 +114,16 @@ fn any_message(random: &mut Rng, of: MessageDescriptor) -> DynamicMessage {
     message
 }
 
+fn is_required(field: &FieldDescriptor) -> bool {
+    let rules = field.parent_pool().get_extension_by_name("buf.validate.field");
+    let options = field.options();
+    let rules = rules.map(|rules| options.get_extension(&rules).into_owned());
+    let required = rules
+        .as_ref()
+        .and_then(|rules| rules.as_message()?.get_field_by_name("required"));
+    required.and_then(|required| required.as_bool()) == Some(true)
+}
+
 /// A single value of a field.
 fn any_value(random: &mut Rng, field: &FieldDescriptor) -> Value {
     let seconds = |random: &mut Rng, min: i64, max: i64| {
@@ -136,7 +145,10 @@ fn any_value(random: &mut Rng, field: &FieldDescriptor) -> Value {
         Kind::Double => Value::F64(random.f64() * 1e9),
         Kind::Bytes => Value::Bytes(text(random, 0, 8).into()),
         Kind::Enum(of) => {
-            let numbers: Vec<i32> = of.values().map(|value| value.number()).collect();
+            let numbers = of.values().map(|value| value.number());
+            let numbers: Vec<i32> = numbers
+                .filter(|number| *number != 0 || !is_required(field))
+                .collect();
             Value::EnumNumber(random.choice(numbers).unwrap_or_default())
         }
         Kind::Message(of) => {
@@ -348,10 +360,7 @@ pub fn answer(index: &Index, search: pb::Search, cancellation: &Cancellation) ->
 }
 
 /// Asserts that a resource comes back from its row and its key, and that its document fits its schema.
-///
-/// # Panics
-/// When it doesn't.
-pub fn assert_consistent<R: Resource>(resource: &R::Record) {
+fn assert_consistent<R: Resource>(resource: &R::Record) {
     let columns = R::to_columns(resource);
     let names: Vec<&str> = columns.cells().map(|(name, _)| name).collect();
     for (at, name) in names.iter().enumerate() {

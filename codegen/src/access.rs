@@ -2,16 +2,16 @@
 
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, Value};
 
+use crate::options::extension;
+
 /// The option that holds an RPC's rule.
-const ACCESS: &str = "souk.auth.v1.access";
+pub(crate) const RULE: &str = "souk.auth.v1.access";
 /// The number of the role that every rule lets in.
 const ADMIN: i32 = 1;
 
 /// Refuses to build while an RPC doesn't say who may call it.
 pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
-    let option = pool
-        .get_extension_by_name(ACCESS)
-        .ok_or("souk/auth/v1/access.proto doesn't declare the option")?;
+    let option = extension(pool, RULE)?;
     let methods = pool
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>());
@@ -30,7 +30,7 @@ pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{} RPCs don't say who may call them:\n{}\nadd to each: option ({ACCESS}) = {{ all: [ROLE_ADMIN, …] own: […] }};",
+        "{} RPCs don't say who may call them:\n{}\nadd to each: option ({RULE}) = {{ all: [ROLE_ADMIN, …] own: […] }};",
         wrong.len(),
         wrong.join("\n")
     ))

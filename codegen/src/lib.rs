@@ -16,6 +16,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, Value};
 
 mod access;
 mod names;
+mod options;
 mod paths;
 pub mod resources;
 mod rules;

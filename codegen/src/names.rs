@@ -1,11 +1,17 @@
 //! Names of the contract as generated Rust has them.
 
+use heck::{ToSnakeCase as _, ToUpperCamelCase as _};
 use prost_reflect::MessageDescriptor;
 
 /// How the packages begin whose messages have rules that are enforced, and types of their own.
 pub(crate) const OWN: &str = "souk.";
-/// Names that aren't identifiers in Rust.
-const KEYWORDS: [&str; 9] = ["as", "box", "enum", "in", "match", "mod", "ref", "type", "use"];
+/// Names that are identifiers in Rust only if that is said.
+const KEYWORDS: [&str; 47] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else",
+    "enum", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
+    "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try",
+    "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
 
 /// Where the types of packages are: those of a crate's own contract in it, `souk.shop.v1` as `crate::shop::v1`, others in the
 /// crate that all share.
@@ -28,11 +34,9 @@ impl Modules {
     /// The module of a package.
     #[must_use]
     pub fn module(&self, package: &str) -> String {
-        let is_own = self.own.iter().any(|own| own == package);
-        let mut path = if is_own {
-            "crate".to_owned()
-        } else {
-            self.shared.clone()
+        let mut path = match self.is_own(package) {
+            true => "crate".to_owned(),
+            false => self.shared.clone(),
         };
         for name in package.split('.').skip(1) {
             path += "::";
@@ -55,8 +59,8 @@ impl Modules {
     pub(crate) fn inside(&self, message: &MessageDescriptor) -> String {
         let path = self.of_message(message);
         match path.rsplit_once("::") {
-            Some((module, name)) => format!("{module}::{}", snake(name)),
-            None => snake(&path),
+            Some((module, name)) => format!("{module}::{}", module_of(name)),
+            None => module_of(&path),
         }
     }
 
@@ -66,12 +70,17 @@ impl Modules {
         let mut types: Vec<&str> = inside.split('.').filter(|name| !name.is_empty()).collect();
         let last = types.pop().unwrap_or_default();
         let mut path = self.module(package);
-        for name in types.into_iter().map(snake).chain([last.to_owned()]) {
+        for name in types.into_iter().map(module_of).chain([last.to_owned()]) {
             path += "::";
             path += &name;
         }
         path
     }
+}
+
+/// The module of what is declared in a message of this name.
+fn module_of(message: &str) -> String {
+    identifier(&snake(message))
 }
 
 /// A name as an identifier.
@@ -83,26 +92,12 @@ pub(crate) fn identifier(name: &str) -> String {
     }
 }
 
-/// `BatchGetShops` as `batch_get_shops`.
+/// `BatchGetShops` as `batch_get_shops`, as prost has it.
 pub(crate) fn snake(name: &str) -> String {
-    let mut snake = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
+    name.to_snake_case()
 }
 
-/// `shop_id` as `ShopId`.
+/// `shop_id` as `ShopId`, as prost has it.
 pub(crate) fn camel(name: &str) -> String {
-    let words = name.split('_');
-    words
-        .flat_map(|word| {
-            let mut letters = word.chars();
-            let first = letters.next().map(|first| first.to_ascii_uppercase());
-            first.into_iter().chain(letters)
-        })
-        .collect()
+    name.to_upper_camel_case()
 }

@@ -2,14 +2,14 @@
 
 use prost_reflect::DescriptorPool;
 
+use crate::options::extension;
+
 /// The option that says how an RPC is called by HTTP.
 const RULE: &str = "google.api.http";
 
 /// Refuses to build while an RPC doesn't say how it is called by HTTP.
 pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
-    let option = pool
-        .get_extension_by_name(RULE)
-        .ok_or("google/api/annotations.proto doesn't declare the option")?;
+    let option = extension(pool, RULE)?;
     let missing: Vec<String> = pool
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>())

@@ -11,12 +11,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ServiceDescriptor, Value};
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ServiceDescriptor};
 
 use self::field::Field;
 use self::method::Method;
 use crate::names::{Modules, camel, identifier, snake};
-use crate::{Result, out_dir, rerun_if_changed};
+use crate::options::{messages, names, option, text, texts};
+use crate::{Result, access, out_dir, rerun_if_changed};
 
 /// The option of a service that has a table.
 const TABLE: &str = "souk.resource.v1.table";
@@ -50,16 +51,14 @@ pub fn own(pool: &DescriptorPool, package: &str, by_hand: &[&str]) -> Result<()>
 }
 
 fn generate(pool: &DescriptorPool, package: &str, by_hand: &[&str], modules: &Modules) -> Result<()> {
-    let option = pool
-        .get_extension_by_name(TABLE)
-        .ok_or("souk/resource/v1/resource.proto isn't imported by anything")?;
     let mut code = format!("use {} as pb;\n", modules.module(package));
     let mut left: BTreeSet<&str> = by_hand.iter().copied().collect();
-    for service in pool.services() {
-        if service.parent_file().package_name() == package && service.options().has_extension(&option) {
-            let table = service.options().get_extension(&option).into_owned();
-            let table = table.as_message().ok_or("a table that is no message")?;
-            code += &Resource::read(&service, table, by_hand)?.code(&mut left)?;
+    for service in pool
+        .services()
+        .filter(|service| service.package_name() == package)
+    {
+        if let Some(table) = option(&service.options(), TABLE)? {
+            code += &Resource::read(&service, table, by_hand)?.code(&mut left);
         }
     }
     if let Some(name) = left.first() {
@@ -84,12 +83,12 @@ struct Resource {
 }
 
 impl Resource {
-    fn read(service: &ServiceDescriptor, table: &DynamicMessage, by_hand: &[&str]) -> Result<Self> {
+    fn read(service: &ServiceDescriptor, table: DynamicMessage, by_hand: &[&str]) -> Result<Self> {
         let name = service.full_name();
         let item = service.name().strip_suffix("Service");
         let item = item.ok_or_else(|| format!("{name} isn't called …Service"))?;
-        let package = service.parent_file().package_name().to_owned();
-        let message = format!("{package}.{}", text(table, "message"));
+        let package = service.package_name();
+        let message = format!("{package}.{}", text(&table, "message"));
         let pool = service.parent_pool();
         let message = pool
             .get_message_by_name(&message)
@@ -98,30 +97,98 @@ impl Resource {
         let id = fields
             .next()
             .ok_or_else(|| format!("{} has no field", message.full_name()))?;
+        if option(&id.options(), field::SEARCH)?.is_some() {
+            return Err(format!("{} is the id, which is searched as it is", id.full_name()).into());
+        }
         for output in OUTPUT_ONLY {
             if message.get_field_by_name(output).is_none() {
                 return Err(format!("{} has no {output}", message.full_name()).into());
             }
         }
         let kept = fields.filter(|field| !OUTPUT_ONLY.contains(&field.name()));
-        let fields = kept
-            .map(|field| Field::read(&field))
-            .collect::<Result<Vec<_>>>()?;
-        let methods = service.methods();
-        let methods = methods.map(|method| Method::read(&method, item, &message, by_hand));
-        Ok(Self {
+        let resource = Self {
             item: item.to_owned(),
-            marker: camel(&text(table, "name")),
+            marker: camel(&text(&table, "name")),
             service: service.clone(),
             id: id.name().to_owned(),
-            fields,
-            methods: methods.collect::<Result<_>>()?,
+            fields: kept.map(|field| Field::read(&field)).collect::<Result<_>>()?,
+            methods: service
+                .methods()
+                .map(|method| Method::read(&method, item, &message, by_hand))
+                .collect::<Result<_>>()?,
             message,
-            table: table.clone(),
-        })
+            table,
+        };
+        resource.check_table()?;
+        for method in service.methods() {
+            resource.check_list(&method)?;
+        }
+        Ok(resource)
     }
 
-    fn code(&self, by_hand: &mut BTreeSet<&str>) -> Result<String> {
+    /// Refuses indexes and owners by columns that don't hold one value that rows can be found by.
+    fn check_table(&self) -> Result<()> {
+        let field = |name: &str| self.fields.iter().find(|field| field.name() == name);
+        for index in messages(&self.table, "secondary_indexes") {
+            for column in texts(&index, "columns") {
+                if !field(&column).is_some_and(Field::is_ordered) {
+                    let index = text(&index, "name");
+                    return Err(self.wrong(format!(
+                        "its index {index} is ordered by {column}, which is no text, number, flag or time"
+                    )));
+                }
+            }
+        }
+        for owner in messages(&self.table, "owners") {
+            let named = text(&owner, "field");
+            if named != self.id && !field(&named).is_some_and(Field::is_text) {
+                return Err(self.wrong(format!("its rows are owned by {named}, which is no text")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an RPC that lists what no index has, or to whom owns no rows that stand together in it.
+    fn check_list(&self, method: &MethodDescriptor) -> Result<()> {
+        let Some(list) = option(&method.options(), method::LIST)? else {
+            return Ok(());
+        };
+        let (index, by) = (text(&list, "index"), texts(&list, "by"));
+        let indexes = messages(&self.table, "secondary_indexes");
+        let found = indexes.iter().find(|known| text(known, "name") == index);
+        let columns = found.map(|index| texts(index, "columns")).unwrap_or_default();
+        if by.is_empty() || !columns.starts_with(&by) {
+            let name = method.name();
+            return Err(self.wrong(format!(
+                "{name} lists by {by:?}, with which no index {index} begins"
+            )));
+        }
+        let rule = option(&method.options(), access::RULE)?;
+        let own = rule.map(|rule| names(&rule, "own")).unwrap_or_default();
+        match own
+            .into_iter()
+            .find(|role| self.owned_by(role) != by.first().cloned())
+        {
+            Some(role) => Err(self.wrong(format!(
+                "{} lets in {role} to its own, which isn't where {index} begins",
+                method.name()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The field with the owner, for a role that has rows of its own.
+    fn owned_by(&self, role: &str) -> Option<String> {
+        let owners = messages(&self.table, "owners");
+        let owner = owners.iter().find(|owner| names(owner, "role") == [role])?;
+        Some(text(owner, "field"))
+    }
+
+    fn wrong(&self, problem: impl std::fmt::Display) -> Box<dyn std::error::Error> {
+        format!("{}: {problem}", self.service.full_name()).into()
+    }
+
+    fn code(&self, by_hand: &mut BTreeSet<&str>) -> String {
         let mut code = self.resource() + &self.record();
         code += &self.rpcs(by_hand);
         let names = [
@@ -138,7 +205,7 @@ impl Resource {
         for (name, value) in names {
             code = code.replace(&format!("${name}$"), &value);
         }
-        Ok(code)
+        code
     }
 
     /// What the engine has to know.
@@ -204,15 +271,11 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
             );
         }
         for owner in messages(&self.table, "owners") {
-            let role = owner.get_field_by_name("role");
-            let number = role.and_then(|role| role.as_enum_number()).unwrap_or_default();
-            let roles = self.service.parent_pool().get_enum_by_name("souk.auth.v1.Role");
-            let role = roles.and_then(|roles| roles.get_value(number));
-            let role = role.map(|role| camel(&role.name().trim_start_matches("ROLE_").to_lowercase()));
+            let role = names(&owner, "role").concat();
+            let role = camel(&role.trim_start_matches("ROLE_").to_lowercase());
             let _ = write!(
                 code,
-                ".owner(Role::{}.word(), {:?})\n            ",
-                role.unwrap_or_default(),
+                ".owner(Role::{role}.word(), {:?})\n            ",
                 text(&owner, "field")
             );
         }
@@ -371,34 +434,144 @@ impl<D: {bound}> pb::$SERVER$::$SERVICE$ for $ITEM$Api<D> {{
     }
 }
 
-/// A text of an option; empty when unset.
-pub(crate) fn text(message: &DynamicMessage, name: &str) -> String {
-    let value = message.get_field_by_name(name);
-    value
-        .and_then(|value| value.as_str().map(str::to_owned))
-        .unwrap_or_default()
-}
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
 
-pub(crate) fn flag(message: &DynamicMessage, name: &str) -> bool {
-    let value = message.get_field_by_name(name);
-    value.and_then(|value| value.as_bool()).unwrap_or_default()
-}
+    use super::*;
 
-fn list(message: &DynamicMessage, name: &str) -> Vec<Value> {
-    let value = message.get_field_by_name(name);
-    value
-        .and_then(|value| value.as_list().map(<[Value]>::to_vec))
-        .unwrap_or_default()
-}
+    const OUTPUT: &str =
+        "google.protobuf.Timestamp create_time = 11; google.protobuf.Timestamp update_time = 12;
+        int64 revision = 13; string etag = 14;";
+    const OWNED: &str = "name: \"notes\", message: \"Note\", owners: {role: ROLE_SELLER, field: \"writer\"}";
 
-pub(crate) fn texts(message: &DynamicMessage, name: &str) -> Vec<String> {
-    let values = list(message, name).into_iter();
-    values
-        .filter_map(|value| value.as_str().map(str::to_owned))
-        .collect()
-}
+    /// What the build makes of a resource with these fields, a table and RPCs.
+    fn built(fields: &str, table: &str, rpcs: &str) -> Result<String, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = format!(
+            "syntax = \"proto3\"; package souk.t;
+            import \"buf/validate/validate.proto\"; import \"google/protobuf/field_mask.proto\";
+            import \"google/protobuf/duration.proto\"; import \"google/protobuf/timestamp.proto\";
+            import \"souk/auth/v1/access.proto\"; import \"souk/resource/v1/resource.proto\";
+            import \"souk/type/v1/type.proto\";
+            enum Kind {{ KIND_UNSPECIFIED = 0; KIND_A = 1; A = 2; }}
+            enum Size {{ SIZE_UNSPECIFIED = 0; SIZE_A = 1; }}
+            message Note {{ string note_id = 1; string writer = 2; {fields} {OUTPUT} }}
+            message GetNoteRequest {{ string note_id = 1; int64 min_sequence = 2; }}
+            message GetNoteResponse {{ Note note = 1; int64 sequence = 2; }}
+            message DeleteNoteRequest {{ string note_id = 1; string etag = 2; bool force = 3; }}
+            message DeleteNoteResponse {{ int64 sequence = 1; }}
+            message ListNotesRequest {{
+                string topic = 1; int32 page_size = 2; string page_token = 3; int64 min_sequence = 4;
+            }}
+            message ListNotesResponse {{ repeated Note notes = 1; string next_page_token = 2; int64 sequence = 3; }}
+            service NoteService {{ option (souk.resource.v1.table) = {{{table}}}; {rpcs} }}"
+        );
+        std::fs::write(folder.path().join("t.proto"), file).expect("written");
+        let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/proto");
+        let mut compiler = protox::Compiler::new([folder.path(), &protos]).expect("a compiler");
+        compiler.include_imports(true);
+        compiler.open_files(["t.proto"]).expect("compiles");
+        let service = compiler
+            .descriptor_pool()
+            .get_service_by_name("souk.t.NoteService");
+        let service = service.expect("the service");
+        let table = option(&service.options(), TABLE)?.expect("the table");
+        let resource = Resource::read(&service, table, &[]).map_err(|error| error.to_string())?;
+        Ok(resource.code(&mut BTreeSet::new()))
+    }
 
-pub(crate) fn messages(message: &DynamicMessage, name: &str) -> Vec<DynamicMessage> {
-    let values = list(message, name).into_iter();
-    values.filter_map(|value| value.as_message().cloned()).collect()
+    #[test]
+    fn what_a_column_couldnt_hold_fails_the_build() {
+        let good = "Size size = 3 [(buf.validate.field).enum.defined_only = true];
+            google.protobuf.Duration lasts = 4 [(buf.validate.field).duration = {gte: {}, lte: {seconds: 9223372036}}];";
+        let code = built(good, OWNED, "").expect("it can");
+        assert!(code.contains("1 => \"a\""), "{code}");
+        for (field, problem) in [
+            ("google.protobuf.Timestamp at = 3;", "gte"),
+            (
+                "google.protobuf.Timestamp at = 3
+                [(buf.validate.field).timestamp = {gte: {seconds: -62135596800}, lte: {seconds: 1}}];",
+                "1677",
+            ),
+            (
+                "google.protobuf.Duration lasts = 3
+                [(buf.validate.field).duration = {gte: {seconds: -5}, lte: {seconds: 5}}];",
+                "within 0",
+            ),
+            ("Size size = 3;", "defined_only"),
+            (
+                "Kind kind = 3 [(buf.validate.field).enum.defined_only = true];",
+                "two values of the word \"a\"",
+            ),
+            ("optional string text = 3;", "doesn't know how to keep"),
+            ("repeated int64 numbers = 3;", "doesn't know how to keep"),
+            (
+                "repeated souk.type.v1.GeoPoint points = 3;",
+                "doesn't know how to keep",
+            ),
+            ("oneof one { string text = 3; }", "doesn't know how to keep"),
+            (
+                "int64 count = 3 [(souk.resource.v1.search).text = {max_word: {}}];",
+                "`text` isn't for",
+            ),
+            (
+                "string text = 3 [(souk.resource.v1.search) = {hidden: true, folded: \"f\"}];",
+                "hidden",
+            ),
+        ] {
+            let error = built(field, OWNED, "").expect_err(field);
+            assert!(
+                error.contains(problem) && error.contains("souk.t.Note"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_no_index_has_and_nothing_reads_fails_the_build() {
+        let indexed = |columns: &str| {
+            format!("{OWNED}, secondary_indexes: {{name: \"by_topic\", columns: [{columns}]}}")
+        };
+        let list = |index: &str, own: &str| {
+            format!(
+                "rpc ListNotes(ListNotesRequest) returns (ListNotesResponse) {{
+                    option (souk.resource.v1.list) = {{index: \"{index}\", by: \"topic\"}};
+                    option (souk.auth.v1.access) = {{all: [ROLE_ADMIN], own: [{own}]}};
+                }}"
+            )
+        };
+        let topic = "string topic = 3;";
+        built(topic, &indexed("\"topic\", \"writer\""), &list("by_topic", "")).expect("there is one");
+        let get = "rpc GetNote(GetNoteRequest) returns (GetNoteResponse);";
+        built(topic, OWNED, get).expect("all of it is read");
+        let delete = "rpc DeleteNote(DeleteNoteRequest) returns (DeleteNoteResponse);";
+        for (table, rpcs, problem) in [
+            (indexed("\"topics\""), String::new(), "ordered by topics"),
+            (
+                indexed("\"topic\""),
+                list("by_topics", ""),
+                "no index by_topics begins",
+            ),
+            (
+                indexed("\"writer\""),
+                list("by_topic", ""),
+                "no index by_topic begins",
+            ),
+            (
+                indexed("\"topic\""),
+                list("by_topic", "ROLE_SELLER"),
+                "lets in ROLE_SELLER",
+            ),
+            (
+                OWNED.replace("writer", "reader"),
+                String::new(),
+                "owned by reader",
+            ),
+            (OWNED.to_owned(), delete.to_owned(), "DeleteNoteRequest.force"),
+        ] {
+            let error = built(topic, &table, &rpcs).expect_err(problem);
+            assert!(error.contains(problem), "{error}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use prost_reflect::{
 };
 
 use crate::names::{Modules, OWN, camel, identifier};
+use crate::options::{extension, flag};
 
 /// The code for all rules of a contract.
 pub(crate) fn compile(pool: &DescriptorPool, modules: &Modules) -> Result<String, String> {
@@ -48,11 +49,6 @@ pub(crate) fn compile(pool: &DescriptorPool, modules: &Modules) -> Result<String
         );
     }
     Ok(code)
-}
-
-fn extension(pool: &DescriptorPool, name: &str) -> Result<ExtensionDescriptor, String> {
-    let option = pool.get_extension_by_name(name);
-    option.ok_or_else(|| format!("nothing declares the option {name}"))
 }
 
 /// The options that hold rules.
@@ -528,11 +524,6 @@ fn unknown(name: &str, rule: &str) -> String {
 fn is_own(kind: &Kind) -> bool {
     kind.as_message()
         .is_some_and(|message| message.full_name().starts_with(OWN))
-}
-
-fn flag(rules: &DynamicMessage, name: &str) -> bool {
-    let rule = rules.get_field_by_name(name);
-    rule.and_then(|rule| rule.as_bool()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Generates the service of a resource: a `.proto` file with the RPCs that every resource has, beside the one with its message.
 //! It is kept with the contract, so that clients have it, and a test of its crate holds it against [`generate`].
 
-use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _};
+use heck::ToLowerCamelCase as _;
+use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor};
 
 use crate::Result;
-use crate::names::snake;
-use crate::resources::{flag, messages, text, texts};
+use crate::names::{camel, snake};
+use crate::options::{flag, messages, names, option, part, text, texts};
 
 /// The option of a message whose service is generated.
 const RESOURCE: &str = "souk.resource.v1.resource";
@@ -17,37 +18,34 @@ const TEMPLATE: &str = include_str!("service.proto.txt");
 /// # Errors
 /// When the file has no resource, or one that can't be generated.
 pub fn generate(pool: &DescriptorPool, file: &str) -> Result<(String, String)> {
-    let option = pool
-        .get_extension_by_name(RESOURCE)
-        .ok_or("souk/resource/v1/resource.proto isn't imported by anything")?;
     let of_file = pool
         .get_file_by_name(file)
         .ok_or_else(|| format!("there is no {file}"))?;
-    let message = of_file
-        .messages()
-        .find(|message| message.options().has_extension(&option));
-    let message = message.ok_or_else(|| format!("{file} has no message with the option {RESOURCE}"))?;
-    let resource = message.options().get_extension(&option).into_owned();
-    let resource = resource.as_message().ok_or("a resource that is no message")?;
-    let table = part(resource, "table").ok_or("a resource without a table")?;
+    let mut resource = None;
+    for message in of_file.messages() {
+        resource = resource.or(option(&message.options(), RESOURCE)?.map(|resource| (message, resource)));
+    }
+    let (message, resource) =
+        resource.ok_or_else(|| format!("{file} has no message with the option {RESOURCE}"))?;
+    let table = part(&resource, "table").ok_or("a resource without a table")?;
     let id = message.fields().next().ok_or("a resource without fields")?;
     let items = text(&table, "name");
-    let names = [
+    let filled = [
         ("FILE", file.to_owned()),
         ("PACKAGE", message.package_name().to_owned()),
-        ("TABLE", table_text(&message, &table)?),
-        ("READ", access(resource, "read")?),
-        ("WRITE", access(resource, "write")?),
+        ("TABLE", table_text(&message, &table)),
+        ("READ", access(&resource, "read", None)?),
+        ("WRITE", access(&resource, "write", None)?),
         ("Item", message.name().to_owned()),
-        ("Items", crate::names::camel(&items)),
+        ("Items", camel(&items)),
         ("item", snake(message.name())),
         ("items", items),
         ("ITEM", snake(message.name()).to_uppercase()),
         ("id", id.name().to_owned()),
     ];
-    let service = TEMPLATE.replace("$LISTS$", &lists(&message, &table)?);
+    let service = TEMPLATE.replace("$LISTS$", &lists(&message, &resource, &table)?);
     let mut service = service.replace("$LISTED$", &listed(&message, &table)?);
-    for (name, value) in names {
+    for (name, value) in filled {
         service = service.replace(&format!("${name}$"), &value);
     }
     let path = file
@@ -56,12 +54,8 @@ pub fn generate(pool: &DescriptorPool, file: &str) -> Result<(String, String)> {
     Ok((format!("{path}_service.proto"), service))
 }
 
-fn part(message: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
-    message.get_field_by_name(name)?.as_message().cloned()
-}
-
 /// The option of the service with its table.
-fn table_text(message: &MessageDescriptor, table: &DynamicMessage) -> Result<String> {
+fn table_text(message: &MessageDescriptor, table: &DynamicMessage) -> String {
     let mut parts = vec![
         format!("name: {:?}", text(table, "name")),
         format!("message: {:?}", message.name()),
@@ -74,44 +68,23 @@ fn table_text(message: &MessageDescriptor, table: &DynamicMessage) -> Result<Str
         ));
     }
     for owner in messages(table, "owners") {
-        let role = roles(&owner, "role")?;
-        parts.push(format!(
-            "owners: {{role: {role}, field: {:?}}}",
-            text(&owner, "field")
-        ));
+        let (role, field) = (names(&owner, "role").concat(), text(&owner, "field"));
+        parts.push(format!("owners: {{role: {role}, field: {field:?}}}"));
     }
-    Ok(format!("{{\n    {}\n  }}", parts.join("\n    ")))
+    format!("{{\n    {}\n  }}", parts.join("\n    "))
 }
 
-/// Who may call, as an option of RPCs.
-fn access(resource: &DynamicMessage, name: &str) -> Result<String> {
+/// Who may call, as an option of RPCs; with `owners`, of those who have rows of their own these alone.
+fn access(resource: &DynamicMessage, name: &str, owners: Option<&[String]>) -> Result<String> {
     let rule = part(resource, name).ok_or("a resource without a rule of access")?;
-    let mut parts = Vec::new();
-    for reach in ["all", "own"] {
-        let named = roles(&rule, reach)?;
-        if !named.is_empty() {
-            parts.push(format!("      {reach}: [{named}]\n"));
-        }
-    }
-    Ok(format!("{{\n{}    }}", parts.concat()))
-}
-
-/// The names of the roles in a field, with commas.
-fn roles(message: &DynamicMessage, name: &str) -> Result<String> {
-    let pool = message.descriptor().parent_pool().clone();
-    let of = pool
-        .get_enum_by_name("souk.auth.v1.Role")
-        .ok_or("there are no roles")?;
-    let field = message.get_field_by_name(name).ok_or("an option without roles")?;
-    let numbers: Vec<i32> = match field.as_list() {
-        Some(list) => list.iter().filter_map(|role| role.as_enum_number()).collect(),
-        None => field.as_enum_number().into_iter().collect(),
-    };
-    let names = numbers.iter().filter_map(|number| of.get_value(*number));
-    Ok(names
-        .map(|role| role.name().to_owned())
-        .collect::<Vec<_>>()
-        .join(", "))
+    let mut own = names(&rule, "own");
+    own.retain(|role| owners.is_none_or(|owners| owners.contains(role)));
+    let named = [("all", names(&rule, "all")), ("own", own)];
+    let parts = named.iter().filter(|(_, roles)| !roles.is_empty());
+    let parts: String = parts
+        .map(|(reach, roles)| format!("      {reach}: [{}]\n", roles.join(", ")))
+        .collect();
+    Ok(format!("{{\n{parts}    }}"))
 }
 
 /// The secondary indexes that are listed: the index, the RPC, and the field of its first column.
@@ -127,7 +100,7 @@ fn listings(
         }
         let first = texts(&index, "columns").into_iter().next().unwrap_or_default();
         let field = message.get_field_by_name(&first);
-        if field.is_none_or(|field| field.kind() != prost_reflect::Kind::String) {
+        if field.is_none_or(|field| field.kind() != Kind::String) {
             return Err(format!(
                 "{rpc} lists by {first}, which is no string of {}",
                 message.full_name()
@@ -139,30 +112,29 @@ fn listings(
     Ok(listings)
 }
 
-/// The RPCs that list.
-fn lists(message: &MessageDescriptor, table: &DynamicMessage) -> Result<String> {
+/// The RPCs that list. To its own is let in whose rows stand together there.
+fn lists(message: &MessageDescriptor, resource: &DynamicMessage, table: &DynamicMessage) -> Result<String> {
     let mut code = String::new();
     for (index, rpc, by) in listings(message, table)? {
         let name = text(&index, "name");
         let descending = flag(&index, "descending");
-        let order = if descending {
-            ", the last of them first"
-        } else {
-            ""
+        let order = match descending {
+            true => ", the last of them first",
+            false => "",
         };
-        let path = rpc
-            .chars()
-            .next()
-            .map(|first| first.to_lowercase().to_string() + &rpc[first.len_utf8()..]);
+        let owners = messages(table, "owners").into_iter();
+        let owners = owners.filter(|owner| text(owner, "field") == by);
+        let owners: Vec<String> = owners.flat_map(|owner| names(&owner, "role")).collect();
+        let access = access(resource, "read", Some(&owners))?;
+        let path = rpc.to_lower_camel_case();
         code += &format!(
             "  // Lists $items$ of one `{by}` in the order of `{name}`{order}: always the latest writes, no search involved.\n  \
              // Errors: INVALID_ARGUMENT (PAGE_TOKEN_INVALID).\n  \
              rpc {rpc}({rpc}Request) returns ({rpc}Response) {{\n    \
              option (souk.resource.v1.list) = {{index: {name:?}, by: {by:?}, descending: {descending}}};\n    \
              option idempotency_level = NO_SIDE_EFFECTS;\n    \
-             option (google.api.http) = {{get: \"/v1/$items$:{}\"}};\n    \
-             option (souk.auth.v1.access) = $READ$;\n  }}\n",
-            path.unwrap_or_default()
+             option (google.api.http) = {{get: \"/v1/$items$:{path}\"}};\n    \
+             option (souk.auth.v1.access) = {access};\n  }}\n"
         );
     }
     Ok(code)

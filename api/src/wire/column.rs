@@ -50,13 +50,13 @@ pub fn objects_of_column<M: Message + Default>(
     read(columns.message(name)?).map_err(|error| CorruptRow::new(name, error.to_string()))
 }
 
-/// An INTEGER column of which a message has fewer bits.
+/// The value of an INTEGER column of which a message has fewer bits.
 ///
 /// # Errors
-/// When the column has another type, or a value beyond those bits.
-pub fn narrow<N: TryFrom<i64>>(columns: &ColumnReader<'_>, name: &str) -> Result<Option<N>, CorruptRow> {
+/// When it is beyond those bits.
+pub fn narrow<N: TryFrom<i64>>(wide: Option<i64>, name: &str) -> Result<Option<N>, CorruptRow> {
     let narrow = |wide: i64| {
         N::try_from(wide).map_err(|_| CorruptRow::new(name, format!("is {wide}, beyond its type")))
     };
-    columns.optional_integer(name)?.map(narrow).transpose()
+    wide.map(narrow).transpose()
 }

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use prost_reflect::{DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
-use super::{flag, messages, text};
 use crate::Result;
-use crate::names::{camel, identifier};
+use crate::names::{camel, identifier, snake};
+use crate::options::{flag, messages, number, option, part, text};
 
 /// The option of a field that isn't searched as its type is.
-const SEARCH: &str = "souk.resource.v1.search";
+pub(super) const SEARCH: &str = "souk.resource.v1.search";
 /// The option with the rules of a field.
 const RULES: &str = "buf.validate.field";
 
@@ -17,8 +17,12 @@ const RULES: &str = "buf.validate.field";
 pub(super) struct Field {
     name: String,
     kept: Kept,
+    /// Whether a message tells unset from the type's default.
     optional: bool,
-    search: DynamicMessage,
+    /// Whether its rules demand it.
+    required: bool,
+    /// How it is searched where that doesn't follow from its type.
+    search: Option<DynamicMessage>,
 }
 
 /// How a column holds a field.
@@ -41,66 +45,19 @@ enum Kept {
 
 impl Field {
     pub(super) fn read(field: &FieldDescriptor) -> Result<Self> {
-        let pool = field.parent_pool();
-        let option = pool
-            .get_extension_by_name(SEARCH)
-            .ok_or("souk/resource/v1/resource.proto isn't imported by anything")?;
-        let search = field.options().get_extension(&option).into_owned();
-        let search = search
-            .as_message()
-            .cloned()
-            .ok_or("an option that is no message")?;
-        let unknown = || -> crate::Result<Self> {
-            let name = field.full_name();
-            Err(format!("{name}: codegen/src/resources/field.rs doesn't know how to keep this type").into())
-        };
-        if field
-            .containing_oneof()
-            .is_some_and(|oneof| !oneof.is_synthetic())
-        {
-            return unknown();
-        }
-        let kept = match field.kind() {
-            Kind::String if field.is_list() => Kept::Strings,
-            Kind::Message(entry) if field.is_map() => {
-                match (
-                    entry.map_entry_key_field().kind(),
-                    entry.map_entry_value_field().kind(),
-                ) {
-                    (Kind::String, Kind::Message(value)) if value.full_name() == "souk.type.v1.Value" => {
-                        Kept::Attributes
-                    }
-                    _ => return unknown(),
-                }
-            }
-            Kind::Message(object) if field.is_list() => Kept::Objects(object),
-            _ if field.is_list() => return unknown(),
-            Kind::String => Kept::String,
-            Kind::Int32 | Kind::Sint32 => Kept::Integer("i32"),
-            Kind::Int64 | Kind::Sint64 => Kept::Integer("i64"),
-            Kind::Uint32 => Kept::Integer("u32"),
-            Kind::Double => Kept::Double,
-            Kind::Bool => Kept::Boolean,
-            Kind::Bytes => Kept::Bytes,
-            Kind::Enum(of) => Kept::Enum(of),
-            Kind::Message(of) => match of.full_name() {
-                "google.protobuf.Timestamp" => Kept::Time,
-                "google.protobuf.Duration" => Kept::Duration,
-                "souk.type.v1.GeoPoint" => Kept::Point,
-                _ => return unknown(),
-            },
-            _ => return unknown(),
-        };
-        if matches!(kept, Kept::Time | Kept::Duration) && !has_bounds(field) {
-            let name = field.full_name();
-            return Err(format!(
-                "{name} has no rule with gte and lte: a column holds 64 bits of nanoseconds"
-            )
-            .into());
+        let wrong = |problem: &str| format!("{}: {problem}", field.full_name());
+        let rules = option(&field.options(), RULES)?;
+        let kept = Kept::of(field)
+            .ok_or_else(|| wrong("codegen/src/resources/field.rs doesn't know how to keep this type"))?;
+        kept.check(rules.as_ref()).map_err(|problem| wrong(&problem))?;
+        let search = option(&field.options(), SEARCH)?;
+        if let Some(search) = &search {
+            check_search(&kept, search).map_err(|problem| wrong(&problem))?;
         }
         Ok(Self {
             name: field.name().to_owned(),
             optional: field.supports_presence(),
+            required: rules.is_some_and(|rules| flag(&rules, "required")),
             kept,
             search,
         })
@@ -112,7 +69,21 @@ impl Field {
 
     /// Whether it is searched as objects of their own.
     pub(super) fn is_nested(&self) -> bool {
-        matches!(self.kept, Kept::Objects(_)) && !flag(&self.search, "hidden")
+        matches!(self.kept, Kept::Objects(_)) && !self.says("hidden")
+    }
+
+    /// Whether a secondary index can be ordered by it.
+    pub(super) fn is_ordered(&self) -> bool {
+        let kept = &self.kept;
+        self.is_text() || matches!(kept, Kept::Integer(_) | Kept::Double | Kept::Boolean | Kept::Time)
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self.kept, Kept::String)
+    }
+
+    fn says(&self, name: &str) -> bool {
+        self.search.as_ref().is_some_and(|search| flag(search, name))
     }
 
     /// Its part of the table's definition.
@@ -124,18 +95,25 @@ impl Field {
             Kept::Point => Some("ValueType::Point".to_owned()),
             Kept::Attributes => Some("ValueType::Attributes".to_owned()),
             Kept::Strings => Some("ValueType::strings()".to_owned()),
-            Kept::Objects(of) => Some(objects(of)),
+            Kept::Objects(of) => {
+                let members = members(of).map(|(field, value, _)| {
+                    let (number, name) = (field.number(), field.name().to_owned());
+                    format!("Member::new({number}, {name:?}, ValueType::{value}), ")
+                });
+                Some(format!("ValueType::objects([{}])", members.collect::<String>()))
+            }
             _ => None,
         };
         let mut code = String::new();
         if let Some(value) = value {
             let _ = write!(code, ".column({name:?}, {value})\n            ");
         }
-        let Some(searched) = searched(name, &self.kept, &self.search) else {
+        let Some(searched) = self.searched() else {
             return code;
         };
         let _ = write!(code, ".field({searched})\n            ");
-        let folded = text(&self.search, "folded");
+        let folded = self.search.as_ref().map(|search| text(search, "folded"));
+        let folded = folded.unwrap_or_default();
         if !folded.is_empty() {
             let _ = write!(
                 code,
@@ -152,7 +130,8 @@ impl Field {
         let part = match &self.kept {
             Kept::String => format!("string({name:?}, &{place})"),
             Kept::Strings => format!("strings({name:?}, &{place})"),
-            Kept::Integer("i64") | Kept::Double => format!("{}({name:?}, {place})", self.word()),
+            Kept::Integer("i64") => format!("integer({name:?}, {place})"),
+            Kept::Double => format!("double({name:?}, {place})"),
             Kept::Integer(_) if self.optional => format!("integer({name:?}, {place}.map(i64::from))"),
             Kept::Integer(_) => format!("integer({name:?}, i64::from({place}))"),
             Kept::Boolean => format!("boolean({name:?}, {place})"),
@@ -172,28 +151,41 @@ impl Field {
         format!(".{part}\n            ")
     }
 
-    /// Reads it from its column. What has no column has the type's default: a field may be younger than its row.
+    /// Reads it from its column. What the rules demand has one, or the row is damaged; else what has none is the type's default:
+    /// a field may be younger than its row.
     pub(super) fn of_column(&self) -> String {
         let (name, field) = (&self.name, identifier(&self.name));
-        let or_default = if self.optional { "" } else { ".unwrap_or_default()" };
+        let number = |kind: &str| match (self.optional, self.required) {
+            (true, _) => format!("columns.optional_{kind}({name:?})?"),
+            (false, true) => format!("columns.{kind}({name:?})?"),
+            (false, false) => format!("columns.optional_{kind}({name:?})?.unwrap_or_default()"),
+        };
         let value = match &self.kept {
             Kept::String => format!("columns.string({name:?})?"),
             Kept::Strings => format!("columns.strings({name:?})?"),
-            Kept::Integer("i64") => format!("columns.optional_integer({name:?})?{or_default}"),
-            Kept::Integer(_) => format!("narrow(columns, {name:?})?{or_default}"),
-            Kept::Double => format!("columns.optional_double({name:?})?{or_default}"),
-            Kept::Boolean => format!("columns.optional_boolean({name:?})?{or_default}"),
+            Kept::Integer("i64") => number("integer"),
+            Kept::Integer(_) if self.optional => {
+                format!("narrow(columns.optional_integer({name:?})?, {name:?})?")
+            }
+            Kept::Integer(_) => format!(
+                "narrow(Some({}), {name:?})?.unwrap_or_default()",
+                number("integer")
+            ),
+            Kept::Double => number("double"),
+            Kept::Boolean => number("boolean"),
             Kept::Bytes => format!("columns.binary({name:?})?"),
             Kept::Enum(of) => {
+                let unset = if self.required { "" } else { "\"\" => 0, " };
                 let arms: String = words(of)
                     .map(|(number, word)| format!("{word:?} => {number}, "))
                     .collect();
                 format!(
-                    "match columns.string({name:?})?.as_str() {{ \"\" => 0, {arms}other => return Err(CorruptRow::new({name:?}, format!(\"is {{other:?}}, which is no value\"))) }}"
+                    "match columns.string({name:?})?.as_str() {{ {unset}{arms}other => return Err(CorruptRow::new({name:?}, format!(\"is {{other:?}}, which is no value\"))) }}"
                 )
             }
             Kept::Time => format!("columns.optional_integer({name:?})?.map(time_to_wire)"),
             Kept::Duration => format!("columns.optional_integer({name:?})?.map(duration_to_wire)"),
+            Kept::Point if self.required => format!("Some(point_to_wire(columns.point({name:?})?))"),
             Kept::Point => format!("columns.optional_point({name:?})?.map(point_to_wire)"),
             Kept::Objects(_) => format!("objects_of_column(columns, {name:?})?"),
             Kept::Attributes => format!("attributes_of_column(columns, {name:?})?"),
@@ -219,34 +211,146 @@ impl Field {
         }
     }
 
-    fn word(&self) -> &'static str {
-        if matches!(self.kept, Kept::Double) {
-            "double"
-        } else {
-            "integer"
+    /// The search field; `None` when it isn't searched.
+    fn searched(&self) -> Option<String> {
+        let name = &self.name;
+        if self.says("hidden") {
+            return None;
+        }
+        let mut field = match (&self.kept, self.search.as_ref().and_then(analyzer)) {
+            (_, Some(analyzer)) => format!("Field::text({name:?}, {analyzer})"),
+            (Kept::String | Kept::Strings | Kept::Enum(_), None) => format!("Field::keyword({name:?})"),
+            (Kept::Integer(_), None) => format!("Field::long({name:?})"),
+            (Kept::Double | Kept::Duration, None) => format!("Field::double({name:?})"),
+            (Kept::Boolean, None) => format!("Field::boolean({name:?})"),
+            (Kept::Time, None) => format!("Field::date({name:?})"),
+            (Kept::Point, None) => format!("Field::geo_point({name:?})"),
+            (Kept::Attributes, None) => format!("Field::attributes({name:?})"),
+            (Kept::Bytes, None) => return None,
+            (Kept::Objects(of), None) => {
+                let members =
+                    members(of).map(|(field, _, kind)| format!("Field::{kind}({:?}), ", field.name()));
+                format!("Field::nested({name:?}, vec![{}])", members.collect::<String>())
+            }
+        };
+        for sub_field in self
+            .search
+            .iter()
+            .flat_map(|search| messages(search, "sub_fields"))
+        {
+            let kind = analyzer(&sub_field).map_or_else(
+                || "FieldKind::Keyword".to_owned(),
+                |analyzer| format!("FieldKind::Text({analyzer})"),
+            );
+            let _ = write!(field, ".sub_field({:?}, {kind})", text(&sub_field, "name"));
+        }
+        if matches!(self.kept, Kept::Strings) {
+            field += ".array()";
+        }
+        Some(field)
+    }
+}
+
+impl Kept {
+    /// `None` for what can't be kept.
+    fn of(field: &FieldDescriptor) -> Option<Self> {
+        if field
+            .containing_oneof()
+            .is_some_and(|oneof| !oneof.is_synthetic())
+        {
+            return None;
+        }
+        if let Kind::Message(entry) = field.kind()
+            && field.is_map()
+        {
+            let value = entry.map_entry_value_field().kind();
+            let value = value.as_message().map(MessageDescriptor::full_name);
+            let is_attributes =
+                entry.map_entry_key_field().kind() == Kind::String && value == Some("souk.type.v1.Value");
+            return is_attributes.then_some(Self::Attributes);
+        }
+        let of = field.parent_message();
+        Some(match field.kind() {
+            Kind::String if field.is_list() => Self::Strings,
+            Kind::Message(object) if field.is_list() && object.package_name() == of.package_name() => {
+                Self::Objects(object)
+            }
+            _ if field.is_list() => return None,
+            // What is empty has no column.
+            Kind::String | Kind::Bytes | Kind::Enum(_) if field.supports_presence() => return None,
+            Kind::String => Self::String,
+            Kind::Int32 | Kind::Sint32 => Self::Integer("i32"),
+            Kind::Int64 | Kind::Sint64 => Self::Integer("i64"),
+            Kind::Uint32 => Self::Integer("u32"),
+            Kind::Double => Self::Double,
+            Kind::Bool => Self::Boolean,
+            Kind::Bytes => Self::Bytes,
+            Kind::Enum(of) => Self::Enum(of),
+            Kind::Message(of) => match of.full_name() {
+                "google.protobuf.Timestamp" => Self::Time,
+                "google.protobuf.Duration" => Self::Duration,
+                "souk.type.v1.GeoPoint" => Self::Point,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Refuses what its rules let in and its column can't hold.
+    fn check(&self, rules: Option<&DynamicMessage>) -> Result<(), String> {
+        let of = |kind: &str| rules.and_then(|rules| part(rules, kind));
+        let nanos = |rules: &DynamicMessage, end: &str| {
+            let end = part(rules, end)?;
+            let seconds = i128::from(number(&end, "seconds"));
+            Some(seconds * 1_000_000_000 + i128::from(number(&end, "nanos")))
+        };
+        let is_within = |kind: &str, least: i64| {
+            let ends = of(kind).and_then(|rules| nanos(&rules, "gte").zip(nanos(&rules, "lte")));
+            ends.is_some_and(|(from, to)| from >= i128::from(least) && to <= i128::from(i64::MAX))
+        };
+        match self {
+            Self::Time if !is_within("timestamp", i64::MIN) => Err("needs rules with `gte` and `lte` within \
+                 1677-09-21 and 2262-04-11: its column has 64 bits of nanoseconds"
+                .to_owned()),
+            Self::Duration if !is_within("duration", 0) => {
+                Err("needs rules with `gte` and `lte` within 0 and 292 years: its column has 64 bits of nanoseconds"
+                    .to_owned())
+            }
+            Self::Enum(_) if !of("enum").is_some_and(|rules| flag(&rules, "defined_only")) => {
+                Err("needs the rule `defined_only`: its column has the word of its value".to_owned())
+            }
+            Self::Enum(of) => {
+                let words: Vec<String> = words(of).map(|(_, word)| word).collect();
+                let twice = words.iter().enumerate().find(|(at, word)| words[..*at].contains(word));
+                twice.map_or(Ok(()), |(_, word)| Err(format!("has two values of the word {word:?}")))
+            }
+            _ => Ok(()),
         }
     }
 }
 
-/// Whether a time or a length of time has both ends.
-fn has_bounds(field: &FieldDescriptor) -> bool {
-    let Some(option) = field.parent_pool().get_extension_by_name(RULES) else {
-        return false;
+/// Refuses options that can't be for what is kept so.
+fn check_search(kept: &Kept, search: &DynamicMessage) -> Result<(), String> {
+    let takes = |name: &str| match name {
+        "hidden" => !matches!(kept, Kept::Bytes),
+        "text" | "sub_fields" => matches!(kept, Kept::String | Kept::Strings),
+        "folded" => matches!(kept, Kept::String),
+        _ => false,
     };
-    let rules = field.options().get_extension(&option).into_owned();
-    let Some(rules) = rules.as_message() else {
-        return false;
-    };
-    ["timestamp", "duration"].into_iter().any(|kind| {
-        let of = rules.get_field_by_name(kind);
-        let of = of.as_deref().and_then(|of| of.as_message());
-        of.is_some_and(|of| ["gte", "lte"].iter().all(|end| of.has_field_by_name(end)))
-    })
+    let given = search.fields().map(|(field, _)| field.name().to_owned());
+    let given: Vec<String> = given.collect();
+    if let Some(name) = given.iter().find(|name| !takes(name)) {
+        return Err(format!("`{name}` isn't for a field of its type"));
+    }
+    match given.len() > 1 && flag(search, "hidden") {
+        true => Err("is hidden, and yet says how it is searched".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// The numbers and words of an enum's values; its zero is no value.
 fn words(of: &EnumDescriptor) -> impl Iterator<Item = (i32, String)> + '_ {
-    let mut prefix = crate::names::snake(of.name());
+    let mut prefix = snake(of.name());
     prefix.push('_');
     let values = of.values().filter(|value| value.number() != 0);
     values.map(move |value| {
@@ -256,95 +360,30 @@ fn words(of: &EnumDescriptor) -> impl Iterator<Item = (i32, String)> + '_ {
     })
 }
 
-/// What several objects of a type are in a column. Members that have no column type of their own are kept all the same.
-fn objects(of: &MessageDescriptor) -> String {
-    let members: String = of
-        .fields()
-        .filter_map(|field| {
-            let value = match field.kind() {
-                _ if field.is_list() || field.is_map() => return None,
-                Kind::String => "String",
-                Kind::Int32 | Kind::Int64 | Kind::Uint32 => "Integer",
-                Kind::Double => "Double",
-                Kind::Bool => "Boolean",
-                _ => return None,
-            };
-            let (number, name) = (field.number(), field.name().to_owned());
-            Some(format!("Member::new({number}, {name:?}, ValueType::{value}), "))
-        })
-        .collect();
-    format!("ValueType::objects([{members}])")
-}
-
-/// The search field; `None` when it isn't searched.
-fn searched(name: &str, kept: &Kept, search: &DynamicMessage) -> Option<String> {
-    if flag(search, "hidden") {
-        return None;
-    }
-    let kind = match kept {
-        Kept::String | Kept::Strings | Kept::Enum(_) => match analyzer(search) {
-            Some(analyzer) => return Some(views(format!("Field::text({name:?}, {analyzer})"), kept, search)),
-            None => "keyword",
-        },
-        Kept::Integer(_) => "long",
-        Kept::Double | Kept::Duration => "double",
-        Kept::Boolean => "boolean",
-        Kept::Time => "date",
-        Kept::Point => "geo_point",
-        Kept::Attributes => "attributes",
-        Kept::Bytes => return None,
-        Kept::Objects(of) => {
-            let members: String = of
-                .fields()
-                .filter_map(|field| {
-                    let kind = match field.kind() {
-                        _ if field.is_list() || field.is_map() => return None,
-                        Kind::String => "keyword",
-                        Kind::Int32 | Kind::Int64 | Kind::Uint32 => "long",
-                        Kind::Double => "double",
-                        Kind::Bool => "boolean",
-                        _ => return None,
-                    };
-                    Some(format!("Field::{kind}({:?}), ", field.name()))
-                })
-                .collect();
-            return Some(format!("Field::nested({name:?}, vec![{members}])"));
-        }
-    };
-    Some(views(format!("Field::{kind}({name:?})"), kept, search))
-}
-
-/// A field with its further views.
-fn views(mut field: String, kept: &Kept, search: &DynamicMessage) -> String {
-    for sub_field in messages(search, "sub_fields") {
-        let kind = analyzer(&sub_field).map_or_else(
-            || "FieldKind::Keyword".to_owned(),
-            |analyzer| format!("FieldKind::Text({analyzer})"),
-        );
-        let _ = write!(field, ".sub_field({:?}, {kind})", text(&sub_field, "name"));
-    }
-    if matches!(kept, Kept::Strings) {
-        field += ".array()";
-    }
-    field
+/// The members of objects that are read and searched, each with the type of its values and that of its field. Others are kept all
+/// the same.
+fn members(
+    of: &MessageDescriptor,
+) -> impl Iterator<Item = (FieldDescriptor, &'static str, &'static str)> + '_ {
+    of.fields().filter_map(|field| {
+        let (value, kind) = match field.kind() {
+            _ if field.is_list() || field.is_map() => return None,
+            Kind::String => ("String", "keyword"),
+            Kind::Int32 | Kind::Int64 | Kind::Uint32 => ("Integer", "long"),
+            Kind::Double => ("Double", "double"),
+            Kind::Bool => ("Boolean", "boolean"),
+            _ => return None,
+        };
+        Some((field, value, kind))
+    })
 }
 
 /// The analyzer of an option with `text`.
 fn analyzer(option: &DynamicMessage) -> Option<String> {
-    if !option.has_field_by_name("text") {
-        return None;
-    }
-    let given = option.get_field_by_name("text")?.into_owned();
-    let given = given.as_message()?;
+    let given = part(option, "text")?;
     let (kind, options) = given
         .fields()
         .find_map(|(field, value)| Some((field.name().to_owned(), value.as_message()?.clone())))?;
-    let number = |name: &str| {
-        options
-            .get_field_by_name(name)
-            .and_then(|value| value.as_i32())
-            .unwrap_or_default()
-    };
     let case_sensitive = flag(&options, "case_sensitive");
     let base = match kind.as_str() {
         "single_word" => format!(
@@ -360,11 +399,11 @@ fn analyzer(option: &DynamicMessage) -> Option<String> {
         }
         "fuzzy" => format!(
             "Analyzer::Fuzzy {{ min_chars: {}, max_chars: {}, case_sensitive: {case_sensitive} }}",
-            number("min_chars"),
-            number("max_chars")
+            number(&options, "min_chars"),
+            number(&options, "max_chars")
         ),
         other => format!("Analyzer::{}", camel(other)),
     };
-    let stemmed = if flag(given, "stemmed") { ".stemmed()" } else { "" };
+    let stemmed = if flag(&given, "stemmed") { ".stemmed()" } else { "" };
     Some(base + stemmed)
 }

@@ -2,12 +2,12 @@
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
-use super::{flag, text, texts};
 use crate::Result;
 use crate::names::{identifier, snake};
+use crate::options::{flag, option, text, texts};
 
 /// The option of an RPC that lists a secondary index.
-const LIST: &str = "souk.resource.v1.list";
+pub(super) const LIST: &str = "souk.resource.v1.list";
 
 /// An RPC.
 pub(super) struct Method {
@@ -34,7 +34,7 @@ impl Method {
             name if name.starts_with("BatchCreate") => Some(shape.batch_create()?),
             name if *name == format!("Get{item}") => Some(shape.get()?),
             name if name.starts_with("BatchGet") => Some(shape.batch_get()?),
-            name if *name == format!("Update{item}") => Some(shape.update()?),
+            name if *name == format!("Update{item}") => Some(shape.update(item)?),
             name if *name == format!("Delete{item}") => Some(shape.delete()?),
             name if name.starts_with("List") => shape.list()?,
             name if name.starts_with("Search") => Some(shape.search()?),
@@ -124,6 +124,20 @@ struct Shape<'a> {
 }
 
 impl Shape<'_> {
+    /// Refuses an RPC whose request has fields beside these: nothing would read them.
+    fn reads(&self, names: &[&str]) -> Result<()> {
+        let input = self.method.input();
+        match input.fields().find(|field| !names.contains(&field.name())) {
+            Some(field) => Err(format!(
+                "{}: nothing reads it; write {} by hand, which its build script has to name",
+                field.full_name(),
+                self.method.name()
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+
     /// The field of a message that holds the resource, or several.
     fn of_resource(&self, message: &MessageDescriptor, several: bool) -> Result<String> {
         let is = |field: &FieldDescriptor| {
@@ -143,6 +157,7 @@ impl Shape<'_> {
         let given = self.of_resource(&self.method.input(), false)?;
         let answered = self.of_resource(&self.method.output(), false)?;
         let path = given.trim_start_matches("r#");
+        self.reads(&[path, "request_id", "validate_only"])?;
         Ok(format!(
             "let (mut request, mut violations) = received(request);
             let id = request_id(&request.request_id, &request);
@@ -160,6 +175,7 @@ impl Shape<'_> {
         let given = self.of_resource(&self.method.input(), true)?;
         let answered = self.of_resource(&self.method.output(), true)?;
         let path = given.trim_start_matches("r#");
+        self.reads(&[path, "request_id", "omit_resources"])?;
         Ok(format!(
             "let (mut request, mut violations) = received(request);
             let id = request_id(&request.request_id, &request);
@@ -175,6 +191,7 @@ impl Shape<'_> {
 
     fn get(&self) -> Result<String> {
         let id = self.of_id(false)?;
+        self.reads(&[id.trim_start_matches("r#"), "min_sequence"])?;
         let answered = self.of_resource(&self.method.output(), false)?;
         Ok(format!(
             "let request = valid(request)?;
@@ -188,6 +205,7 @@ impl Shape<'_> {
 
     fn batch_get(&self) -> Result<String> {
         let ids = self.of_id(true)?;
+        self.reads(&[ids.trim_start_matches("r#"), "min_sequence"])?;
         let answered = self.of_resource(&self.method.output(), true)?;
         Ok(format!(
             "let request = valid(request)?;
@@ -200,8 +218,10 @@ impl Shape<'_> {
         ))
     }
 
-    fn update(&self) -> Result<String> {
+    fn update(&self, item: &str) -> Result<String> {
         let given = self.of_resource(&self.method.input(), false)?;
+        // What is wrong with it is told under this name.
+        self.reads(&[&snake(item), "update_mask", "etag"])?;
         let answered = self.of_resource(&self.method.output(), false)?;
         Ok(format!(
             "let (request, violations) = received(request);
@@ -220,6 +240,7 @@ impl Shape<'_> {
 
     fn delete(&self) -> Result<String> {
         let id = self.of_id(false)?;
+        self.reads(&[id.trim_start_matches("r#"), "etag"])?;
         Ok(format!(
             "let request = valid(request)?;
             let etag = etag(&request.etag, \"\");
@@ -230,24 +251,21 @@ impl Shape<'_> {
 
     /// `None` when the contract doesn't say what is listed.
     fn list(&self) -> Result<Option<String>> {
-        let pool = self.method.parent_pool();
-        let option = pool
-            .get_extension_by_name(LIST)
-            .ok_or("souk/resource/v1/resource.proto isn't imported by anything")?;
-        if !self.method.options().has_extension(&option) {
+        let Some(list) = option(&self.method.options(), LIST)? else {
             return Ok(None);
-        }
-        let list = self.method.options().get_extension(&option).into_owned();
-        let list = list.as_message().ok_or("an option that is no message")?;
+        };
+        let by = texts(&list, "by");
+        let mut read = vec!["page_size", "page_token", "min_sequence"];
+        read.extend(by.iter().map(String::as_str));
+        self.reads(&read)?;
         let answered = self.of_resource(&self.method.output(), true)?;
-        let prefix: String = texts(list, "by")
+        let prefix: String = by
             .iter()
             .map(|field| format!("Value::from(request.{}), ", identifier(field)))
             .collect();
-        let direction = if flag(list, "descending") {
-            "Backward"
-        } else {
-            "Forward"
+        let direction = match flag(&list, "descending") {
+            true => "Backward",
+            false => "Forward",
         };
         Ok(Some(format!(
             "let request = valid(request)?;
@@ -265,11 +283,12 @@ impl Shape<'_> {
                 next_page_token: page.next_page_token,
                 sequence: page.sequence,
             }}))",
-            text(list, "index")
+            text(&list, "index")
         )))
     }
 
     fn search(&self) -> Result<String> {
+        self.reads(&["search"])?;
         let hit = self.element("hits")?;
         let resource = self.of_resource(&hit, false)?;
         let hit = hit.name();
@@ -294,6 +313,13 @@ impl Shape<'_> {
     }
 
     fn export(&self) -> Result<String> {
+        self.reads(&[
+            "slice_count",
+            "slice",
+            "snapshot_token",
+            "resume_token",
+            "min_sequence",
+        ])?;
         let answered = self.of_resource(&self.method.output(), true)?;
         Ok(format!(
             "let request = valid(request)?;
@@ -317,6 +343,7 @@ impl Shape<'_> {
     }
 
     fn watch(&self) -> Result<String> {
+        self.reads(&["after_sequence"])?;
         let change = self.element("changes")?;
         let resource = self.of_resource(&change, false)?;
         let change = change.name();

@@ -40,8 +40,8 @@ impl Domain<Coupons> for TakesOff {
             let message = "or `amount_cents` has to be set, one of them alone";
             violations.push(at.field("basis_points"), "ONE_OF", message);
         }
-        let seconds = |time: &Option<prost_types::Timestamp>| time.map(|time| (time.seconds, time.nanos));
-        if seconds(&coupon.end_time) <= seconds(&coupon.start_time) && coupon.start_time.is_some() {
+        let times = coupon.start_time.zip(coupon.end_time);
+        if times.is_some_and(|(start, end)| (end.seconds, end.nanos) <= (start.seconds, start.nanos)) {
             violations.push(
                 at.field("end_time"),
                 "OUT_OF_RANGE",
