@@ -81,12 +81,9 @@ impl Content {
             let (bytes, encoding) = packed.unwrap_or((bytes, None));
             Ok(Self { bytes, encoding })
         });
-        let late = |_| {
-            let message = "the call's time was over before its answer could be written in the form that was asked for; \
-                           ask for less, or give it more time";
-            Err(StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message).build())
-        };
-        tokio::time::timeout_at(ends, written).await.unwrap_or_else(late)
+        tokio::time::timeout_at(ends, written)
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 
     /// The answer. What it was made of is kept until it is taken, and with it what the call holds.
@@ -110,6 +107,12 @@ impl Content {
         }
         response
     }
+}
+
+fn late() -> Status {
+    let message = "the call's time was over before its answer could be written in the form that was asked for; ask for less, or \
+                   give it more time";
+    StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message).build()
 }
 
 /// The error in the headers or trailers of a call; `None` when it went well or goes on.
@@ -138,16 +141,23 @@ pub(crate) struct Unary {
 }
 
 impl Unary {
-    /// Reads `response`, whose message has at most `bytes_max` bytes.
-    pub(crate) async fn read(response: Response<Body>, bytes_max: usize) -> Self {
+    /// Reads `response`, whose message has at most `bytes_max` bytes, until the call `ends`; `None` where the stack ends what waits for it.
+    pub(crate) async fn read(response: Response<Body>, bytes_max: usize, ends: Option<Instant>) -> Self {
         let (parts, body) = response.into_parts();
         let mut messages = Messages::new(&parts.headers, body, bytes_max);
-        let (message, end) = match (status_of(&parts.headers), messages.next().await) {
-            (Some(status), _) => (None, (Some(status), HeaderMap::new())),
-            (None, Next::End(status, trailers)) => (None, (status, trailers)),
-            (None, Next::Message(message)) => (Some(message), messages.end().await),
+        let reading = async {
+            match (status_of(&parts.headers), messages.next().await) {
+                (Some(status), _) => (None, (Some(status), HeaderMap::new())),
+                (None, Next::End(status, trailers)) => (None, (status, trailers)),
+                (None, Next::Message(message)) => (Some(message), messages.end().await),
+            }
         };
-        let (status, trailers) = end;
+        let (message, (status, trailers)) = match ends {
+            None => reading.await,
+            Some(ends) => tokio::time::timeout_at(ends, reading)
+                .await
+                .unwrap_or_else(|_| (None, (Some(late()), HeaderMap::new()))),
+        };
         let broken = || StatusBuilder::internal("the service ended its answer before it was whole").build();
         Self {
             metadata: metadata(&parts.headers),
@@ -163,7 +173,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use futures_util::stream;
+    use futures_util::{StreamExt as _, stream};
     use http_body::Frame;
     use http_body_util::StreamBody;
     use souk_chassis::layers::messages::framed;
@@ -188,7 +198,7 @@ mod tests {
             let _held = &of_the_call;
             error
         }));
-        let unary = Unary::read(Response::new(body), 100).await;
+        let unary = Unary::read(Response::new(body), 100, None).await;
         let message = unary.message.expect("a message");
         let ends = Instant::now() + Duration::from_secs(60);
         let content = Content::of(message, |message| Ok(message.to_vec()), None, ends).await;
@@ -215,6 +225,17 @@ mod tests {
         );
         assert_eq!(asked.elapsed(), time);
         drop(others);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_stops_on_its_way_isnt_waited_for_either() {
+        let begun = framed(b"one").slice(..3);
+        let frames = stream::iter([Ok::<_, Status>(Frame::data(begun))]).chain(stream::pending());
+        let (asked, time) = (Instant::now(), Duration::from_secs(3));
+        let response = Response::new(Body::new(StreamBody::new(frames)));
+        let unary = Unary::read(response, 100, Some(asked + time)).await;
+        let refused = unary.message.expect_err("it isn't whole");
+        assert_eq!((refused.code(), asked.elapsed()), (Code::DeadlineExceeded, time));
     }
 
     #[test]

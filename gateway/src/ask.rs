@@ -2,7 +2,7 @@
 //!
 //! Nothing is decoded. A backend that doesn't hold what a call names says so by an error that the contract names
 //! ([`Sharing::elsewhere`]), and has done nothing; so also what changes something reaches the one that holds it, and no other. A backend
-//! that gives no word of its own (it isn't there, or is too busy) is passed over at first, and asked again, as often as a safe call may be, when
+//! that gives no word of its own (it isn't there, is too busy, or of a version without the service) is passed over at first, and asked again, as often as a safe call may be, when
 //! no other holds what is asked for: then its error is the answer, since what it holds isn't known. Answers that are put together are lists,
 //! whose encodings behind each other are the encoding of the whole; without one of them there is no whole, and its error is the answer.
 
@@ -104,7 +104,7 @@ impl Ask {
             let mut request = request();
             // Compressed ones can't be put together.
             request.headers_mut().remove(GRPC_ACCEPT_ENCODING);
-            let answer = Unary::read(backend.call(request).await, self.bytes_max).await;
+            let answer = Unary::read(backend.call(request).await, self.bytes_max, None).await;
             let message: Bytes = answer.message?;
             if message.len() > self.bytes_max.saturating_sub(joined.len()) {
                 return Err(too_large(self.bytes_max));
@@ -138,7 +138,7 @@ fn is_silent(response: &Response<Body>) -> bool {
     )
 }
 
-/// A gateway has a backend at least.
-fn unserved() -> Status {
+/// Nobody serves a service.
+pub(crate) fn unserved() -> Status {
     StatusBuilder::unimplemented("SERVICE_UNKNOWN", "the gateway has no backend for this service").build()
 }

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use http::{Request, Response};
 use souk_chassis::layers::{AnswerBody, Inner};
 use souk_chassis::methods::service_of;
-use souk_chassis::status::StatusBuilder;
 use tokio_util::sync::DropGuard;
-use tonic::Status;
 use tonic::body::Body;
 
-use crate::ask::Ask;
+use crate::ask::{Ask, unserved};
 use crate::farewell::Farewell;
 use crate::retry::Retry;
 
@@ -44,8 +42,7 @@ impl Inner for Forward {
     async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
         let Some(way) = self.routes.get(service_of(request.uri().path())) else {
             // The stack in front sends only routed services here.
-            let message = "the gateway has no backend for this service";
-            return Status::from(StatusBuilder::unimplemented("SERVICE_UNKNOWN", message)).into_http();
+            return unserved().into_http();
         };
         let response = match way {
             Way::Backend(backend) => backend.call(request).await,

@@ -79,7 +79,7 @@ pub(super) async fn unary(
     bytes_max: usize,
     ends: Instant,
 ) -> Response<Body> {
-    let answer = Unary::read(response, bytes_max).await;
+    let answer = Unary::read(response, bytes_max, Some(ends)).await;
     let mut headers = answer.metadata;
     for (name, value) in &answer.trailers {
         if let Ok(name) = HeaderName::try_from(format!("trailer-{name}")) {

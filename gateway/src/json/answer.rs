@@ -18,7 +18,7 @@ pub(crate) async fn unary(
     encoding: Option<Encoding>,
     ends: Instant,
 ) -> Response<Body> {
-    let answer = Unary::read(response, bytes_max).await;
+    let answer = Unary::read(response, bytes_max, Some(ends)).await;
     let written = match answer.message {
         Ok(message) => Content::of(message, |message| as_json(kind, message), encoding, ends).await,
         Err(status) => Err(status),
