@@ -87,7 +87,7 @@ pub async fn rebuild(
     made(redesign, validate_only).await
 }
 
-async fn made(redesign: Redesign<'_>, validate_only: bool) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
+async fn made(redesign: Redesign, validate_only: bool) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
     let (index, effect) = redesign.make(validate_only).await?;
     let effect = pb::IndexUpdateEffect {
         instant: effect.instant,

@@ -227,7 +227,7 @@ impl Engine {
             keepers: Mutex::new(keepers),
             around,
             folder,
-            changing: tokio::sync::Mutex::default(),
+            changing: Arc::default(),
             closing,
         });
         Ok(Self { inner })
@@ -317,7 +317,7 @@ impl Engine {
     }
 
     /// To be held while tables or their indexes are changed.
-    pub(crate) fn changing(&self) -> &tokio::sync::Mutex<()> {
+    pub(crate) fn changing(&self) -> &Arc<tokio::sync::Mutex<()>> {
         &self.inner.changing
     }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use souk_index::{FieldKind, IndexSize, MisfitReport};
-use tokio::sync::MutexGuard;
+use tokio::sync::OwnedMutexGuard;
+use tracing::Instrument as _;
 
 use crate::catalog;
 use crate::definition::{SearchIndexDefinition, Source, TableDefinition};
@@ -147,14 +148,16 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NotFound`].
-    pub async fn redesign(&self, name: &str) -> Result<Redesign<'_>> {
-        let turn = self.changing().lock().await;
+    pub async fn redesign(&self, name: &str) -> Result<Redesign> {
+        // Before it waits: whoever asks several processes goes on with the next.
+        self.indexed(name)?;
+        let turn = Arc::clone(self.changing()).lock_owned().await;
         let table = self.indexed(name)?;
         let definition = table.definition();
         let declared = definition.search.clone().unwrap_or_default();
         let kept = table.kept.read().clone();
         Ok(Redesign {
-            engine: self,
+            engine: self.clone(),
             search: index_change::changed(&declared, &kept, name),
             declared,
             definition,
@@ -176,8 +179,8 @@ impl Engine {
 /// Changes of what can be searched in a table, which are made together.
 #[derive(Debug)]
 #[must_use = "nothing is changed before `make`"]
-pub struct Redesign<'a> {
-    engine: &'a Engine,
+pub struct Redesign {
+    engine: Engine,
     table: Arc<OpenTable>,
     definition: Arc<TableDefinition>,
     /// The search index of the definition.
@@ -186,10 +189,10 @@ pub struct Redesign<'a> {
     kept: KeptChanges,
     /// What they lead to.
     search: SearchIndexDefinition,
-    _turn: MutexGuard<'a, ()>,
+    _turn: OwnedMutexGuard<()>,
 }
 
-impl Redesign<'_> {
+impl Redesign {
     /// Says what is wrong with a change behind those that were added.
     ///
     /// # Errors
@@ -234,12 +237,17 @@ impl Redesign<'_> {
     }
 
     /// Makes the changes that were added, or with `validate_only` only says what they come to. The present index answers
-    /// until one with the changes is built. When this returns, the changes are durable.
+    /// until one with the changes is built. When this returns, the changes are durable. They are made also when nobody waits for
+    /// it any more.
     ///
     /// # Errors
     /// [`EngineError::IndexBuilding`]; what store and indexes refuse.
     pub async fn make(self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
-        let (engine, table) = (self.engine, &self.table);
+        undisturbed(self.made(validate_only)).await
+    }
+
+    async fn made(self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
+        let (engine, table) = (&self.engine, &self.table);
         let name = table.name();
         let search = match table.home {
             // What is kept may be fewer changes that come to the same: then they have to come to exactly the same.
@@ -285,6 +293,14 @@ impl Redesign<'_> {
         }
         Ok((described(engine, table).await?, effect))
     }
+}
+
+/// Runs a change of tables or indexes to its end even when its caller goes away.
+pub(crate) async fn undisturbed<T: Send + 'static>(
+    change: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let changed = tokio::spawn(change.in_current_span()).await;
+    changed.map_err(|_| EngineError::Defect("a change of tables or indexes panicked"))?
 }
 
 /// Has the index of a table built for another design. When that fails, the one before is wanted: whoever asks again has it built.

@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     /// The folder of all indexes.
     pub(crate) folder: PathBuf,
     /// Held by whoever changes tables or their indexes.
-    pub(crate) changing: tokio::sync::Mutex<()>,
+    pub(crate) changing: Arc<tokio::sync::Mutex<()>>,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
 }

@@ -14,7 +14,7 @@ use crate::definition::check::limit;
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_admin::rebuild;
+use crate::index_admin::{rebuild, undisturbed};
 use crate::index_change::KeptChanges;
 use crate::index_state::Phase;
 use crate::keeper::Keeper;
@@ -292,12 +292,4 @@ async fn change_schema(database: &Database, table: &Table, new: &TableSchema) ->
 async fn end(keeper: Option<Keeper>) -> Result<()> {
     let ended = tokio::task::spawn_blocking(move || keeper.into_iter().for_each(Keeper::end)).await;
     ended.map_err(|_| EngineError::Defect("ending an index panicked"))
-}
-
-/// Runs a change to its end even when its caller goes away.
-async fn undisturbed<T: Send + 'static>(
-    change: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    let changed = tokio::spawn(change).await;
-    changed.map_err(|_| EngineError::Defect("a change of the tables panicked"))?
 }

@@ -370,3 +370,61 @@ async fn a_view_that_is_renewed_again_and_again_ends_all_the_same() {
     assert!(age > VIEW_AGE_MAX / 2, "it ended after {age:?}");
     note::close(engine).await;
 }
+
+/// Pages of keys are ended by what is shown with these, here the values of a sort.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_view_is_kept_for_a_page_that_its_bytes_end() {
+    const NOTES: i64 = 900;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    let mut sequence = 0;
+    let numbers: Vec<i64> = (0..NOTES).collect();
+    for some in numbers.chunks(100) {
+        let long = |number: &i64| Note {
+            text: format!("{number:0>4000}"),
+            ..Note::new(&format!("n{number}"), "ada", *number)
+        };
+        let created = notes
+            .create_batch(some.iter().map(long).collect(), None, true)
+            .await;
+        sequence = created.expect("created").sequence;
+    }
+    let by_text = pb::FieldSort {
+        field: "text.keyword".to_owned(),
+        ..pb::FieldSort::default()
+    };
+    let mut search = pb::Search {
+        page_size: 1_000,
+        hits_mode: pb::HitsMode::Keys.into(),
+        sort: vec![pb::Sort {
+            kind: Some(pb::sort::Kind::Field(by_text)),
+        }],
+        keep_view: keeping(),
+        min_sequence: sequence,
+        ..pb::Search::default()
+    };
+    let first = notes
+        .search(Some(search.clone()), "search")
+        .await
+        .expect("a page");
+    assert!(first.hits.len() < 900 && !first.next_page_token.is_empty());
+    let mut last = 0;
+    for number in &numbers {
+        last = notes
+            .delete(&format!("n{number}"), None)
+            .await
+            .expect("deleted")
+            .sequence;
+    }
+    engine.refreshed(last.unsigned_abs(), None).await.expect("seen");
+    search.min_sequence = 0;
+    search.page_token = first.next_page_token;
+    let second = notes.search(Some(search), "search").await.expect("a page");
+    assert_eq!(
+        first.hits.len() + second.hits.len(),
+        900,
+        "each hit is on one page"
+    );
+    drop(notes);
+    note::close(engine).await;
+}

@@ -15,6 +15,7 @@ use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::definition::TableDefinition;
 use crate::engine::{Engine, EngineConfig, Health, Tables};
 use crate::index_change::IndexChange;
+use crate::kept_changes;
 use crate::resource::Resource;
 use crate::table::Search;
 
@@ -248,5 +249,39 @@ async fn an_index_is_built_anew_once_however_often_that_is_asked_for_meanwhile()
     tree.sprouts("l1").await;
     tree.rebuilds().await;
     assert!(![first, second].contains(&wanted()));
+    tree.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_whose_caller_has_left_is_made_to_its_end() {
+    let tree = Tree::grown().await;
+    let table = tree.table();
+    let first = table.wanted().fingerprint();
+    let mut redesign = tree.engine.redesign("leaves").await.expect("a table");
+    redesign.rebuild();
+    let mut made = Box::pin(redesign.make(false));
+    assert!(futures_util::poll!(&mut made).is_pending());
+    drop(made);
+    // Whoever changes something next waits for it.
+    let next = tree.engine.redesign("leaves").await.expect("a table");
+    let written = kept_changes::read(tree.engine.database(), "leaves")
+        .await
+        .expect("kept");
+    assert_eq!((written.builds, table.kept.read().builds), (1, 1));
+    assert_ne!(table.wanted().fingerprint(), first);
+    drop(next);
+    tree.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_for_an_index_that_isnt_there_waits_for_no_change() {
+    let tree = Tree::grown().await;
+    let change = tree.engine.redesign("leaves").await.expect("a table");
+    let missing = in_time(tree.engine.redesign("twigs")).await.map(drop);
+    assert!(
+        matches!(missing, Err(EngineError::NotFound { .. })),
+        "{missing:?}"
+    );
+    drop(change);
     tree.closes().await;
 }

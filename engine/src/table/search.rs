@@ -151,10 +151,9 @@ impl TableHandle {
         // Whoever may not meet all rows isn't told the ids of others' either.
         let needed = full || self.scope()?.is_limited();
         let shows = !answer.result.hits.is_empty() && (needed || highlighter.is_some());
-        let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
-        let snapshot = match &kept {
+        let mut snapshot = match &kept {
             Some((_, view)) => Some(view.rows.clone()),
-            None if shows || keeps => Some(self.snapshot(answer.sequence).await?),
+            None if shows => Some(self.snapshot(answer.sequence).await?),
             None => None,
         };
         let mut rows = Vec::new();
@@ -178,6 +177,11 @@ impl TableHandle {
         );
         if hits < answer.result.hits.len() {
             self.end_page(&mut answer, search.request, hits).await?;
+        }
+        // Only now it is known whether there is a next page.
+        let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
+        if keeps && snapshot.is_none() {
+            snapshot = Some(self.snapshot(answer.sequence).await?);
         }
         let mut highlights = highlights.into_iter();
         let fetched = began.elapsed();
