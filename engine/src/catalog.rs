@@ -20,9 +20,8 @@ use crate::definition::{
 };
 use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::index_change::KeptChanges;
 use crate::keeper;
-use crate::open_table::{Home, OpenTable};
+use crate::open_table::OpenTable;
 
 /// Most tables that are created at run time.
 pub const MAX_CREATED_TABLES: usize = 256;
@@ -106,14 +105,7 @@ fn opened(database: &Database, row: &Row, table: Table) -> Result<OpenTable> {
     let definition = read(&ColumnReader::of_row(row), &table)?;
     let last = database.last_sequence();
     let wanted = design(&definition)?;
-    Ok(OpenTable::new(
-        Home::Catalog,
-        definition,
-        table,
-        KeptChanges::default(),
-        wanted,
-        last,
-    ))
+    Ok(OpenTable::created(definition, table, wanted, last))
 }
 
 /// What the search index of a table is to be.

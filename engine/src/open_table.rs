@@ -74,6 +74,18 @@ impl OpenTable {
         }
     }
 
+    /// A table of the catalog, of a database whose last sequence is `last`.
+    pub(crate) fn created(definition: TableDefinition, table: Table, wanted: Design, last: u64) -> Self {
+        Self::new(
+            Home::Catalog,
+            definition,
+            table,
+            KeptChanges::default(),
+            wanted,
+            last,
+        )
+    }
+
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.name

@@ -15,7 +15,6 @@ use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
 use crate::index_admin::{rebuild, undisturbed};
-use crate::index_change::KeptChanges;
 use crate::index_state::Phase;
 use crate::keeper::Keeper;
 use crate::open_table::{Home, OpenTable};
@@ -113,15 +112,7 @@ impl Engine {
         let (database, inner) = (self.database(), self.inner());
         let table = database.create_table(definition.schema.clone()).await?;
         let last = database.last_sequence();
-        let open = OpenTable::new(
-            Home::Catalog,
-            definition,
-            table,
-            KeptChanges::default(),
-            wanted,
-            last,
-        );
-        let open = Arc::new(open);
+        let open = Arc::new(OpenTable::created(definition, table, wanted, last));
         let name = Arc::clone(open.shared_name());
         let keeper = match open.is_searched() {
             true => {

@@ -84,6 +84,13 @@ pub(crate) async fn open_with(config: EngineConfig) -> (Engine, Resources<Note>)
     let engine = Engine::open(config, Tables::new().table::<Note>())
         .await
         .expect("the engine opens");
+    serves(&engine).await;
+    let notes = Resources::new(&engine).expect("the table is declared");
+    (engine, notes)
+}
+
+/// Waits until an engine serves; fails when an index of it has failed.
+pub(crate) async fn serves(engine: &Engine) {
     let mut health = engine.health();
     let settled = |health: &Health| match health {
         Health::Serving => true,
@@ -91,8 +98,6 @@ pub(crate) async fn open_with(config: EngineConfig) -> (Engine, Resources<Note>)
     };
     let health = health.wait_for(settled).await.expect("the engine lives").clone();
     assert_eq!(health, Health::Serving);
-    let notes = Resources::new(&engine).expect("the table is declared");
-    (engine, notes)
 }
 
 /// Closes an engine; fails when something isn't done in time.

@@ -96,16 +96,6 @@ async fn open_with(config: EngineConfig) -> Engine {
     engine.expect("the engine opens")
 }
 
-async fn serves(engine: &Engine) {
-    let mut health = engine.health();
-    let settled = |health: &Health| match health {
-        Health::Serving => true,
-        Health::NotServing { reason } => reason.contains("failed"),
-    };
-    let health = health.wait_for(settled).await.expect("the engine lives").clone();
-    assert_eq!(health, Health::Serving);
-}
-
 fn key(id: &str) -> PrimaryKey {
     PrimaryKey::string(id).expect("short")
 }
@@ -153,7 +143,7 @@ async fn a_name_is_as_long_as_all_that_is_made_of_it_allows() {
     drop(created);
     note::close(engine).await;
     let engine = open(&directory).await;
-    serves(&engine).await;
+    note::serves(&engine).await;
     while engine.index(&long).await.expect("an index").build.is_some() {
         tokio::task::yield_now().await;
     }
@@ -208,7 +198,7 @@ async fn a_table_that_cant_be_opened_stays_closed_and_keeps_nothing_from_it() {
     }
     let engine = open(&directory).await;
     engine.drop_table("broken").await.expect("dropped");
-    serves(&engine).await;
+    note::serves(&engine).await;
     let again = engine.create_table(table("broken")).await.expect("created again");
     assert_eq!(found(&again, Query::MatchAll, 0).await, 0);
     drop(again);
