@@ -3,7 +3,7 @@
 //! | name        | what it is                                                        |
 //! |-------------|-------------------------------------------------------------------|
 //! | `LOCK`      | locked while the database is open; holds the id of the process    |
-//! | `FORMAT`    | `souk storage 2` and the [`Nonce`]: what wrote the rest; the first that is created |
+//! | `FORMAT`    | `souk storage 3` and the [`Nonce`]: what wrote the rest; the first that is created |
 //! | `WATERMARK` | see `watermark`                                                   |
 //! | `data`      | the engine's files                                                |
 //! | `*.new`     | being created; of no value after a crash                          |
@@ -29,8 +29,9 @@ const HARMLESS: [&str; 3] = [LOCK, FORMAT_NEW, "lost+found"];
 
 /// Begins the format marker.
 const MAGIC: &str = "souk storage ";
-/// Version of everything below the directory: this layout, keys and values. The marks of version 1 could be forged.
-const VERSION: &str = "2";
+/// Version of everything below the directory: this layout, keys and values. The marks of version 1 could be forged; rows and
+/// tables of version 2 had another form.
+const VERSION: &str = "3";
 /// Longest format marker that is read.
 const MAX_FORMAT_BYTES: u64 = 128;
 
