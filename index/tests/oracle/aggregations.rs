@@ -343,9 +343,16 @@ impl<'a> Oracle<'a> {
             .as_ref()
             .map(|from| steps.index(self, &exact::of_query(from)));
         let end = bounds.to.as_ref().map(exact::of_query);
+        let before = |begin: &BigInt, end: &BigInt| {
+            if begin != end && exact::nearest(begin, 1) == exact::nearest(end, 1) {
+                // Doubles don't tell them apart.
+                self.doubt();
+            }
+            begin < end
+        };
         let shown = |index: &BigInt| {
             first.as_ref().is_none_or(|first| index >= first)
-                && end.as_ref().is_none_or(|end| steps.begin(index) < *end)
+                && end.as_ref().is_none_or(|end| before(&steps.begin(index), end))
         };
         groups.retain(|ranks, _| matches!(&ranks[0], Rank::Number(index) if shown(index)));
         if let (Some(first), Some(_), 0) = (&first, &end, least) {
