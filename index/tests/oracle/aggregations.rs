@@ -388,6 +388,7 @@ impl<'a> Oracle<'a> {
                 GroupOrderBy::Aggregation(name) => {
                     let (_, aggregation) = inside.iter().find(|(own, _)| own == name).expect("a figure");
                     match (self.figure(aggregation, places, scope), figure_of(last, name)) {
+                        (Some(own), Some(last)) if figures::may_differ(&own, &last) => return false,
                         (Some(own), Some(last)) => figures::compare(&own, &last),
                         (None, None) => continue,
                         (own, _) => return own.is_some(),
@@ -453,6 +454,7 @@ fn in_order(one: (&Rank, &Group), other: (&Rank, &Group), order: &[GroupOrder]) 
             GroupOrderBy::Key => one.0.cmp(other.0),
             GroupOrderBy::Count => one.1.count.cmp(&other.1.count),
             GroupOrderBy::Aggregation(name) => match (figure_of(one.1, name), figure_of(other.1, name)) {
+                (Some(one), Some(other)) if figures::may_differ(&one, &other) => return true,
                 (Some(one), Some(other)) => figures::compare(&one, &other),
                 (None, None) => continue,
                 (own, _) => return own.is_some(),
