@@ -1,70 +1,69 @@
-//! When an index lets searches see what it has taken in: the times of its commits.
+//! The refresh policy: when an index commits the changes that it has taken in, so that searches see them.
 //!
-//! A commit begins when the one before has ended and as long again has passed: commits that take longer come less often,
-//! and leave the index thread half of its time at least. Two things make them rarer, since each makes a small segment that
-//! has to be merged later:
+//! After a commit the next one waits for as long as that commit took, so that commits use at most half of the index
+//! thread's time. Each makes a small segment that has to be merged later, so they are rarer in two cases:
 //!
-//! - While the index can't follow the load, nothing that it commits is fresh: it commits each [`CATCH_UP_INTERVAL`].
-//! - While nobody searches, nobody sees what it commits: it commits each [`UNSEARCHED_INTERVAL`], and holds what
-//!   would be seen otherwise. The next search waits until that is committed, so it sees what it would have seen anyway
-//!   (as Elasticsearch's shards that are `search.idle`).
+//! - While the index is behind the log, nothing that it commits is fresh: it commits every [`CATCH_UP_INTERVAL`].
+//! - While nobody searches, it commits every [`UNSEARCHED_INTERVAL`], and holds changes that would have been committed
+//!   otherwise. The next search waits until they are, so it sees what it would have seen anyway (Elasticsearch's shards
+//!   that are `search.idle` do the same).
 //!
-//! When somebody waits for a change that is taken in, it commits at once.
+//! When a search waits for a change that is taken in, it is committed at once.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// An index that hasn't been at the log's end for so long can't follow the load.
+/// An index that hasn't reached the log's end for this long is behind.
 const BEHIND_AFTER: Duration = Duration::from_secs(1);
-/// How often it commits then.
+/// How often an index commits that is behind.
 const CATCH_UP_INTERVAL: Duration = Duration::from_secs(2);
-/// Operations after which searches are let see them, whatever the interval: what waits is bounded.
+/// Operations that are committed whatever the interval: what waits is bounded.
 const OPERATIONS_PER_COMMIT: usize = 250_000;
-/// With more segments than that commits wait for merges, as long as the interval lets them.
+/// With more segments than this, commits leave merges the whole interval.
 const SEGMENTS_MAX: usize = 64;
-/// An index that wasn't searched for so long is one that nobody looks at (as long as Elasticsearch's
-/// `index.search.idle.after`): whoever searches now and then doesn't wait.
+/// An index that wasn't searched for this long counts as unsearched (the default of Elasticsearch's
+/// `index.search.idle.after`); occasional searches don't have to wait.
 const UNSEARCHED_AFTER: Duration = Duration::from_secs(30);
-/// How often it commits then. Bounds also what the next search waits for.
+/// How often an unsearched index commits; also the longest that changes are held from the next search.
 const UNSEARCHED_INTERVAL: Duration = Duration::from_secs(1);
-/// How long it lets changes come together then before it takes them in: waking up for each costs more than they do.
+/// How long an unsearched index lets changes gather before it takes them in: waking up for each costs more than they do.
 const UNSEARCHED_PAUSE: Duration = Duration::from_millis(10);
 
-/// What there is to decide on.
+/// The state of an index that a decision depends on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Situation {
+pub(super) struct RefreshInput {
     /// Operations that are taken in, but not committed.
     pub(super) operations: usize,
-    /// Whether they take most of their memory.
+    /// Whether they hold so much memory that they have to be committed.
     pub(super) full: bool,
     /// How long ago the first of them was taken in.
     pub(super) age: Duration,
     /// Whether the end of the log is reached.
     pub(super) caught_up: bool,
-    /// Whether somebody waits for a change that is taken in.
+    /// Whether a search waits for a change that is taken in.
     pub(super) awaited: bool,
-    /// Whether the index can't answer before this commit.
+    /// Whether the index can't serve before this commit.
     pub(super) opens: bool,
-    /// Whether somebody has searched since the last time.
+    /// Whether there was a search since the last decision.
     pub(super) searched: bool,
 }
 
-/// What to do.
+/// What to do with the changes that are taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Nothing yet.
+pub(super) enum RefreshDecision {
+    /// Wait.
     Wait,
-    /// Nothing yet, but whoever searches has to wait for a commit.
+    /// Wait, and let the next search wait for the commit.
     Hold,
-    /// A commit.
+    /// Commit them now.
     Commit,
 }
 
-/// See the [module](self).
+/// The refresh policy of one index; see the [module](self).
 #[derive(Debug)]
-pub(super) struct Rhythm {
-    /// The longest that changes may stay unseen while the index keeps up and somebody searches.
+pub(super) struct RefreshPolicy {
+    /// The longest that changes stay unseen while the index keeps up and is searched.
     interval: Duration,
     /// When it last was at the log's end.
     caught_up_at: Instant,
@@ -72,11 +71,11 @@ pub(super) struct Rhythm {
     committed_at: Option<Instant>,
     /// When the next commit may begin.
     next_commit: Instant,
-    /// Until when changes are held.
+    /// Until when changes are held; `None` while none is.
     held_until: Option<Instant>,
 }
 
-impl Rhythm {
+impl RefreshPolicy {
     pub(super) fn new(interval: Duration, now: Instant) -> Self {
         Self {
             interval,
@@ -88,19 +87,19 @@ impl Rhythm {
         }
     }
 
-    /// What to do now.
-    pub(super) fn step(&mut self, now: Instant, is: Situation) -> Step {
-        if is.caught_up {
+    /// Decides what to do now.
+    pub(super) fn decide(&mut self, now: Instant, input: RefreshInput) -> RefreshDecision {
+        if input.caught_up {
             self.caught_up_at = now;
         }
-        if is.searched {
+        if input.searched {
             self.searched_at = Some(now);
         }
-        if is.operations == 0 {
-            return Step::Wait;
+        if input.operations == 0 {
+            return RefreshDecision::Wait;
         }
-        if is.awaited || is.opens || is.full || is.operations >= OPERATIONS_PER_COMMIT {
-            return Step::Commit;
+        if input.awaited || input.opens || input.full || input.operations >= OPERATIONS_PER_COMMIT {
+            return RefreshDecision::Commit;
         }
         let is_behind = now.duration_since(self.caught_up_at) > BEHIND_AFTER;
         let interval = if is_behind {
@@ -108,20 +107,20 @@ impl Rhythm {
         } else {
             self.interval
         };
-        if is.age < interval && !(is.caught_up && self.next_commit <= now) {
-            return Step::Wait;
+        if input.age < interval && !(input.caught_up && self.next_commit <= now) {
+            return RefreshDecision::Wait;
         }
         let until = self.committed_at.map(|at| at + UNSEARCHED_INTERVAL);
         match until {
             Some(until) if !self.is_searched(now) && now < until => {
                 self.held_until = Some(until);
-                Step::Hold
+                RefreshDecision::Hold
             }
-            _ => Step::Commit,
+            _ => RefreshDecision::Commit,
         }
     }
 
-    /// How long the changes that come next may wait to be taken in, as long as nobody waits for them.
+    /// How long the next changes may gather before they are taken in, unless a search waits for them.
     pub(super) fn pause(&self, now: Instant) -> Duration {
         if self.is_searched(now) {
             Duration::ZERO
@@ -135,7 +134,7 @@ impl Rhythm {
             .is_some_and(|at| now.duration_since(at) < UNSEARCHED_AFTER)
     }
 
-    /// Takes note of a commit that ended `now`, and left so many segments.
+    /// Notes a commit that ended `now`, and after which the index has `segments`.
     pub(super) fn committed(&mut self, now: Instant, took: Duration, segments: usize) {
         let pause = if segments > SEGMENTS_MAX {
             self.interval
@@ -147,8 +146,8 @@ impl Rhythm {
         self.held_until = None;
     }
 
-    /// When to look again if nothing happens before, with changes of which the first was taken in at `since`.
-    pub(super) fn next(&self, since: Instant) -> Instant {
+    /// When to decide again if nothing happens before; the first of the changes was taken in at `since`.
+    pub(super) fn next_decision(&self, since: Instant) -> Instant {
         let due = self.next_commit.min(since + self.interval);
         self.held_until.map_or(due, |held| held.max(due))
     }
@@ -160,8 +159,8 @@ mod tests {
 
     const INTERVAL: Duration = Duration::from_millis(200);
 
-    /// A situation in which a commit is due.
-    const DUE: Situation = Situation {
+    /// An input on which a commit is due.
+    const DUE: RefreshInput = RefreshInput {
         operations: 1,
         full: false,
         age: Duration::from_millis(5),
@@ -179,24 +178,24 @@ mod tests {
     /// milliseconds; each takes 5 ms.
     fn commits(seconds: u64, searched_each: Option<u64>) -> usize {
         let begin = Instant::now();
-        let mut rhythm = Rhythm::new(INTERVAL, begin);
+        let mut refresh = RefreshPolicy::new(INTERVAL, begin);
         let (mut commits, mut held, mut since) = (0, false, begin);
         let mut at = 0;
         while at < seconds * 1_000 {
             let now = begin + millis(at);
             let searched = searched_each.is_some_and(|each| at.is_multiple_of(each));
-            let situation = Situation {
+            let input = RefreshInput {
                 searched,
                 awaited: searched && held,
                 age: now.duration_since(since),
                 ..DUE
             };
-            match rhythm.step(now, situation) {
-                Step::Wait => {}
-                Step::Hold => held = true,
-                Step::Commit => {
+            match refresh.decide(now, input) {
+                RefreshDecision::Wait => {}
+                RefreshDecision::Hold => held = true,
+                RefreshDecision::Commit => {
                     at += 5;
-                    rhythm.committed(begin + millis(at), millis(5), 1);
+                    refresh.committed(begin + millis(at), millis(5), 1);
                     (commits, held, since) = (commits + 1, false, begin + millis(at + 1));
                 }
             }
@@ -206,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn who_searches_often_sees_commits_as_often_as_they_can_follow() {
+    fn a_searched_index_commits_half_of_the_time() {
         // 5 ms of work, 5 ms of rest.
         assert_eq!(commits(10, Some(10)), 1_000);
         assert_eq!(commits(10, Some(990)), 1_000);
     }
 
     #[test]
-    fn what_nobody_searches_is_committed_each_second() {
+    fn an_unsearched_index_commits_every_second() {
         // The first at once, then one as each second has passed.
         assert_eq!(commits(10, None), 10);
     }
@@ -221,87 +220,102 @@ mod tests {
     #[test]
     fn a_first_change_after_a_pause_is_committed_at_once() {
         let begin = Instant::now();
-        let mut rhythm = Rhythm::new(INTERVAL, begin);
-        assert_eq!(rhythm.step(begin, DUE), Step::Commit);
-        rhythm.committed(begin, millis(1), 1);
+        let mut refresh = RefreshPolicy::new(INTERVAL, begin);
+        assert_eq!(refresh.decide(begin, DUE), RefreshDecision::Commit);
+        refresh.committed(begin, millis(1), 1);
         let soon = begin + millis(300);
-        assert_eq!(rhythm.step(soon, DUE), Step::Hold);
-        assert_eq!(rhythm.next(soon), begin + UNSEARCHED_INTERVAL);
+        assert_eq!(refresh.decide(soon, DUE), RefreshDecision::Hold);
+        assert_eq!(refresh.next_decision(soon), begin + UNSEARCHED_INTERVAL);
         let later = begin + UNSEARCHED_INTERVAL;
-        assert_eq!(rhythm.step(later, DUE), Step::Commit);
+        assert_eq!(refresh.decide(later, DUE), RefreshDecision::Commit);
     }
 
     #[test]
     fn what_is_awaited_or_too_much_or_opens_an_index_isnt_held() {
         let begin = Instant::now();
-        let mut rhythm = Rhythm::new(INTERVAL, begin);
-        rhythm.committed(begin, millis(1), 1);
+        let mut refresh = RefreshPolicy::new(INTERVAL, begin);
+        refresh.committed(begin, millis(1), 1);
         let now = begin + millis(2);
-        assert_eq!(rhythm.step(now, DUE), Step::Hold);
-        for situation in [
-            Situation { awaited: true, ..DUE },
-            Situation { full: true, ..DUE },
-            Situation { opens: true, ..DUE },
-            Situation {
+        assert_eq!(refresh.decide(now, DUE), RefreshDecision::Hold);
+        for input in [
+            RefreshInput { awaited: true, ..DUE },
+            RefreshInput { full: true, ..DUE },
+            RefreshInput { opens: true, ..DUE },
+            RefreshInput {
                 searched: true,
                 ..DUE
             },
-            Situation {
+            RefreshInput {
                 operations: OPERATIONS_PER_COMMIT,
                 ..DUE
             },
         ] {
-            let mut rhythm = Rhythm::new(INTERVAL, begin);
-            rhythm.committed(begin, millis(1), 1);
-            assert_eq!(rhythm.step(now, situation), Step::Commit, "{situation:?}");
+            let mut refresh = RefreshPolicy::new(INTERVAL, begin);
+            refresh.committed(begin, millis(1), 1);
+            assert_eq!(refresh.decide(now, input), RefreshDecision::Commit, "{input:?}");
         }
     }
 
     #[test]
-    fn while_the_end_of_the_log_is_far_commits_are_rare() {
+    fn an_index_behind_the_log_commits_rarely() {
         let begin = Instant::now();
-        let mut rhythm = Rhythm::new(INTERVAL, begin);
-        let searched = |age| Situation {
+        let mut refresh = RefreshPolicy::new(INTERVAL, begin);
+        let searched = |age| RefreshInput {
             caught_up: false,
             searched: true,
             age,
             ..DUE
         };
         // It keeps up so far: the interval counts.
-        assert_eq!(rhythm.step(begin, searched(millis(199))), Step::Wait);
-        assert_eq!(rhythm.step(begin, searched(INTERVAL)), Step::Commit);
+        assert_eq!(
+            refresh.decide(begin, searched(millis(199))),
+            RefreshDecision::Wait
+        );
+        assert_eq!(refresh.decide(begin, searched(INTERVAL)), RefreshDecision::Commit);
         let behind = begin + BEHIND_AFTER + millis(1);
-        assert_eq!(rhythm.step(behind, searched(millis(1_999))), Step::Wait);
-        assert_eq!(rhythm.step(behind, searched(CATCH_UP_INTERVAL)), Step::Commit);
+        assert_eq!(
+            refresh.decide(behind, searched(millis(1_999))),
+            RefreshDecision::Wait
+        );
+        assert_eq!(
+            refresh.decide(behind, searched(CATCH_UP_INTERVAL)),
+            RefreshDecision::Commit
+        );
     }
 
     #[test]
-    fn changes_may_come_together_while_nobody_searches() {
+    fn changes_may_gather_while_nobody_searches() {
         let begin = Instant::now();
-        let mut rhythm = Rhythm::new(INTERVAL, begin);
-        assert_eq!(rhythm.pause(begin), UNSEARCHED_PAUSE);
-        rhythm.step(
+        let mut refresh = RefreshPolicy::new(INTERVAL, begin);
+        assert_eq!(refresh.pause(begin), UNSEARCHED_PAUSE);
+        refresh.decide(
             begin,
-            Situation {
+            RefreshInput {
                 searched: true,
                 operations: 0,
                 ..DUE
             },
         );
-        assert_eq!(rhythm.pause(begin), Duration::ZERO);
-        assert_eq!(rhythm.pause(begin + UNSEARCHED_AFTER), UNSEARCHED_PAUSE);
+        assert_eq!(refresh.pause(begin), Duration::ZERO);
+        assert_eq!(refresh.pause(begin + UNSEARCHED_AFTER), UNSEARCHED_PAUSE);
     }
 
     #[test]
     fn with_many_segments_commits_wait_for_merges() {
         let begin = Instant::now();
-        let mut rhythm = Rhythm::new(INTERVAL, begin);
-        rhythm.committed(begin, millis(1), SEGMENTS_MAX + 1);
-        let searched = Situation {
+        let mut refresh = RefreshPolicy::new(INTERVAL, begin);
+        refresh.committed(begin, millis(1), SEGMENTS_MAX + 1);
+        let searched = RefreshInput {
             searched: true,
             ..DUE
         };
-        assert_eq!(rhythm.step(begin + millis(199), searched), Step::Wait);
-        assert_eq!(rhythm.step(begin + INTERVAL, searched), Step::Commit);
+        assert_eq!(
+            refresh.decide(begin + millis(199), searched),
+            RefreshDecision::Wait
+        );
+        assert_eq!(
+            refresh.decide(begin + INTERVAL, searched),
+            RefreshDecision::Commit
+        );
     }
 }
