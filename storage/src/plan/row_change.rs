@@ -132,7 +132,7 @@ fn update(
 fn keep_visible(table: &Table, row: &mut Row, now: i64) {
     let keep = usize::try_from(table.schema().max_versions).unwrap_or(usize::MAX);
     row.columns_mut().retain_cells(|_, place, _| place < keep);
-    Expiry::of(table, now).drop_expired(row);
+    Expiry::new(table, now).drop_expired(row);
 }
 
 /// The server's time, but never below what is there.

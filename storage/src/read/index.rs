@@ -24,25 +24,25 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
     snapshot.check_owned(table)?;
     let schema = table.schema();
     let found = table.index(&request.index, snapshot.generation)?;
-    let reading = Reading::new(&schema, &found, request, Expiry::of(table, snapshot.now()))?;
-    let whole = key::index(table.id(), found.number);
-    let start = reading.cut(&whole, &request.start)?;
-    let end = reading.cut(&whole, &request.end)?;
+    let read = IndexRead::new(&schema, &found, request, Expiry::new(table, snapshot.now()))?;
+    let prefix = key::index(table.id(), found.number);
+    let start = read.cut(&prefix, &request.start)?;
+    let end = read.cut(&prefix, &request.end)?;
     let (mut low, mut high) = match request.direction {
         Direction::Forward => (start, end),
         Direction::Backward => (end, start),
     };
     if let Some(position) = &request.after {
-        let place = reading.place(&whole, position)?;
-        if place < low || place >= high {
+        let last = read.key_of(&prefix, position)?;
+        if last < low || last >= high {
             return Err(Error::invalid(
                 format!("position in index {:?}", found.name),
                 "lies outside of the range",
             ));
         }
         match request.direction {
-            Direction::Forward => low = key::just_after(&place),
-            Direction::Backward => high = place,
+            Direction::Forward => low = key::just_after(&last),
+            Direction::Backward => high = last,
         }
     }
     let scan = Scan {
@@ -60,7 +60,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
     }
     let mut bytes = 0;
     for (key, value) in &scanned.entries {
-        let entry = reading.entry(key, value, &mut bytes);
+        let entry = read.entry(key, value, &mut bytes);
         let entry = entry.map_err(|Malformed(expected)| {
             Error::corrupt(format!(
                 "index {:?} of table {:?}: expected {expected}",
@@ -74,8 +74,8 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
     Ok(page)
 }
 
-/// One reading of an index, checked.
-struct Reading<'a> {
+/// A validated request, for the entries of one index at one moment.
+struct IndexRead<'a> {
     schema: &'a TableSchema,
     index: &'a SecondaryIndexSchema,
     columns: &'a ColumnSelection,
@@ -84,21 +84,21 @@ struct Reading<'a> {
     meter: Meter,
 }
 
-/// What a filter sees of an entry.
-struct Seen<'a>(&'a SecondaryIndexSchema, &'a IndexEntry);
+/// The cells of an entry, as a filter sees them: the values that the index is ordered by, and the selected included columns.
+struct EntryCells<'a>(&'a SecondaryIndexSchema, &'a IndexEntry);
 
-impl Cells for Seen<'_> {
+impl Cells for EntryCells<'_> {
     fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
         let Self(index, entry) = self;
-        let place = index.columns.iter().position(|each| each == column);
-        let value = place.and_then(|place| entry.values.get(place));
+        let position = index.columns.iter().position(|each| each == column);
+        let value = position.and_then(|position| entry.values.get(position));
         let included = entry.included.iter().find(|(name, _)| name == column);
         let value = value.or(included.map(|(_, value)| value));
         value.map(ValueRef::from).into_iter()
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> IndexRead<'a> {
     fn new(
         schema: &'a TableSchema,
         index: &'a SecondaryIndexSchema,
@@ -132,18 +132,18 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// The place of a cut among the entries, which all begin with `whole`.
-    fn cut(&self, whole: &[u8], bound: &IndexBound) -> Result<Bytes> {
+    /// The stored key at which a bound cuts the entries, which all have the index's `prefix`.
+    fn cut(&self, prefix: &[u8], bound: &IndexBound) -> Result<Bytes> {
         Ok(match bound {
-            IndexBound::Min => Bytes::copy_from_slice(whole),
-            IndexBound::Max => key::after(whole),
-            IndexBound::Before(values) => self.begin(whole, values)?.into(),
-            IndexBound::After(values) => key::after(&self.begin(whole, values)?),
+            IndexBound::Min => Bytes::copy_from_slice(prefix),
+            IndexBound::Max => key::after(prefix),
+            IndexBound::Before(values) => self.prefix_of(prefix, values)?.into(),
+            IndexBound::After(values) => key::after(&self.prefix_of(prefix, values)?),
         })
     }
 
-    /// What the entries with these first values begin with.
-    fn begin(&self, whole: &[u8], values: &[Value]) -> Result<Vec<u8>> {
+    /// The prefix of the entries with these first values: of the index's columns, then of the primary key.
+    fn prefix_of(&self, prefix: &[u8], values: &[Value]) -> Result<Vec<u8>> {
         let subject = || format!("bound in index {:?}", self.index.name);
         let most = self.index.columns.len() + self.schema.key.len();
         if values.len() > most {
@@ -152,17 +152,17 @@ impl<'a> Reading<'a> {
                 format!("has {} values for {most} columns", values.len()),
             ));
         }
-        let mut begin = whole.to_vec();
+        let mut out = prefix.to_vec();
         for value in values {
             if value.as_double().is_some_and(|number| !number.is_finite()) {
                 return Err(Error::invalid(subject(), "holds NaN or an infinity"));
             }
             secondary::check_length(value)
                 .map_err(|_| Error::invalid(subject(), "holds too long a value"))?;
-            put_ordered(&mut begin, value);
+            put_ordered(&mut out, value);
         }
-        let of_key = values.iter().skip(self.index.columns.len());
-        for ((column, kind), value) in self.schema.key.iter().zip(of_key) {
+        let key_values = values.iter().skip(self.index.columns.len());
+        for ((column, kind), value) in self.schema.key.iter().zip(key_values) {
             let fits = match kind {
                 KeyKind::String => value.as_str().is_some(),
                 KeyKind::Integer => value.as_integer().is_some(),
@@ -175,11 +175,11 @@ impl<'a> Reading<'a> {
                 ));
             }
         }
-        Ok(begin)
+        Ok(out)
     }
 
-    /// The stored key of a position, which may come from anywhere.
-    fn place(&self, whole: &[u8], position: &IndexPosition) -> Result<Bytes> {
+    /// The stored key of a position, which a client may have made up.
+    fn key_of(&self, prefix: &[u8], position: &IndexPosition) -> Result<Bytes> {
         let fits = key::read_index_entry(position.as_bytes(), self.index.columns.len())
             .is_ok_and(|(_, key)| self.schema.check_key(&key).is_ok());
         if !fits {
@@ -188,10 +188,11 @@ impl<'a> Reading<'a> {
                 "is not one of this index",
             ));
         }
-        Ok([whole, position.as_bytes()].concat().into())
+        Ok([prefix, position.as_bytes()].concat().into())
     }
 
-    /// An entry, unless it has expired or the filter refuses it; adds what it counts to `bytes`.
+    /// Decodes an entry; `None` when it has expired or the filter refuses it. Adds its bytes, which capacity units are
+    /// counted of, to `bytes`: also those of a refused one, as for rows.
     fn entry(&self, key: &Bytes, value: &[u8], bytes: &mut usize) -> Result<Option<IndexEntry>, Malformed> {
         let Some(mut included) = secondary::decode(self.index, value, self.expiry)? else {
             return Ok(None);
@@ -210,11 +211,11 @@ impl<'a> Reading<'a> {
         *bytes += self.measure(&entry);
         let passes = self
             .filter
-            .is_none_or(|filter| filter.passes(Some(&Seen(self.index, &entry))));
+            .is_none_or(|filter| filter.passes(Some(&EntryCells(self.index, &entry))));
         Ok(passes.then_some(entry))
     }
 
-    /// An entry counts like a row: a key column that the index is ordered by counts once.
+    /// The metered bytes of an entry, which counts like a row: a key column that the index is ordered by counts once.
     fn measure(&self, entry: &IndexEntry) -> usize {
         let values = self.index.columns.iter().zip(&entry.values);
         let own = values.filter(|(name, _)| self.schema.key_position(name).is_none());

@@ -1,4 +1,4 @@
-//! What of a stored row a read gives back.
+//! Projection: the part of a stored row that a read returns.
 
 #[cfg(test)]
 mod tests;
@@ -17,33 +17,30 @@ use crate::row::borrowed::{ColumnRef, RowRef, Take, Wanted};
 use crate::row::{ColumnSelection, Row, codec};
 use crate::value::PrimaryKey;
 
-/// What a read wants of each row, checked.
+/// The validated [`ReadOptions`] of a read, for the rows of one table at one moment.
 #[derive(Debug)]
 pub(crate) struct Projection<'a> {
-    /// The selected columns, in order; `None`: all.
+    /// The selected columns, sorted; `None`: all.
     names: Option<Vec<&'a str>>,
     time: Option<TimeRange>,
     filter: Option<&'a Filter>,
-    /// The columns the filter looks at, in order.
+    /// The columns the filter looks at, sorted.
     filtered: Vec<&'a str>,
+    /// The first column of the window, and the one behind its last.
     start: Option<&'a str>,
     end: Option<&'a str>,
     page: Option<ColumnPage>,
     /// Whether a row is returned although it has none of the selected cells.
     keeps_empty: bool,
-    /// Most bytes of columns of one row.
-    bytes: usize,
-    /// Versions that are visible of each column.
-    visible_versions: usize,
-    /// Versions that are returned of each column.
-    versions: usize,
-    /// Whether cells of the table expire.
-    expires: bool,
+    /// Most bytes of columns that are returned of one row.
+    max_bytes: usize,
+    /// Most versions that are returned of each column.
+    max_versions: usize,
     expiry: Expiry,
     meter: Meter,
 }
 
-/// What a read gets of a stored row.
+/// The outcome of a [`Projection`] of one row.
 #[derive(Debug, Default)]
 pub(crate) struct Projected {
     /// The row, unless it has expired, has none of the columns, or the filter refuses it.
@@ -55,7 +52,10 @@ pub(crate) struct Projected {
 }
 
 impl<'a> Projection<'a> {
-    /// Of rows of this table, as they are visible at `now`, nanoseconds.
+    /// A projection of the table's rows as they are visible at `now`, nanoseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// As [`ReadOptions::check`].
     pub(crate) fn new(table: &Table, options: &'a ReadOptions, now: i64) -> Result<Self> {
         options.check()?;
         let schema = table.schema();
@@ -72,8 +72,7 @@ impl<'a> Projection<'a> {
             None => options.versions.time.is_none(),
             Some(names) => names.iter().any(|name| schema.key_position(name).is_some()),
         };
-        let visible_versions = usize::try_from(schema.max_versions).unwrap_or(usize::MAX);
-        let versions = options.versions.max_versions.unwrap_or(schema.max_versions);
+        let max_versions = options.versions.max_versions.unwrap_or(schema.max_versions);
         Ok(Self {
             names,
             time: options.versions.time,
@@ -83,51 +82,58 @@ impl<'a> Projection<'a> {
             end: options.end_column.as_deref(),
             page: options.column_page,
             keeps_empty,
-            bytes: usize::MAX,
-            visible_versions,
-            versions: usize::try_from(versions).unwrap_or(usize::MAX),
-            expires: schema.time_to_live.is_some(),
-            expiry: Expiry::of(table, now),
+            max_bytes: usize::MAX,
+            max_versions: usize::try_from(max_versions).unwrap_or(usize::MAX),
+            expiry: Expiry::new(table, now),
             meter: Meter::of(&schema),
         })
     }
 
     /// Returns of each row at most [`MAX_READ_BYTES`], but at least one column.
     pub(crate) fn bounded(mut self) -> Self {
-        self.bytes = MAX_READ_BYTES;
+        self.max_bytes = MAX_READ_BYTES;
         self
     }
 
-    /// Whether it gives back every stored row.
+    /// Whether it returns every stored row, if perhaps only a part of it.
     pub(crate) fn takes_all(&self) -> bool {
-        self.keeps_empty && self.filter.is_none() && !self.expires
+        self.keeps_empty && self.filter.is_none() && self.expiry.expired_version().is_none()
     }
 
-    /// Whether it gives back everything of every row.
+    /// Whether it returns all that is visible of every stored row.
     fn takes_whole(&self) -> bool {
         self.takes_all()
             && self.names.is_none()
             && (self.start, self.end, self.page) == (None, None, None)
-            && self.versions >= self.visible_versions
+            && self.max_versions >= self.expiry.max_versions()
     }
 
-    /// What it wants of a row that may not be there.
+    /// Projects a row that may not be there: `value` is what is stored.
+    ///
+    /// # Errors
+    /// As [`Self::row_after`].
     pub(crate) fn stored(&self, key: &PrimaryKey, value: Option<&Bytes>) -> Result<Projected> {
         value.map_or_else(|| Ok(Projected::default()), |value| self.row(key.clone(), value))
     }
 
-    /// What it wants of a stored value.
+    /// Projects a stored row.
+    ///
+    /// # Errors
+    /// As [`Self::row_after`].
     pub(crate) fn row(&self, key: PrimaryKey, value: &[u8]) -> Result<Projected> {
         self.row_after(None, key, value)
     }
 
-    /// The same, which takes less time with another row of the table.
+    /// [`Self::row`], which takes less time with another row of the table: it mostly has the same column names.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when `value` isn't a row.
     pub(crate) fn row_after(&self, other: Option<&Row>, key: PrimaryKey, value: &[u8]) -> Result<Projected> {
-        let key = if self.takes_whole() && value.len() <= self.bytes {
+        let key = if self.takes_whole() && value.len() <= self.max_bytes {
             let mut row = codec::decode_after(other, key, value, &ColumnSelection::All)?;
-            drop_surplus(&mut row, self.visible_versions);
+            self.expiry.drop_surplus(&mut row);
             let bytes = self.meter.row(&row);
-            if bytes <= self.bytes {
+            if bytes <= self.max_bytes {
                 return Ok(Projected {
                     row: Some(row),
                     next_column: None,
@@ -140,11 +146,11 @@ impl<'a> Projection<'a> {
         };
         let found = RowRef::decode(value, self)
             .map_err(|Malformed(expected)| Error::corrupt(format!("row {key:?}: expected {expected}")))?;
-        Ok(self.found(key, &found))
+        Ok(self.project(key, &found))
     }
 
-    fn found(&self, key: PrimaryKey, found: &RowRef<'_>) -> Projected {
-        if !found.present && !self.expiry.is_visible(found.life) {
+    fn project(&self, key: PrimaryKey, found: &RowRef<'_>) -> Projected {
+        if !found.present && !self.expiry.is_visible(found.newest) {
             return Projected::default();
         }
         let mut bytes = self.meter.key(&key);
@@ -161,18 +167,18 @@ impl<'a> Projection<'a> {
             let (values, cells) = found.measure(column);
             cells * self.meter.cell(column.name, 0) + values
         };
-        let most = self.page.map_or(usize::MAX, |page| page.limit);
+        let limit = self.page.map_or(usize::MAX, |page| page.limit);
         bytes += skipped.iter().map(size).sum::<usize>();
-        let (mut count, mut taken) = (0, 0);
-        for column in rest.iter().take(most) {
+        let (mut count, mut returned_bytes) = (0, 0);
+        for column in rest.iter().take(limit) {
             let size = size(column);
-            if count > 0 && taken + size > self.bytes {
+            if count > 0 && returned_bytes + size > self.max_bytes {
                 break;
             }
-            taken += size;
+            returned_bytes += size;
             count += 1;
         }
-        bytes += taken;
+        bytes += returned_bytes;
         if !self.filter.is_none_or(|filter| filter.passes(Some(found))) {
             return Projected {
                 bytes,
@@ -206,9 +212,9 @@ impl<'a> Projection<'a> {
 impl Wanted for Projection<'_> {
     fn column(&self, name: &str, present: bool) -> Option<Take> {
         let behind = self.end.is_some_and(|end| name >= end);
-        let filtered_before = self.filtered.last().is_none_or(|last| *last < name);
-        // Whether the row is there shows in any of its cells, selected or not.
-        if behind && filtered_before && present {
+        let filter_is_done = self.filtered.last().is_none_or(|last| *last < name);
+        // Until a cell was found, any further one tells whether the row is visible.
+        if behind && filter_is_done && present {
             return None;
         }
         if !self.selects(name) {
@@ -223,19 +229,12 @@ impl Wanted for Projection<'_> {
     }
 
     fn cells(&self) -> usize {
-        self.versions
+        self.max_versions
     }
 
     fn version(&self, place: usize, version: i64) -> bool {
-        place < self.visible_versions
+        place < self.expiry.max_versions()
             && self.expiry.is_visible(version)
             && self.time.is_none_or(|time| time.contains(version))
-    }
-}
-
-/// Takes away the versions above what the table keeps now.
-fn drop_surplus(row: &mut Row, versions: usize) {
-    if row.columns().iter().any(|(_, cells)| cells.len() > versions) {
-        row.columns_mut().retain_cells(|_, place, _| place < versions);
     }
 }
