@@ -2,7 +2,7 @@
 //!
 //! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans, metrics and log records go to an OTLP
 //! collector by gRPC when one is named. Calls that aren't recorded, all of them without a collector, have no spans but ids, so that logs and
-//! stored records join up; see [`TracePlace`].
+//! stored records join up; see `sampling`.
 //!
 //! Which `OTEL_` variables are read, and how, is in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is
 //! refused or warned of. Metrics can also be fetched, see [`prometheus`]; what there is to measure stands in
@@ -43,11 +43,9 @@ pub mod prometheus;
 mod role;
 pub(crate) mod sampling;
 mod span_events;
-mod trace_place;
 
 pub use guard::TelemetryGuard;
 pub use role::Role;
-pub use trace_place::{InPlace, TracePlace};
 
 use environment::OtelEnvironment;
 use guard::Providers;

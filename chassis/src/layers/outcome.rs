@@ -3,6 +3,7 @@
 use std::task::{Context, Poll, ready};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use opentelemetry::Context as TraceContext;
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
@@ -11,7 +12,6 @@ use super::body::{Follow, FollowedBody, followed, poll_open};
 use super::deadline::Deadline;
 use super::{AnswerBody, PollFrame};
 use crate::status::{code_in, is_reason, message_in, reason};
-use crate::telemetry::TracePlace;
 
 /// The end of a call.
 #[derive(Debug, Clone)]
@@ -79,8 +79,8 @@ pub trait Observer: Send + Unpin + 'static {
         let _ = bytes;
     }
 
-    /// Where the body of the response runs.
-    fn place(&self) -> Option<&TracePlace> {
+    /// The trace context that the body of the response is polled in; by default that of its reader.
+    fn context(&self) -> Option<&TraceContext> {
         None
     }
 }
@@ -153,9 +153,9 @@ pub(crate) fn unwatched<B, O: Observer>(response: Response<B>) -> Response<Watch
 
 impl<O: Observer> Follow for Watch<O> {
     fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
-        let place = self.observer.as_ref().and_then(Observer::place);
+        let context = self.observer.as_ref().and_then(Observer::context);
         let frame = {
-            let _entered = place.map(TracePlace::enter);
+            let _entered = context.cloned().map(TraceContext::attach);
             ready!(poll_open(body, cx))
         };
         match &frame {

@@ -30,7 +30,7 @@ use crate::ends::{End, Ends};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::propagate;
 use crate::status::{code_name, is_server_fault};
-use crate::telemetry::{Role, TracePlace, sampling};
+use crate::telemetry::{Role, sampling};
 use crate::tls::TlsPeer;
 
 const ORIGINAL_BYTES_MAX: usize = 128;
@@ -107,39 +107,39 @@ impl Around for TraceLayer {
         inner: &impl Inner,
         mut request: Request<Body>,
     ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let (place, watch) = match &self.side {
+        let (context, watch) = match &self.side {
             Side::Server => self.serve(&mut request),
             Side::Client(peer) => self.ask(&mut request, peer),
         };
-        let answer = match &place {
-            Some(place) => place.in_scope(|| inner.call(request)),
-            None => inner.call(request),
+        let answer = {
+            let _entered = context.clone().map(Context::attach);
+            Some(inner.call(request))
         };
-        InItsPlace::new(place, answer).map(|response| match watch {
+        InContext { answer, context }.map(|response| match watch {
             Some(watch) => watch.follow(response),
             None => unwatched(response),
         })
     }
 }
 
-/// Where a call runs, `None` where its caller runs, and who hears of its end, `None` where nobody wants to.
-type Traced = (Option<TracePlace>, Option<Watch<Call>>);
+/// The context that a call runs in, `None` for that of its caller, and the watch over its end, `None` where nobody wants to know of it.
+type Traced = (Option<Context>, Option<Watch<Call>>);
 
 impl TraceLayer {
     fn serve(&self, request: &mut Request<Body>) -> Traced {
-        let place = TracePlace::Call(self.begin(request));
+        let context = self.begin(request);
         let extensions = request.extensions_mut();
         let told = match extensions.get::<Told>() {
             Some(told) => Telling::First(told.clone()),
             None => Telling::Last(extensions.get_or_insert_default::<Told>().clone()),
         };
         let watch = Watch::new(Call {
-            place: place.clone(),
+            context: context.clone(),
             telling: Some(told),
             entered: true,
             started: Instant::now(),
         });
-        (Some(place), Some(watch))
+        (Some(context), Some(watch))
     }
 
     fn ask(&self, request: &mut Request<Body>, peer: &Peer) -> Traced {
@@ -153,15 +153,14 @@ impl TraceLayer {
         propagate::inject(&context, request.headers_mut());
         // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
         let entered = !around.has_active_span();
-        let place = TracePlace::Call(context);
         let call = Call {
-            place: place.clone(),
+            context: context.clone(),
             telling: None,
             entered,
             started: Instant::now(),
         };
         let watch = Watch::within(call, Deadline::of(request));
-        (entered.then_some(place), Some(watch))
+        (entered.then_some(context), Some(watch))
     }
 
     /// What the caller sent, and the span that is linked where its trace isn't gone on with. Nobody below hears of that trace, either.
@@ -248,45 +247,37 @@ fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end:
 }
 
 pin_project! {
-    /// Work in its place, if it has one. Unlike in `Instrumented`, it is dropped as it ends, and doesn't enter once more for that.
-    struct InItsPlace<F: Future> {
+    /// Polls and drops a future within a context, if there is one. Unlike in OpenTelemetry's `WithContext`, a call that is given up ends
+    /// in there, too, and one that has ended doesn't enter once more to be dropped.
+    struct InContext<F: Future> {
+        /// `None` once it has ended.
         #[pin]
-        work: Option<F>,
-        place: Option<TracePlace>,
+        answer: Option<F>,
+        context: Option<Context>,
     }
 
-    impl<F: Future> PinnedDrop for InItsPlace<F> {
+    impl<F: Future> PinnedDrop for InContext<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            if this.work.is_some() {
-                let _entered = this.place.as_ref().map(TracePlace::enter);
-                this.work.set(None);
+            if this.answer.is_some() {
+                let _entered = this.context.clone().map(Context::attach);
+                this.answer.set(None);
             }
         }
     }
 }
 
-impl<F: Future> InItsPlace<F> {
-    fn new(place: Option<TracePlace>, work: F) -> Self {
-        Self {
-            work: Some(work),
-            place,
-        }
-    }
-}
-
-impl<F: Future> Future for InItsPlace<F> {
+impl<F: Future> Future for InContext<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        let _entered = this.place.as_ref().map(TracePlace::enter);
-        let Some(work) = this.work.as_mut().as_pin_mut() else {
-            // It has ended; nobody polls it again.
+        let Some(answer) = this.answer.as_mut().as_pin_mut() else {
             return Poll::Pending;
         };
-        let output = ready!(work.poll(cx));
-        this.work.set(None);
+        let _entered = this.context.clone().map(Context::attach);
+        let output = ready!(answer.poll(cx));
+        this.answer.set(None);
         Poll::Ready(output)
     }
 }
@@ -305,7 +296,7 @@ enum Telling {
 }
 
 struct Call {
-    place: TracePlace,
+    context: Context,
     /// `None` at the client's end, which has its line where the call is served, or where its error is answered.
     telling: Option<Telling>,
     entered: bool,
@@ -316,10 +307,7 @@ impl Observer for Call {
     fn ended(self, outcome: Outcome) {
         // The log line first: it is told in the span, which is over then.
         self.tell(&outcome);
-        let TracePlace::Call(context) = &self.place else {
-            return;
-        };
-        let span = context.span();
+        let span = self.context.span();
         if !span.is_recording() {
             return;
         }
@@ -332,8 +320,8 @@ impl Observer for Call {
         span.end();
     }
 
-    fn place(&self) -> Option<&TracePlace> {
-        self.entered.then_some(&self.place)
+    fn context(&self) -> Option<&Context> {
+        self.entered.then_some(&self.context)
     }
 }
 
@@ -349,7 +337,8 @@ impl Call {
             Some(Telling::Last(Told(told))) if told.load(Ordering::Acquire) == code => return,
             Some(Telling::Last(_)) => {}
         }
-        self.place.in_scope(|| log(outcome, self.started));
+        let _entered = self.context.clone().attach();
+        log(outcome, self.started);
     }
 }
 
