@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream::{self, Stream, StreamExt as _};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use futures_util::stream::{self, StreamExt as _};
+use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use opentelemetry::metrics::Meter;
@@ -160,7 +160,8 @@ impl Retry {
             let (response, index) = self.backend.call(request, before).await;
             before = Some(index);
             attempts += 1;
-            if !is_unavailable(response.headers()) {
+            // In headers: an answer that has begun isn't repeated.
+            if code_in(response.headers()) != Some(Code::Unavailable) {
                 self.budget.answered();
                 return response;
             }
@@ -212,15 +213,10 @@ impl Retry {
 }
 
 /// How often the caller says that it has sent the call before.
-fn previous_attempts(headers: &HeaderMap<HeaderValue>) -> u32 {
+fn previous_attempts(headers: &HeaderMap) -> u32 {
     let told = headers.get(PREVIOUS_ATTEMPTS);
     let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
     told.unwrap_or(0)
-}
-
-/// Is that an answer of headers alone that says UNAVAILABLE?
-fn is_unavailable(headers: &HeaderMap<HeaderValue>) -> bool {
-    code_in(headers) == Some(Code::Unavailable)
 }
 
 /// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.
@@ -251,53 +247,23 @@ impl Budget {
 }
 
 /// Reads `body` to its end, to be sent again. What has more than `bytes_max`, or breaks off, stays a body as it came and comes.
+/// It is copied together: frames may have a byte each, and every one of them would hold what it was read into.
 async fn keep(mut body: Body, bytes_max: usize) -> Result<Bytes, Body> {
-    let mut kept = Kept::default();
-    while kept.len() <= bytes_max {
+    let mut kept = BytesMut::new();
+    let broken = loop {
         match body.frame().await {
-            None => return Ok(kept.whole()),
-            Some(Err(status)) => return Err(behind(kept.whole(), stream::iter([Err(status)]))),
+            None => return Ok(kept.freeze()),
+            Some(Err(status)) => break Some(Err(status)),
             // Requests of gRPC have no trailers.
-            Some(Ok(frame)) => kept.add(frame.into_data().unwrap_or_default()),
+            Some(Ok(frame)) => kept.extend_from_slice(&frame.into_data().unwrap_or_default()),
         }
-    }
-    Err(behind(kept.whole(), BodyStream::new(body)))
-}
-
-/// What was read of a body: one frame as it came, several copied together. Frames may have a byte each, and every one of them would hold
-/// what it was read into.
-#[derive(Default)]
-struct Kept {
-    only: Bytes,
-    several: BytesMut,
-}
-
-impl Kept {
-    fn len(&self) -> usize {
-        self.only.len() + self.several.len()
-    }
-
-    fn add(&mut self, data: Bytes) {
-        if self.len() == 0 {
-            self.only = data;
-            return;
+        if kept.len() > bytes_max {
+            break None;
         }
-        self.several.extend_from_slice(&std::mem::take(&mut self.only));
-        self.several.extend_from_slice(&data);
-    }
-
-    fn whole(self) -> Bytes {
-        match self.several.is_empty() {
-            true => self.only,
-            false => self.several.freeze(),
-        }
-    }
-}
-
-/// A body of what was `kept`, and the `rest` behind it.
-fn behind(kept: Bytes, rest: impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static) -> Body {
-    let kept = stream::iter([Ok(Frame::data(kept))]);
-    Body::new(StreamBody::new(kept.chain(rest)))
+    };
+    let kept = stream::iter([Ok(Frame::data(kept.freeze()))]);
+    let rest = stream::iter(broken).chain(BodyStream::new(body));
+    Err(Body::new(StreamBody::new(kept.chain(rest))))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
 
+use http::HeaderValue;
 use http_body_util::{BodyExt as _, Full};
 use souk_chassis::client::Client;
 use souk_chassis::status::StatusBuilder;
