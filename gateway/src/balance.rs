@@ -53,8 +53,13 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// Calls by `clients`, each with a connection of its own to the process of its number.
-    pub(crate) fn new(clients: impl IntoIterator<Item = (usize, Client)>) -> Self {
+    /// Calls by `clients`, each with a connection of its own to the process of its number. Shows on `meter`, as those of `backend`, what
+    /// is left out and how often.
+    pub(crate) fn new(
+        clients: impl IntoIterator<Item = (usize, Client)>,
+        backend: &Arc<str>,
+        meter: &Meter,
+    ) -> Self {
         let endpoint = |(process, client)| Endpoint {
             client,
             process,
@@ -63,25 +68,19 @@ impl Balance {
             times_out: AtomicU32::new(0),
             out_until: AtomicU64::new(0),
         };
-        Self {
+        let balance = Self {
             endpoints: clients.into_iter().map(endpoint).collect(),
             began: Instant::now(),
-            ejections: Tally::default(),
-        }
-    }
-
-    /// Shows on `meter`, as those of `backend`, what is left out and how often.
-    pub(crate) fn measured(self, backend: &Arc<str>, meter: &Meter) -> Self {
-        let ejections = Tally::new(&EJECTIONS, backend, meter);
-        let measured = Self { ejections, ..self };
-        let (seen, label) = (measured.clone(), of(backend));
+            ejections: Tally::new(&EJECTIONS, backend, meter),
+        };
+        let (seen, label) = (balance.clone(), of(backend));
         EJECTED.observe(meter, move |asked| {
             let now = seen.now();
             let is_out = |endpoint: &&Endpoint| endpoint.out_until.load(Ordering::Relaxed) > now;
             let out = seen.endpoints.iter().filter(is_out).count();
             asked.observe(whole(out), std::slice::from_ref(&label));
         });
-        measured
+        balance
     }
 
     pub(crate) fn has_others(&self) -> bool {

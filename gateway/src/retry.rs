@@ -106,24 +106,22 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// Repeats the calls to `backend` that `methods` has as safe.
-    pub(crate) fn new(backend: Balance, methods: Methods, config: &RetryConfig) -> Self {
+    /// Repeats the calls to `backend` that `methods` has as safe. Counts on `meter`, as those of the backend `name`, the calls that are sent
+    /// again, and those that the budget keeps from it.
+    pub(crate) fn new(
+        backend: Balance,
+        methods: Methods,
+        config: RetryConfig,
+        name: &Arc<str>,
+        meter: &Meter,
+    ) -> Self {
         Self {
             backend,
             methods,
-            config: Arc::new(config.clone()),
+            config: Arc::new(config),
             budget: Arc::default(),
-            retries: Tally::default(),
-            refused: Tally::default(),
-        }
-    }
-
-    /// Counts on `meter`, as those of `backend`, the calls that are sent again, and those that the budget keeps from it.
-    pub(crate) fn measured(self, backend: &Arc<str>, meter: &Meter) -> Self {
-        Self {
-            retries: Tally::new(&RETRIES, backend, meter),
-            refused: Tally::new(&RETRIES_REFUSED, backend, meter),
-            ..self
+            retries: Tally::new(&RETRIES, name, meter),
+            refused: Tally::new(&RETRIES_REFUSED, name, meter),
         }
     }
 

@@ -111,8 +111,8 @@ impl Gateway {
                 Target::Local(_) => RetryConfig::none(),
                 Target::Remote(_) => config.retry.clone(),
             };
-            let balance = Balance::new(clients).measured(&backend.name, &meter);
-            let way = Retry::new(balance, methods.clone(), &retry).measured(&backend.name, &meter);
+            let balance = Balance::new(clients, &backend.name, &meter);
+            let way = Retry::new(balance, methods.clone(), retry, &backend.name, &meter);
             for service in &backend.services {
                 let Some(ServedBy::All(sharing)) = contract.get(service) else {
                     routes.insert(service.clone(), Way::Backend(way.clone()));
