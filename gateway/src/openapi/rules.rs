@@ -18,16 +18,16 @@ const ALWAYS: i32 = 3;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rule {
     pub(crate) required: bool,
-    pub(crate) chars_min: u64,
-    pub(crate) chars_max: u64,
+    pub(crate) chars_min: Option<u64>,
+    pub(crate) chars_max: Option<u64>,
     pub(crate) printable: bool,
-    pub(crate) pattern: String,
+    pub(crate) pattern: Option<String>,
     pub(crate) minimum: Option<f64>,
     pub(crate) above: Option<f64>,
     pub(crate) maximum: Option<f64>,
-    pub(crate) items_max: u64,
+    pub(crate) items_max: Option<u64>,
     pub(crate) unique: bool,
-    pub(crate) name_chars_max: u64,
+    pub(crate) name_chars_max: Option<u64>,
     pub(crate) output_only: bool,
 }
 
@@ -67,17 +67,12 @@ impl Rules {
         if ignore == Some(ALWAYS) {
             return rule;
         }
-        let count = |path: &[&str]| {
-            set(rules, path)
-                .and_then(|count| count.as_u64())
-                .unwrap_or_default()
-        };
         let is = |path: &[&str]| set(rules, path).and_then(|is| is.as_bool()).unwrap_or_default();
         // Absent is empty.
-        rule.required = is(&["required"]) || count(&["repeated", "min_items"]) > 0;
-        rule.items_max = count(&["repeated", "max_items"]).max(count(&["map", "max_pairs"]));
+        rule.required = is(&["required"]) || count(rules, &["repeated", "min_items"]).is_some();
+        rule.items_max = count(rules, &["repeated", "max_items"]).max(count(rules, &["map", "max_pairs"]));
         rule.unique = is(&["repeated", "unique"]);
-        rule.name_chars_max = count(&["map", "keys", "string", "max_len"]);
+        rule.name_chars_max = count(rules, &["map", "keys", "string", "max_len"]);
         for path in [&["string"][..], &["repeated", "items", "string"]] {
             if let Some(Value::Message(text)) = set(rules, path) {
                 self.text(&text, ignore == Some(IF_ZERO_VALUE), &mut rule);
@@ -93,23 +88,18 @@ impl Rules {
     }
 
     fn text(&self, text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
-        let count = |name| {
-            set(text, &[name])
-                .and_then(|count| count.as_u64())
-                .unwrap_or_default()
-        };
-        rule.chars_min = count("min_len");
-        rule.chars_max = count("max_len");
+        rule.chars_min = count(text, &["min_len"]);
+        rule.chars_max = count(text, &["max_len"]);
         let printable = extension(text, self.printable.as_ref());
         rule.printable = printable.as_ref().and_then(Value::as_bool).unwrap_or_default();
         let pattern = match set(text, &["pattern"]) {
             Some(Value::String(pattern)) => Some(pattern),
             _ => set(text, &["uuid"]).map(|_| text::UUID.to_owned()),
         };
-        rule.pattern = match pattern {
-            Some(pattern) if or_empty => format!("^$|{pattern}"),
-            pattern => pattern.unwrap_or_default(),
-        };
+        rule.pattern = pattern.map(|pattern| match or_empty {
+            true => format!("^$|{pattern}"),
+            false => pattern,
+        });
     }
 
     /// Has one of the fields to be set?
@@ -160,6 +150,11 @@ fn set(message: &DynamicMessage, path: &[&str]) -> Option<Value> {
         return Some(value.into_owned());
     }
     set(value.as_message()?, rest)
+}
+
+/// A count at a path of fields; 0 counts as unset.
+fn count(message: &DynamicMessage, path: &[&str]) -> Option<u64> {
+    set(message, path)?.as_u64().filter(|count| *count > 0)
 }
 
 fn number(value: &Value) -> Option<f64> {
