@@ -19,7 +19,8 @@ use crate::one_message::in_turn;
 pub(crate) mod error;
 mod messages;
 
-pub(crate) use messages::{Messages, Next, too_large};
+use messages::Next;
+pub(crate) use messages::{Messages, too_large};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -56,57 +57,13 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }
 
-/// The content of an answer that went well.
-pub(crate) struct Content {
-    bytes: Vec<u8>,
-    encoding: Option<Encoding>,
-}
-
-impl Content {
-    /// What `write` makes of `message`, compressed where that is worth it and `encoding` says how.
-    ///
-    /// # Errors
-    /// Those of `write`; DEADLINE_EXCEEDED when it wasn't made by the time that the call `ends`.
-    pub(crate) async fn of(
-        message: Bytes,
-        write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
-        encoding: Option<Encoding>,
-        ends: Instant,
-    ) -> Result<Self, Status> {
-        let written = in_turn(message.len(), move || {
-            let bytes = write(&message)?;
-            let packed = encoding
-                .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
-                .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
-            let (bytes, encoding) = packed.unwrap_or((bytes, None));
-            Ok(Self { bytes, encoding })
-        });
-        tokio::time::timeout_at(ends, written)
-            .await
-            .unwrap_or_else(|_| Err(late()))
-    }
-
-    /// The answer. What it was made of is kept until it is taken, and with it what the call holds.
-    pub(crate) fn answer(
-        self,
-        metadata: HeaderMap,
-        content_type: HeaderValue,
-        made_of: Body,
-    ) -> Response<Body> {
-        let content = http_body_util::Full::new(Bytes::from(self.bytes)).map_err(move |never| {
-            let _kept = &made_of;
-            match never {}
-        });
-        let mut response = Response::new(Body::new(content));
-        *response.headers_mut() = metadata;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, content_type);
-        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
-        if let Some(encoding) = self.encoding {
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-        }
-        response
-    }
+/// The representation that the message of an answer is written in.
+pub(crate) struct Representation {
+    pub(crate) content_type: HeaderValue,
+    /// How it is compressed where that is worth it.
+    pub(crate) encoding: Option<Encoding>,
+    /// When the call ends.
+    pub(crate) ends: Instant,
 }
 
 fn late() -> Status {
@@ -166,6 +123,58 @@ impl Unary {
             body: messages.into_body(),
         }
     }
+
+    /// The answer in another representation: what `write` makes of its message, or `refuse` of its error, DEADLINE_EXCEEDED when the message isn't
+    /// written before the call ends.
+    pub(crate) async fn rewritten(
+        self,
+        to: Representation,
+        write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
+        refuse: impl FnOnce(&Status) -> Response<Body>,
+    ) -> Response<Body> {
+        let (bytes, encoding) = match written(self.message, write, &to).await {
+            Ok(content) => content,
+            Err(status) => {
+                let mut refusal = refuse(&status);
+                refusal.headers_mut().extend(self.metadata);
+                return refusal;
+            }
+        };
+        // Kept until the answer is taken, and with it what the call holds.
+        let made_of = self.body;
+        let content = http_body_util::Full::new(Bytes::from(bytes)).map_err(move |never| {
+            let _kept = &made_of;
+            match never {}
+        });
+        let mut response = Response::new(Body::new(content));
+        *response.headers_mut() = self.metadata;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, to.content_type);
+        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+        if let Some(encoding) = encoding {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+        }
+        response
+    }
+}
+
+/// What `write` makes of a message, compressed where that is worth it.
+async fn written(
+    message: Result<Bytes, Status>,
+    write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
+    to: &Representation,
+) -> Result<(Vec<u8>, Option<Encoding>), Status> {
+    let (message, encoding) = (message?, to.encoding);
+    let written = in_turn(message.len(), move || {
+        let bytes = write(&message)?;
+        let packed = encoding
+            .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
+            .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
+        Ok(packed.unwrap_or((bytes, None)))
+    });
+    tokio::time::timeout_at(to.ends, written)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 #[cfg(test)]
@@ -181,6 +190,17 @@ mod tests {
 
     use super::*;
     use crate::one_message::tests::all_turns;
+
+    /// The answer as it is, of a call that has this time.
+    async fn rewritten(unary: Unary, time: Duration) -> Response<Body> {
+        let form = Representation {
+            content_type: JSON,
+            encoding: None,
+            ends: Instant::now() + time,
+        };
+        let refuse = |status: &Status| status.clone().into_http();
+        unary.rewritten(form, |message| Ok(message.to_vec()), refuse).await
+    }
 
     #[tokio::test]
     async fn what_a_call_holds_is_kept_until_its_answer_in_another_form_is_dropped() {
@@ -199,12 +219,7 @@ mod tests {
             error
         }));
         let unary = Unary::read(Response::new(body), 100, None).await;
-        let message = unary.message.expect("a message");
-        let ends = Instant::now() + Duration::from_secs(60);
-        let content = Content::of(message, |message| Ok(message.to_vec()), None, ends).await;
-        let response = content
-            .expect("a content")
-            .answer(unary.metadata, JSON, unary.body);
+        let response = rewritten(unary, Duration::from_secs(60)).await;
         let mut body = response.into_body();
         let frame = body.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.into_data().expect("data"), "one");
@@ -217,12 +232,14 @@ mod tests {
     async fn an_answer_isnt_waited_for_when_its_call_is_over() {
         let others = all_turns().await;
         let (asked, time) = (Instant::now(), Duration::from_secs(3));
-        let large = Bytes::from(vec![0; 1 << 20]);
-        let content = Content::of(large, |message| Ok(message.to_vec()), None, asked + time).await;
-        assert_eq!(
-            content.err().map(|status| status.code()),
-            Some(Code::DeadlineExceeded)
-        );
+        let large = Unary {
+            metadata: HeaderMap::new(),
+            trailers: HeaderMap::new(),
+            message: Ok(Bytes::from(vec![0; 1 << 20])),
+            body: Body::empty(),
+        };
+        let refused = rewritten(large, time).await;
+        assert_eq!(code_in(refused.headers()), Some(Code::DeadlineExceeded));
         assert_eq!(asked.elapsed(), time);
         drop(others);
     }

@@ -38,7 +38,7 @@ pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
 use request::{Call, Form};
 
-use crate::answer::error;
+use crate::answer::{JSON, Representation, Unary, error};
 use crate::behind::Behind;
 use crate::one_message::grpc_request;
 
@@ -136,11 +136,20 @@ impl Json {
         Box::pin(async move {
             let response = behind.stack.oneshot(request).await?;
             let (pool, bytes_max) = (behind.pool, behind.bytes_max);
-            Ok(if route.streams() {
-                events::stream(response, &route, pool, bytes_max)
-            } else {
-                answer::unary(response, route.method.output(), &pool, bytes_max, encoding, ends).await
-            })
+            if route.streams() {
+                return Ok(events::stream(response, &route, pool, bytes_max));
+            }
+            let to = Representation {
+                content_type: JSON,
+                encoding,
+                ends,
+            };
+            let answer = Unary::read(response, bytes_max, Some(ends)).await;
+            let kind = route.method.output();
+            let write = |message: &[u8]| as_json(kind, message);
+            Ok(answer
+                .rewritten(to, write, |status| error::response(&pool, status))
+                .await)
         })
     }
 }
