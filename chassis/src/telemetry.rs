@@ -100,7 +100,7 @@ impl TelemetryConfig {
         if exposed && !server.allow_plaintext {
             let message = "other machines can reach it, and metrics have neither TLS nor keys: listen on 127.0.0.1, or say \
                            --allow-plaintext where the network itself is trusted";
-            problems.push(&format!("{path}.metrics_listen"), message);
+            problems.push_in(path, "metrics_listen", message);
         }
     }
 }

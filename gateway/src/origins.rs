@@ -69,17 +69,15 @@ impl WebConfig {
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if self.origins.len() > ORIGINS_MAX {
             let count = self.origins.len();
-            problems.push(
-                &format!("{path}.origins"),
-                format!("has {count} origins; at most {ORIGINS_MAX} can be"),
-            );
+            let message = format!("has {count} origins; at most {ORIGINS_MAX} can be");
+            problems.push_in(path, "origins", message);
         }
         for (index, origin) in self.origins.iter().enumerate() {
             if Pattern::read(origin).is_none() {
                 let words = format!(
                     "`{origin}` is no origin; it must be https://host, http://host:port or `*`, without a path"
                 );
-                problems.push(&format!("{path}.origins[{index}]"), words);
+                problems.push_in(path, format_args!("origins[{index}]"), words);
             }
         }
     }

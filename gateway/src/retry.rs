@@ -82,14 +82,11 @@ impl RetryConfig {
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if self.attempts_max == 0 {
-            problems.push(
-                &format!("{path}.attempts_max"),
-                "must be at least 1, which repeats nothing",
-            );
+            problems.push_in(path, "attempts_max", "must be at least 1, which repeats nothing");
         }
         if self.backoff_min.is_zero() || self.backoff_min > self.backoff_max {
             let message = "must be more than zero and at most backoff_max";
-            problems.push(&format!("{path}.backoff_min"), message);
+            problems.push_in(path, "backoff_min", message);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Problems, duration};
+use super::{Problems, duration, push_zeros};
 
 /// Times of each connection that was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,14 +48,7 @@ impl Default for ConnectionConfig {
 impl ConnectionConfig {
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub(super) fn check(&self, path: &str, problems: &mut Problems) {
-        let zero = [
-            ("age_max", self.age_max.is_zero()),
-            ("age_grace", self.age_grace.is_zero()),
-            ("idle_max", self.idle_max.is_zero()),
-            ("first_call_timeout", self.first_call_timeout.is_zero()),
-            ("write_stall_max", self.write_stall_max.is_zero()),
-            ("answer_stall_max", self.answer_stall_max.is_zero()),
-        ];
-        problems.push_zeros(path, &zero);
+        push_zeros!(problems, path, self:
+            age_max age_grace idle_max first_call_timeout write_stall_max answer_stall_max);
     }
 }

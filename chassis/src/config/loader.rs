@@ -91,10 +91,14 @@ impl Problems {
         });
     }
 
-    /// Notes those settings below `path` that are zero and must not be.
-    pub(super) fn push_zeros(&mut self, path: &str, settings: &[(&str, bool)]) {
-        for (name, _) in settings.iter().filter(|(_, is_zero)| *is_zero) {
-            self.push(&format!("{path}.{name}"), "must be more than zero");
+    /// [`push`](Self::push) for the setting `name` of the section at `path`.
+    pub fn push_in(&mut self, path: &str, name: impl fmt::Display, message: impl Into<String>) {
+        self.push(&format!("{path}.{name}"), message);
+    }
+
+    pub(super) fn push_if_zero<T: Default + PartialEq>(&mut self, path: &str, name: &str, value: &T) {
+        if *value == T::default() {
+            self.push_in(path, name, "must be more than zero");
         }
     }
 
@@ -106,6 +110,18 @@ impl Problems {
         });
     }
 }
+
+/// Notes those settings of a section that are zero and must not be.
+macro_rules! push_zeros {
+    ($problems:ident, $path:ident, $section:ident: $($name:ident $(. $inner:ident)?)+) => {
+        $(
+            let name = concat!(stringify!($name) $(, ".", stringify!($inner))?);
+            $problems.push_if_zero($path, name, &$section.$name$(.$inner)?);
+        )+
+    };
+}
+
+pub(super) use push_zeros;
 
 /// All problems of the settings. Shows one a line.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -27,7 +27,7 @@ impl RateConfig {
         ];
         for (name, _, _) in pairs.iter().filter(|(_, burst, rate)| *burst > 0 && *rate == 0) {
             let rate = name.replace("burst", "calls_per_second");
-            problems.push(&format!("{path}.{name}"), format!("does nothing without {rate}"));
+            problems.push_in(path, name, format!("does nothing without {rate}"));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration};
+use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration, push_zeros};
 use crate::workers::{self, WORKERS_MAX};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
@@ -146,50 +146,21 @@ impl ServerConfig {
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if !(MESSAGE_BYTES_FLOOR..=MESSAGE_BYTES_CEILING).contains(&self.message_bytes_max) {
             let range = format!("must be {MESSAGE_BYTES_FLOOR} to {MESSAGE_BYTES_CEILING} bytes");
-            problems.push(&format!("{path}.message_bytes_max"), range);
+            problems.push_in(path, "message_bytes_max", range);
         }
-        let zero = [
-            ("concurrency_max", self.concurrency_max == 0),
-            ("connections_max", self.connections_max == 0),
-            (
-                "connections_per_address_max",
-                self.connections_per_address_max == 0,
-            ),
-            ("openings_max", self.openings_max == 0),
-            ("opening_timeout", self.opening_timeout.is_zero()),
-            ("deadline_default", self.deadline_default.is_zero()),
-            ("deadline_max", self.deadline_max.is_zero()),
-            ("body_timeout", self.body_timeout.is_zero()),
-            ("keepalive_interval", self.keepalive_interval.is_zero()),
-            ("keepalive_timeout", self.keepalive_timeout.is_zero()),
-            ("drain_deadline", self.drain_deadline.is_zero()),
-            ("http2.streams_max", self.http2.streams_max == 0),
-            (
-                "http2.header_list_bytes_max",
-                self.http2.header_list_bytes_max == 0,
-            ),
-            ("http2.overhead_frames_max", self.http2.overhead_frames_max == 0),
-            ("http2.send_buffer_bytes", self.http2.send_buffer_bytes == 0),
-        ];
-        problems.push_zeros(path, &zero);
+        push_zeros!(problems, path, self:
+            concurrency_max connections_max connections_per_address_max openings_max opening_timeout
+            deadline_default deadline_max body_timeout keepalive_interval keepalive_timeout drain_deadline
+            http2.streams_max http2.header_list_bytes_max http2.overhead_frames_max http2.send_buffer_bytes);
         if self.workers > WORKERS_MAX {
-            problems.push(
-                &format!("{path}.workers"),
-                format!("must be at most {WORKERS_MAX}"),
-            );
+            problems.push_in(path, "workers", format!("must be at most {WORKERS_MAX}"));
         }
         if self.deadline_default > self.deadline_max {
-            problems.push(
-                &format!("{path}.deadline_default"),
-                "must not exceed deadline_max",
-            );
+            problems.push_in(path, "deadline_default", "must not exceed deadline_max");
         }
         if !FRAME_BYTES.contains(&self.http2.frame_bytes_max) {
-            let (start, end) = (FRAME_BYTES.start(), FRAME_BYTES.end());
-            problems.push(
-                &format!("{path}.http2.frame_bytes_max"),
-                format!("must be {start} to {end} bytes"),
-            );
+            let range = format!("must be {} to {} bytes", FRAME_BYTES.start(), FRAME_BYTES.end());
+            problems.push_in(path, "http2.frame_bytes_max", range);
         }
         self.rate.check(&format!("{path}.rate"), problems);
         self.connection.check(&format!("{path}.connection"), problems);
@@ -200,7 +171,7 @@ impl ServerConfig {
         if is_exposed && !self.tls.is_on() && !self.allow_plaintext {
             let message = "other machines can reach it, and there is no TLS: name a certificate and its key (--tls-cert, --tls-key), \
                            listen on 127.0.0.1, or say --allow-plaintext where the network itself is trusted";
-            problems.push(&format!("{path}.listen"), message);
+            problems.push_in(path, "listen", message);
         }
     }
 }

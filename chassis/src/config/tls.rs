@@ -50,7 +50,7 @@ impl ServerTlsConfig {
         if self.has_crl() && !self.asks_clients() {
             let message =
                 "must be a file (--tls-client-ca) when client_crl is: else no client shows a certificate";
-            problems.push(&format!("{path}.client_ca"), message);
+            problems.push_in(path, "client_ca", message);
         }
         let needed = [
             ("cert", &self.cert, "--tls-cert"),
@@ -58,7 +58,7 @@ impl ServerTlsConfig {
         ];
         for (name, _, flag) in needed.iter().filter(|(_, file, _)| !is_named(file)) {
             let message = format!("must be a file ({flag}) when any file of server.tls is named");
-            problems.push(&format!("{path}.{name}"), message);
+            problems.push_in(path, name, message);
         }
     }
 }
@@ -92,10 +92,7 @@ impl ClientTlsConfig {
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if is_named(&self.cert) != is_named(&self.key) {
             let missing = if self.has_certificate() { "key" } else { "cert" };
-            problems.push(
-                &format!("{path}.{missing}"),
-                "must be a file: certificate and key go together",
-            );
+            problems.push_in(path, missing, "must be a file: certificate and key go together");
         }
     }
 }
