@@ -22,7 +22,7 @@ use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool};
-use crate::status::{RETRY_AFTER, StatusBuilder};
+use crate::status::StatusBuilder;
 
 #[expect(
     unreachable_pub,
@@ -119,7 +119,10 @@ impl Health {
 
     /// The gRPC service. [`crate::server::stack`] mounts it.
     pub fn into_service(self) -> HealthServer<impl HealthRpc> {
-        HealthServer::new(Endpoint::new(self))
+        HealthServer::new(Endpoint {
+            health: self,
+            watches: Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX),
+        })
     }
 
     fn status(&self, service: &str) -> Option<ServingStatus> {
@@ -174,32 +177,13 @@ struct Endpoint {
     watches: Arc<Pool>,
 }
 
-impl Endpoint {
-    fn new(health: Health) -> Self {
-        Self {
-            health,
-            watches: Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX),
-        }
-    }
-}
-
 fn too_many(full: Full) -> Status {
-    let (reason, message, limit) = match full {
-        Full::All => (
-            "WATCHES_MAX",
-            "the server is at its limit of watches of health; ask by Check, or retry with backoff",
-            WATCHES_MAX,
-        ),
-        Full::Share => (
-            "WATCHES_PER_ADDRESS_MAX",
-            "this address has its share of the server's watches of health; ask by Check, or end others",
-            WATCHES_PER_ADDRESS_MAX,
-        ),
-    };
-    StatusBuilder::resource_exhausted(reason, message)
-        .metadata("limit", limit)
-        .retry_after(RETRY_AFTER)
-        .build()
+    let all = "the server is at its limit of watches of health; ask by Check, or retry with backoff";
+    let share = "this address has its share of the server's watches of health; ask by Check, or end others";
+    full.refusal(
+        ("WATCHES_MAX", all, WATCHES_MAX),
+        ("WATCHES_PER_ADDRESS_MAX", share, WATCHES_PER_ADDRESS_MAX),
+    )
 }
 
 /// The only answer to a watch of a service that isn't known, and the end with the drain. The stream stays open, as the protocol wants: a client

@@ -16,7 +16,6 @@ use crate::callers::pool::{Columns, Full, Pool};
 use crate::layers::hold::hold_until_dropped;
 use crate::layers::{AnswerBody, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
-use crate::status::{RETRY_AFTER, StatusBuilder};
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
 pub const BUILT_IN: [&[u8]; 2] = [
@@ -93,22 +92,13 @@ impl<S: Inner> Inner for Reflection<S> {
 }
 
 fn too_many(full: Full) -> Status {
-    let (reason, message, limit) = match full {
-        Full::All => (
-            "REFLECTIONS_MAX",
-            "the server is at its limit of streams of reflection; retry with backoff",
-            STREAMS_MAX,
-        ),
-        Full::Share => (
-            "REFLECTIONS_PER_CALLER_MAX",
-            "the caller has its share of the server's streams of reflection; ask on one of them, or end others",
-            STREAMS_PER_CALLER_MAX,
-        ),
-    };
-    StatusBuilder::resource_exhausted(reason, message)
-        .metadata("limit", limit)
-        .retry_after(RETRY_AFTER)
-        .build()
+    let all = "the server is at its limit of streams of reflection; retry with backoff";
+    let share =
+        "the caller has its share of the server's streams of reflection; ask on one of them, or end others";
+    full.refusal(
+        ("REFLECTIONS_MAX", all, STREAMS_MAX),
+        ("REFLECTIONS_PER_CALLER_MAX", share, STREAMS_PER_CALLER_MAX),
+    )
 }
 
 /// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and

@@ -45,7 +45,6 @@ use crate::layers::trace::{Believe, TraceLayer};
 use crate::layers::{AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
-use crate::status::{RETRY_AFTER, StatusBuilder};
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
@@ -326,20 +325,12 @@ impl Inner for OwnAnswer {
 
 /// Refuses one more of `max` that nobody has taken yet.
 fn too_many(full: Full, max: usize) -> Status {
-    let (reason, message) = match full {
-        Full::All => (
-            "OWN_ANSWER_LIMIT",
-            "the server has too many answers that nobody takes; retry with backoff",
-        ),
-        Full::Share => (
-            "CALLER_OWN_ANSWER_LIMIT",
-            "this address has too many answers that it doesn't take; take them, then retry",
-        ),
-    };
-    StatusBuilder::resource_exhausted(reason, message)
-        .metadata("limit", max)
-        .retry_after(RETRY_AFTER)
-        .build()
+    let all = "the server has too many answers that nobody takes; retry with backoff";
+    let share = "this address has too many answers that it doesn't take; take them, then retry";
+    full.refusal(
+        ("OWN_ANSWER_LIMIT", all, max),
+        ("CALLER_OWN_ANSWER_LIMIT", share, max),
+    )
 }
 
 /// Did the answer come through the layers?

@@ -11,7 +11,10 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use tonic::Status;
+
 use super::CallerKey;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 pub(crate) const ROWS: usize = 4;
 
@@ -88,6 +91,23 @@ pub(crate) struct Pool {
 pub(crate) enum Full {
     All,
     Share,
+}
+
+/// The reason and the words of a refusal, and the limit that was met.
+pub(crate) type Words<'a> = (&'static str, &'a str, usize);
+
+impl Full {
+    /// RESOURCE_EXHAUSTED, with the words for when all are taken or those for when the caller has its share.
+    pub(crate) fn refusal(self, all: Words<'_>, share: Words<'_>) -> Status {
+        let (reason, message, limit) = match self {
+            Self::All => all,
+            Self::Share => share,
+        };
+        StatusBuilder::resource_exhausted(reason, message)
+            .metadata("limit", limit)
+            .retry_after(RETRY_AFTER)
+            .build()
+    }
 }
 
 impl Pool {
