@@ -34,12 +34,16 @@ impl<B, F> Default for FollowedBody<B, F> {
     }
 }
 
+impl<B, F> FollowedBody<B, F> {
+    pub(crate) fn new(body: B, follow: Option<F>) -> Self {
+        let body = Some(body);
+        Self { body, follow }
+    }
+}
+
 /// Has `follow` see the body of `response` to its end.
 pub(crate) fn followed<B, F>(response: Response<B>, follow: Option<F>) -> Response<FollowedBody<B, F>> {
-    response.map(|body| FollowedBody {
-        body: Some(body),
-        follow,
-    })
+    response.map(|body| FollowedBody::new(body, follow))
 }
 
 impl<B: AnswerBody, F: Follow> http_body::Body for FollowedBody<B, F> {

@@ -24,6 +24,7 @@ use pin_project_lite::pin_project;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
+use super::body::FollowedBody;
 use super::{AnswerBody, Around, Inner, refuse};
 use crate::methods::Methods;
 use crate::status::GRPC_STATUS;
@@ -42,9 +43,10 @@ pub use frame::{framed, take_plain};
 pub use layouts::Layouts;
 
 use complaint::Complaint;
-use decode::{CheckedBody, DecodedBody};
+use decode::{Check, unpacked};
 use decoded::{DecodedLimit, Limits};
-use encode::EncodedBody;
+use encode::packed;
+use frame::FrameScanner;
 
 /// Header that names the encoding of the messages that follow.
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
@@ -105,8 +107,15 @@ impl MessagesLayer {
             decoded,
         };
         let body = match encoding {
-            None => Body::new(CheckedBody::new(body, limits, complaint.clone())),
-            Some(encoding) => Body::new(DecodedBody::new(body, encoding, limits, complaint.clone())),
+            None => {
+                let check = Check {
+                    scanner: FrameScanner::default(),
+                    limits,
+                    complaint: complaint.clone(),
+                };
+                Body::new(FollowedBody::new(body, Some(check)))
+            }
+            Some(encoding) => unpacked(body, encoding, limits, complaint.clone()),
         };
         Ok((Request::from_parts(parts, body), complaint))
     }
@@ -117,7 +126,7 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     if headers.contains_key(GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
         return response;
     }
-    let mut response = response.map(|body| Body::new(EncodedBody::new(body, encoding)));
+    let mut response = response.map(|body| packed(body, encoding));
     response
         .headers_mut()
         .insert(GRPC_ENCODING, HeaderValue::from_static(encoding.name()));
