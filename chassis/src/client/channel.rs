@@ -5,17 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{HeaderMap, HeaderValue, TE, USER_AGENT};
+use http::header::{HeaderValue, TE, USER_AGENT};
 use http::request::Parts;
 use http::uri::{Authority, Scheme};
-use http::{Request, Response, Uri, Version};
+use http::{Extensions, Request, Response, Uri, Version};
 use http_body::Body as _;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
 use super::bodies::{Answer, Upload};
-use super::connection::KeepAlive;
 use super::error::{CallError, ClientError, unavailable};
 use super::line::Lines;
 use super::way::Way;
@@ -58,12 +57,8 @@ impl Channel {
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
             return Err(ClientError::Address(uri.to_string()));
         };
-        let keepalive = KeepAlive {
-            interval: config.keepalive_interval,
-            timeout: config.keepalive_timeout,
-        };
         Ok(Self(Arc::new(Peer {
-            lines: Lines::new(&way, config.connect_timeout, keepalive),
+            lines: Lines::new(&way, config),
             scheme: scheme.clone(),
             authority: authority.clone(),
             backend: backend.into(),
@@ -105,7 +100,7 @@ impl Peer {
         let (head, body) = request.into_parts();
         let (upload, wanted) = Upload::new(body);
         let head = self.head(head).map_err(CallError::Request)?;
-        let mut request = head.map(|()| upload);
+        let mut request = Request::from_parts(head, upload);
 
         let line = self.lines.own();
         let mut over = 0;
@@ -135,20 +130,21 @@ impl Peer {
         }
     }
 
-    fn head(&self, from: Parts) -> Result<Request<()>, Status> {
-        let mut uri = from.uri.into_parts();
+    /// The head of a gRPC request over HTTP/2 to this process, by whichever version it came.
+    fn head(&self, mut head: Parts) -> Result<Parts, Status> {
+        let mut uri = head.uri.into_parts();
         uri.scheme = Some(self.scheme.clone());
         uri.authority = Some(self.authority.clone());
-        let uri = Uri::from_parts(uri).map_err(|error| {
+        head.uri = Uri::from_parts(uri).map_err(|error| {
             let status = StatusBuilder::internal("a call has no path; this is a defect of Souk");
             status.source(error).build()
         })?;
-        let mut head = Request::new(());
-        *head.method_mut() = from.method;
-        *head.uri_mut() = uri;
-        *head.version_mut() = Version::HTTP_2;
-        *head.headers_mut() = from.headers;
-        fit(head.headers_mut(), from.version);
+        leave_connection(&mut head.headers, head.version);
+        head.headers.insert(TE, TRAILERS);
+        head.headers.entry(USER_AGENT).or_insert(AGENT);
+        head.version = Version::HTTP_2;
+        // They are about the call that is handed on, and may hold much.
+        head.extensions = Extensions::new();
         Ok(head)
     }
 
@@ -162,15 +158,6 @@ impl Peer {
         let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
         let status = StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message);
         CallError::Late(status.metadata("backend", backend).build())
-    }
-}
-
-/// Makes headers those of a gRPC request over HTTP/2, by whichever version they came.
-fn fit(headers: &mut HeaderMap, version: Version) {
-    leave_connection(headers, version);
-    headers.insert(TE, TRAILERS);
-    if !headers.contains_key(USER_AGENT) {
-        headers.insert(USER_AGENT, AGENT);
     }
 }
 

@@ -1,14 +1,14 @@
-//! The way to one process: a connection that is made when it is first wanted, and anew after it was lost.
+//! A lazily connected, reconnecting HTTP/2 connection to one process.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
-use super::connection::{Connection, KeepAlive};
+use super::connection::Connection;
 use super::way::{ConnectError, Way};
+use crate::config::ClientConfig;
 use crate::workers::{self, WORKERS_MAX};
 
 /// How an attempt ended, for all who wait for it.
@@ -24,19 +24,17 @@ pub(super) struct Lines {
 #[derive(Debug)]
 pub(super) struct Line {
     way: Way,
-    connect_timeout: Duration,
-    keepalive: KeepAlive,
+    config: ClientConfig,
     /// The last, under way or done; `None` when a call should make another.
     attempt: Mutex<Option<Shared<BoxFuture<'static, Attempted>>>>,
 }
 
 impl Lines {
-    pub(super) fn new(way: &Way, connect_timeout: Duration, keepalive: KeepAlive) -> Self {
+    pub(super) fn new(way: &Way, config: &ClientConfig) -> Self {
         let line = || {
             Arc::new(Line {
                 way: way.clone(),
-                connect_timeout,
-                keepalive,
+                config: config.clone(),
                 attempt: Mutex::default(),
             })
         };
@@ -79,25 +77,21 @@ impl Line {
     }
 
     fn begin(self: &Arc<Self>) -> Shared<BoxFuture<'static, Attempted>> {
-        let (way, time, keepalive) = (self.way.clone(), self.connect_timeout, self.keepalive);
+        let line = Arc::clone(self);
         let attempt = tokio::spawn(async move {
-            let opened = tokio::time::timeout(time, way.open(keepalive)).await;
-            opened.unwrap_or(Err(ConnectError::Late(time)))
+            let time = line.config.connect_timeout;
+            let opened = tokio::time::timeout(time, line.way.open(&line.config)).await;
+            let opened = opened.unwrap_or(Err(ConnectError::Late(time)));
+            if opened.is_err() {
+                // Those who wait may have left: nobody who comes later shall have that for an answer.
+                line.forget(|_| true);
+            }
+            opened
         });
         let attempt = attempt.map(|done| done.unwrap_or(Err(ConnectError::Abandoned)));
-        let attempt = attempt
+        attempt
             .map(|opened| opened.map(Arc::new).map_err(Arc::new))
             .boxed()
-            .shared();
-        // Those who wait may have left before it fails: nobody who comes later shall have that for an answer.
-        let (line, followed) = (Arc::downgrade(self), attempt.clone());
-        tokio::spawn(async move {
-            if followed.clone().await.is_err()
-                && let Some(line) = line.upgrade()
-            {
-                line.forget(|current| current.ptr_eq(&followed));
-            }
-        });
-        attempt
+            .shared()
     }
 }

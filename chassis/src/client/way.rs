@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Uri;
 
-use super::connection::{Connection, KeepAlive};
+use super::connection::Connection;
 use super::error::ClientError;
 use crate::config::ClientConfig;
 use crate::dial::Dial;
@@ -52,15 +52,15 @@ impl Way {
     }
 
     /// A new connection that speaks HTTP/2. The caller has the clock.
-    pub(super) async fn open(&self, keepalive: KeepAlive) -> Result<Connection, ConnectError> {
+    pub(super) async fn open(&self, config: &ClientConfig) -> Result<Connection, ConnectError> {
         let opened = match self {
             Self::Plain(dial) => {
                 let stream = dial.connect().await.map_err(ConnectError::Dial)?;
-                Connection::open(stream, keepalive).await
+                Connection::open(stream, config).await
             }
             Self::Secure(connector) => {
                 let stream = connector.connect().await.map_err(ConnectError::Dial)?;
-                Connection::open(stream, keepalive).await
+                Connection::open(stream, config).await
             }
         };
         opened.map_err(ConnectError::Http2)
