@@ -43,8 +43,7 @@ pub(super) struct OtelEnvironment {
     pub(super) exemplars: ExemplarFilter,
     /// What is set but has no effect, each with what to do instead.
     pub(super) warnings: Vec<String>,
-    trace_context: bool,
-    baggage: bool,
+    pub(super) propagator: TextMapCompositePropagator,
 }
 
 /// The signals, as they stand in the names of variables.
@@ -282,16 +281,19 @@ impl<'a> Variables<'a> {
         ratio.ok_or_else(|| refused(argument, value, "use a number from 0 to 1"))
     }
 
-    /// Whether traces and baggage are propagated.
-    fn propagators(&self) -> Result<(bool, bool), TelemetryError> {
+    fn propagator(&self) -> Result<TextMapCompositePropagator, TelemetryError> {
         let name = "OTEL_PROPAGATORS";
         let list = self.get(name).unwrap_or("tracecontext,baggage");
-        let names: Vec<_> = list.split(',').map(str::trim).collect();
-        let unknown = |name: &&&str| !["tracecontext", "baggage", "none", ""].contains(*name);
-        match names.iter().find(unknown) {
-            Some(value) => Err(refused(name, value, "use tracecontext, baggage or none")),
-            None => Ok((names.contains(&"tracecontext"), names.contains(&"baggage"))),
+        let mut chosen: Vec<Box<dyn TextMapPropagator + Send + Sync>> = Vec::new();
+        for value in list.split(',').map(str::trim) {
+            match value {
+                "tracecontext" => chosen.push(Box::new(TraceContextPropagator::new())),
+                "baggage" => chosen.push(Box::new(BaggagePropagator::new())),
+                "none" | "" => {}
+                _ => return Err(refused(name, value, "use tracecontext, baggage or none")),
+            }
         }
+        Ok(TextMapCompositePropagator::new(chosen))
     }
 
     fn exemplars(&self) -> ExemplarFilter {
@@ -318,7 +320,6 @@ impl OtelEnvironment {
         let variables = Variables(variables);
         let get = |name| variables.get(name);
         let warnings = variables.check()?;
-        let (trace_context, baggage) = variables.propagators()?;
         Ok(Self {
             disabled: get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")),
             service: get("OTEL_SERVICE_NAME").map(str::to_owned),
@@ -330,16 +331,8 @@ impl OtelEnvironment {
             logs: variables.collector("LOGS")?,
             exemplars: variables.exemplars(),
             warnings,
-            trace_context,
-            baggage,
+            propagator: variables.propagator()?,
         })
-    }
-
-    pub(super) fn propagator(&self) -> TextMapCompositePropagator {
-        let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContextPropagator::new());
-        let baggage: Box<dyn TextMapPropagator + Send + Sync> = Box::new(BaggagePropagator::new());
-        let chosen = [(self.trace_context, trace_context), (self.baggage, baggage)];
-        TextMapCompositePropagator::new(chosen.into_iter().filter(|(on, _)| *on).map(|(_, p)| p).collect())
     }
 }
 

@@ -42,23 +42,14 @@ pub(crate) fn is_unrecorded(context: &Context) -> bool {
 
 /// What becomes a span: what the targets let pass. Sampler and tracer stand here for [`begin`] to find.
 pub(super) struct Recorded {
-    targets: Targets,
-    sampler: Sampler,
-    tracer: RoleTracer,
+    pub(super) targets: Targets,
+    pub(super) sampler: Sampler,
+    pub(super) tracer: RoleTracer,
     /// Does anybody take spans?
-    exported: bool,
+    pub(super) exported: bool,
 }
 
 impl Recorded {
-    pub(super) fn new(targets: Targets, sampler: Sampler, tracer: RoleTracer, exported: bool) -> Self {
-        Self {
-            targets,
-            sampler,
-            tracer,
-            exported,
-        }
-    }
-
     fn begin(
         &self,
         parent: &Context,
