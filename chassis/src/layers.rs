@@ -13,8 +13,9 @@ use std::task::Poll;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Ready, ready};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body::Frame;
+use opentelemetry::KeyValue;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
@@ -156,6 +157,14 @@ impl<S> TowerService for S where
         + Sync
         + 'static
 {
+}
+
+/// Where calls go, as attributes of spans and metrics.
+pub(crate) fn peer_attributes(peer: &Uri) -> Vec<KeyValue> {
+    let host: Arc<str> = peer.host().unwrap_or_default().into();
+    let port = peer.port_u16().map(i64::from);
+    let port = port.map(|port| KeyValue::new("server.port", port));
+    std::iter::once(KeyValue::new("server.address", host)).chain(port).collect()
 }
 
 pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {

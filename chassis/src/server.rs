@@ -56,7 +56,6 @@ mod frames;
 mod leftover;
 mod lifetime;
 mod listener;
-mod mounted;
 mod opening;
 mod stall;
 mod watched;
@@ -64,8 +63,7 @@ mod watched;
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
 
-use dispatch::Dispatch;
-use mounted::Mounted;
+use dispatch::{Dispatch, Mounted};
 
 /// Streams open at a time, and answers being sent, for each place to work.
 const ANSWERS_PER_CALL: usize = 8;

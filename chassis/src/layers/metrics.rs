@@ -16,7 +16,7 @@ use tonic::body::Body;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
-use super::{AnswerBody, Around, Inner};
+use super::{AnswerBody, Around, Inner, peer_attributes};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::status::{code_name, is_server_fault};
 use crate::telemetry::instrument::{Histogram, whole};
@@ -61,26 +61,14 @@ fn labels(method: StringValue, code: Code, peer: &[KeyValue]) -> Vec<KeyValue> {
 impl MetricsLayer {
     /// `rpc.server.call.duration` and `rpc.server.response.size` on `meter`.
     pub fn server(methods: Methods, meter: &Meter) -> Self {
-        let sizes = RESPONSE_SIZE.histogram(meter);
-        Self::new(
-            SERVER_DURATION.histogram(meter),
-            Side::Server(sizes),
-            Vec::new(),
-            methods,
-        )
+        let side = Side::Server(RESPONSE_SIZE.histogram(meter));
+        Self::new(SERVER_DURATION.histogram(meter), side, Vec::new(), methods)
     }
 
     /// `rpc.client.call.duration` of calls to `peer`, on `meter`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri, meter: &Meter) -> Self {
-        let mut labels = vec![KeyValue::new(
-            "server.address",
-            peer.host().unwrap_or_default().to_owned(),
-        )];
-        labels.extend(
-            peer.port_u16()
-                .map(|port| KeyValue::new("server.port", i64::from(port))),
-        );
-        Self::new(CLIENT_DURATION.histogram(meter), Side::Client, labels, methods)
+        let peer = peer_attributes(peer);
+        Self::new(CLIENT_DURATION.histogram(meter), Side::Client, peer, methods)
     }
 
     fn new(duration: Histogram, side: Side, peer: Vec<KeyValue>, methods: Methods) -> Self {

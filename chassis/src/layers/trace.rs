@@ -24,7 +24,7 @@ use tonic::body::Body;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch, unwatched};
-use super::{AnswerBody, Around, Inner};
+use super::{AnswerBody, Around, Inner, peer_attributes};
 use crate::causes::chain;
 use crate::ends::{End, Ends};
 use crate::methods::{METHOD_OTHER, Methods};
@@ -40,13 +40,7 @@ enum Side {
     /// We answer: takes the caller's context from the headers.
     Server,
     /// We ask: gives our context in the headers.
-    Client(Arc<Peer>),
-}
-
-#[derive(Clone, Debug)]
-struct Peer {
-    host: Arc<str>,
-    port: Option<u16>,
+    Client(Arc<[KeyValue]>),
 }
 
 /// Whose traces are gone on with at a front door. Who isn't believed decides neither which calls are recorded nor in which trace: the
@@ -86,12 +80,8 @@ impl TraceLayer {
 
     /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri) -> Self {
-        let peer = Peer {
-            host: peer.host().unwrap_or_default().into(),
-            port: peer.port_u16(),
-        };
         Self {
-            side: Side::Client(Arc::new(peer)),
+            side: Side::Client(peer_attributes(peer).into()),
             methods,
             believe: None,
             role: None,
@@ -142,7 +132,7 @@ impl TraceLayer {
         (Some(context), Some(watch))
     }
 
-    fn ask(&self, request: &mut Request<Body>, peer: &Peer) -> Traced {
+    fn ask(&self, request: &mut Request<Body>, peer: &[KeyValue]) -> Traced {
         let around = Context::current();
         if sampling::is_unrecorded(&around) {
             // The call it is made for isn't recorded: it hands on the same ids.
@@ -206,13 +196,11 @@ impl TraceLayer {
     }
 
     /// The context of a call to `peer`, made within that `around` it.
-    fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
+    fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &[KeyValue]) -> Context {
         let method = self.methods.known(request.uri().path());
         let context = sampling::begin(around, None, name_of(method), SpanKind::Client, || {
             let mut attributes = attributes(method, request);
-            attributes.push(KeyValue::new("server.address", Arc::clone(&peer.host)));
-            let port = peer.port.map(i64::from);
-            attributes.extend(port.map(|port| KeyValue::new("server.port", port)));
+            attributes.extend_from_slice(peer);
             attributes
         });
         context.unwrap_or_else(|| around.clone())
