@@ -28,27 +28,13 @@ const REQUEST_BYTES_MAX: usize = 256 << 10;
 
 /// The backends of a service, in the order in which they are asked.
 pub(crate) struct Ask {
-    sharing: Sharing,
+    pub(crate) sharing: Sharing,
     /// Most bytes of an answer that is put together.
-    bytes_max: usize,
-    backends: Vec<Retry>,
+    pub(crate) bytes_max: usize,
+    pub(crate) backends: Vec<Retry>,
 }
 
 impl Ask {
-    /// Nobody yet. Answers that are put together have at most `bytes_max` bytes.
-    pub(crate) fn new(sharing: Sharing, bytes_max: usize) -> Self {
-        Self {
-            sharing,
-            bytes_max,
-            backends: Vec::new(),
-        }
-    }
-
-    /// Adds a backend, which is asked behind those before.
-    pub(crate) fn add(&mut self, backend: Retry) {
-        self.backends.push(backend);
-    }
-
     pub(crate) async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let message = match gathered(body, REQUEST_BYTES_MAX).await {

@@ -22,20 +22,10 @@ pub(crate) enum Way {
 
 pub(crate) struct Forward {
     /// By the full name of the service.
-    routes: BTreeMap<String, Way>,
-    farewell: Farewell,
+    pub(crate) routes: BTreeMap<String, Way>,
+    pub(crate) farewell: Farewell,
     /// Ends the monitors with it.
-    _monitors: DropGuard,
-}
-
-impl Forward {
-    pub(crate) fn new(routes: BTreeMap<String, Way>, farewell: Farewell, monitors: DropGuard) -> Self {
-        Self {
-            routes,
-            farewell,
-            _monitors: monitors,
-        }
-    }
+    pub(crate) _monitors: DropGuard,
 }
 
 impl Inner for Forward {

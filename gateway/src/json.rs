@@ -33,7 +33,7 @@ pub use route::RouteError;
 
 pub(crate) use answer::as_json;
 pub(crate) use decoded::check as check_size;
-pub(crate) use request::{is_json, parse};
+pub(crate) use request::{media_type, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
 use request::{Call, Form};

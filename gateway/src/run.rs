@@ -118,9 +118,15 @@ impl Gateway {
                     routes.insert(service.clone(), Way::Backend(way.clone()));
                     continue;
                 };
-                let nobody = || Way::Shared(Ask::new(sharing.clone(), config.server.message_bytes_max));
+                let nobody = || {
+                    Way::Shared(Ask {
+                        sharing: sharing.clone(),
+                        bytes_max: config.server.message_bytes_max,
+                        backends: Vec::new(),
+                    })
+                };
                 if let Way::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
-                    asked.add(way.clone());
+                    asked.backends.push(way.clone());
                 }
             }
             let follow = monitor::follow(
@@ -134,8 +140,11 @@ impl Gateway {
         }
         monitor::observe(watched, &meter);
         guard.observe(&meter);
-        let farewell = Farewell::new(health.draining(), grace(&config.server));
-        let forward = Forward::new(routes, farewell, stop.drop_guard());
+        let forward = Forward {
+            routes,
+            farewell: Farewell::new(health.draining(), grace(&config.server)),
+            _monitors: stop.drop_guard(),
+        };
         let services = Services::new(descriptors)?
             .forward(names.into_iter().collect(), forward)
             .believing(guard.clone())

@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -329,17 +330,11 @@ impl Connection {
         if speaks_http2 {
             let stream = Watched::http2(stream, begun, shared.overhead_frames_max, pulse);
             let mut connection = Box::pin(shared.http2.serve_connection(TokioIo::new(stream), service));
-            life.of(connection.as_mut(), gather, |connection| {
-                connection.graceful_shutdown()
-            })
-            .await;
+            life.of(connection.as_mut(), gather).await;
         } else {
             let stream = Watched::http1(stream, begun, pulse);
             let mut connection = Box::pin(shared.http1.serve_connection(TokioIo::new(stream), service));
-            life.of(connection.as_mut(), gather, |connection| {
-                connection.graceful_shutdown()
-            })
-            .await;
+            life.of(connection.as_mut(), gather).await;
         }
     }
 }
@@ -353,11 +348,10 @@ struct Life {
 }
 
 impl Life {
-    /// Serves `connection` until it ends, or is cut; `leave` asks it to end after its calls.
-    async fn of<C, E>(mut self, mut connection: Pin<&mut C>, mut gather: Gather, leave: impl Fn(Pin<&mut C>))
+    /// Serves `connection` until it ends, or is cut.
+    async fn of<C>(mut self, mut connection: Pin<&mut C>, mut gather: Gather)
     where
-        C: Future<Output = Result<(), E>>,
-        E: std::error::Error,
+        C: GracefulConnection<Error = hyper::Error>,
     {
         let remote = self.remote;
         let mut leaving = false;
@@ -366,7 +360,7 @@ impl Life {
                 ended = poll_fn(|cx| gather.poll(cx, connection.as_mut())) => break ended,
                 () = self.goaway.cancelled(), if !leaving => {
                     leaving = true;
-                    leave(connection.as_mut());
+                    connection.as_mut().graceful_shutdown();
                 }
                 () = self.member.pushed_out() => {
                     tracing::debug!(%remote, "connection cut: there are too many, and it is the oldest without a call");
@@ -375,7 +369,7 @@ impl Life {
                 due = self.lifetime.due() => match due {
                     Due::Leave(reason) => {
                         tracing::debug!(%remote, ?reason, "connection is asked to end");
-                        leave(connection.as_mut());
+                        connection.as_mut().graceful_shutdown();
                     }
                     Due::Cut(reason) => {
                         tracing::info!(%remote, reason, "connection cut");

@@ -13,7 +13,7 @@ use opentelemetry::metrics::Meter;
 use souk_access::Reloaded;
 use souk_access::config::{JwtConfig, KeySource};
 use souk_chassis::causes::chain;
-use souk_chassis::fetch::{Document, FetchError};
+use souk_chassis::fetch::Document;
 use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -58,7 +58,7 @@ impl Issuer {
             }),
             KeySource::Address => {
                 let document = Document::new(&config.jwks, &config.ca, BYTES_MAX, FETCH_MAX)?;
-                let (keys, stop) = (Reloaded::fixed(KeySet::unknown()), CancellationToken::new());
+                let (keys, stop) = (Reloaded::fixed(KeySet::default()), CancellationToken::new());
                 let fetching = Fetching {
                     document,
                     refresh: config.refresh,
@@ -156,11 +156,7 @@ impl Fetching {
 
     /// The document and its keys; `None` when it is the `last` one still.
     async fn fetch(&self, last: Option<&str>) -> Result<Option<(String, KeySet)>, String> {
-        let bytes = self
-            .document
-            .fetch()
-            .await
-            .map_err(|error: FetchError| chain(&error))?;
+        let bytes = self.document.fetch().await.map_err(|error| chain(&error))?;
         let text = String::from_utf8(bytes.into()).map_err(|_| "the document is no text".to_owned())?;
         if Some(text.as_str()) == last {
             return Ok(None);

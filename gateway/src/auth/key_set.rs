@@ -1,7 +1,6 @@
 //! The public keys of an issuer of tokens (JWKS, RFC 7517).
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::time::SystemTime;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
@@ -24,7 +23,9 @@ pub(super) struct IssuerKey {
     pub(super) algorithm: Algorithm,
 }
 
-/// Keys of an issuer, and the tokens that they were found to have signed: other keys forget them.
+/// Keys of an issuer, and the tokens that they were found to have signed: other keys forget them. By default there are none, because nobody
+/// could say yet which there are.
+#[derive(Default)]
 pub(super) struct KeySet {
     by_id: HashMap<String, IssuerKey>,
     /// The only key, for tokens that don't name one.
@@ -60,23 +61,19 @@ impl KeySet {
         for (at, jwk) in set.keys.into_iter().take(KEYS_MAX).enumerate() {
             match read_key(jwk) {
                 Ok(None) => {}
-                Ok(Some((id, key))) => match by_id.entry(id) {
-                    Entry::Vacant(free) => {
-                        free.insert(key);
-                    }
-                    Entry::Occupied(_) => unreadable.push((at, "has the kid of one before, or none as well")),
-                },
+                Ok(Some((id, _))) if by_id.contains_key(&id) => {
+                    unreadable.push((at, "has the kid of one before, or none as well"));
+                }
+                Ok(Some((id, key))) => {
+                    by_id.insert(id, key);
+                }
                 Err(problem) => unreadable.push((at, problem)),
             }
         }
         if by_id.is_empty() {
-            let unread = unreadable
-                .first()
-                .map(|(at, problem)| format!("; the key at {at} {problem}"));
-            return Err(format!(
-                "has no key for EdDSA (Ed25519), RS256 or ES256{}",
-                unread.unwrap_or_default()
-            ));
+            let unread = unreadable.first();
+            let unread = unread.map_or_else(String::new, |(at, problem)| format!("; the key at {at} {problem}"));
+            return Err(format!("has no key for EdDSA (Ed25519), RS256 or ES256{unread}"));
         }
         for (at, problem) in &unreadable {
             tracing::warn!(at, problem, "a key of the issuer of tokens is passed over");
@@ -92,16 +89,6 @@ impl KeySet {
 
     pub(super) fn unreadable(&self) -> usize {
         self.unreadable
-    }
-
-    /// No keys, because nobody could say yet which there are.
-    pub(super) fn unknown() -> Self {
-        Self {
-            by_id: HashMap::new(),
-            only: None,
-            unreadable: 0,
-            checked: Mutex::default(),
-        }
     }
 
     pub(super) fn is_unknown(&self) -> bool {

@@ -12,6 +12,7 @@ use tonic::{Code, Status};
 
 use super::route::{BodyUse, Route};
 use super::{decoded, parameters};
+use crate::answer::JSON;
 use crate::one_message;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Form {
         let Some(content_type) = headers.get(CONTENT_TYPE) else {
             return Ok(Self(Sent::Untyped));
         };
-        if !is_json(content_type) {
+        if !media_type(content_type).eq_ignore_ascii_case(JSON.as_bytes()) {
             let given = String::from_utf8_lossy(content_type.as_bytes()).into_owned();
             let message = format!("a body of type {given:?} can't be read; send application/json");
             return Err(
@@ -49,14 +50,10 @@ impl Form {
     }
 }
 
-/// `application/json`, with or without parameters.
-pub(crate) fn is_json(content_type: &HeaderValue) -> bool {
-    let name = content_type
-        .as_bytes()
-        .split(|byte| *byte == b';')
-        .next()
-        .unwrap_or_default();
-    name.trim_ascii().eq_ignore_ascii_case(b"application/json")
+/// The name in a content type, without its parameters.
+pub(crate) fn media_type(content_type: &HeaderValue) -> &[u8] {
+    let name = content_type.as_bytes().split(|byte| *byte == b';').next();
+    name.unwrap_or_default().trim_ascii()
 }
 
 /// Where a call goes and what its address says.
