@@ -14,7 +14,7 @@ use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
 use crate::layers::{
-    AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse, refused,
+    Answering, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse, refused,
 };
 use crate::methods::Methods;
 use crate::telemetry::instrument::meter;
@@ -112,7 +112,7 @@ impl Service<Request<Body>> for Client {
 struct Inherit<S>(S);
 
 impl<S: Inner> Inner for Inherit<S> {
-    fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, mut request: Request<Body>) -> impl Answering {
         let asked = match deadline::parse(request.headers()) {
             Ok(asked) => asked,
             Err(status) => return Either::Right(refused(status)),
@@ -141,7 +141,7 @@ pub struct NoAnswer;
 struct Upstream(Channel);
 
 impl Inner for Upstream {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         self.0.exchange(request).map(|answered| match answered {
             Ok(response) => response,
             Err(CallError::Request(status) | CallError::Late(status)) => refuse(status),

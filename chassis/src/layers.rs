@@ -92,7 +92,7 @@ impl fmt::Debug for AnyService {
 }
 
 impl Inner for AnyService {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         self.answer(request).map(infallible)
     }
 }
@@ -103,17 +103,13 @@ impl Inner for AnyService {
 /// around such a future would hold it twice.
 pub trait Inner: Send + Sync + 'static {
     /// Answers.
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send;
+    fn call(&self, request: Request<Body>) -> impl Answering;
 }
 
 /// A layer: what it does around what is inside of it.
 pub trait Around: Clone + Send + Sync + 'static {
     /// Answers, by `inner` or by itself.
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send;
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering;
 }
 
 /// A layer and what is inside.
@@ -124,7 +120,7 @@ pub struct Layered<L, S> {
 }
 
 impl<L: Around, S: Inner> Inner for Layered<L, S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         self.layer.call(&self.inner, request)
     }
 }
@@ -138,6 +134,16 @@ pub trait AnswerBody:
 impl<B> AnswerBody for B where
     B: http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
 {
+}
+
+/// What a layer's call comes to: a response.
+pub trait Answering: Future<Output = Response<<Self as Answering>::Body>> + Send {
+    /// Its body.
+    type Body: AnswerBody;
+}
+
+impl<F: Future<Output = Response<B>> + Send, B: AnswerBody> Answering for F {
+    type Body = B;
 }
 
 /// A service from elsewhere, such as a generated one: gRPC over HTTP, infallible, cloned for each call.

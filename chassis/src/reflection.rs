@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{Request, Response};
+use http::Request;
 use tonic::Status;
 use tonic::body::Body;
 use tonic_reflection::server::v1::{self, ServerReflectionServer as V1};
@@ -14,7 +14,7 @@ use tonic_reflection::server::{Builder, Error};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool};
 use crate::layers::hold::hold_until_dropped;
-use crate::layers::{AnswerBody, Inner, refused};
+use crate::layers::{Answering, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
@@ -79,7 +79,7 @@ impl<S> Reflection<S> {
 }
 
 impl<S: Inner> Inner for Reflection<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         let caller = CallerKey::of(request.extensions());
         match self.streams.take(caller.as_ref().map(Columns::of)) {
             Ok(taken) => {

@@ -8,13 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use http::{Request, Response};
+use http::Request;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Layer;
 
 use super::rate::RateLayer;
-use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, refuse};
+use super::{Answering, AnyService, Inner, ResponseFuture, infallible, refuse};
 use crate::callers::CallerKey;
 use crate::ends::{Ends, Standing};
 use crate::health;
@@ -85,7 +85,7 @@ pub struct Admission {
 }
 
 impl Inner for Admission {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         let next = Next(&self.inner);
         let Some(admit) = &self.layer.admit else {
             return next.run(request).map(infallible).left_future();

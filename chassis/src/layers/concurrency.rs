@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{Extensions, Request, Response};
+use http::{Extensions, Request};
 use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::hold::hold_until_dropped;
 use super::shed::Sheds;
-use super::{AnswerBody, Around, Inner, refuse, refused};
+use super::{Answering, Around, Inner, refuse, refused};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool, Taken};
 use crate::ends::Ends;
@@ -165,11 +165,7 @@ impl ConcurrencyLayer {
 put_around!(ConcurrencyLayer);
 
 impl Around for ConcurrencyLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let layer = self;
         let path = request.uri().path();
         if health::is_asked(path) {

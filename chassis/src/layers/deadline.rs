@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
 use super::body::{Follow, followed, poll_open};
-use super::{AnswerBody, Around, Inner, PollFrame, refuse, refused};
+use super::{AnswerBody, Answering, Around, Inner, PollFrame, refuse, refused};
 use crate::status::{GRPC_STATUS, StatusBuilder, trailers};
 
 /// The header with the time a caller gives.
@@ -150,11 +150,7 @@ impl DeadlineLayer {
 put_around!(DeadlineLayer);
 
 impl Around for DeadlineLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        mut request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
         let (asked, given) = self.time(request.headers());
         let started = Instant::now();
         let limited_by = if asked == Some(given) {
@@ -191,11 +187,7 @@ pub struct MalformedTimeoutLayer;
 put_around!(MalformedTimeoutLayer);
 
 impl Around for MalformedTimeoutLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         match parse(request.headers()) {
             Ok(_) => Either::Left(inner.call(request)),
             Err(status) => Either::Right(refused(status)),

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{Request, Response};
+use http::Request;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 
 use super::hold::hold_until_dropped;
-use super::{AnswerBody, Around, Inner, refused};
+use super::{Answering, Around, Inner, refused};
 use crate::health;
 use crate::status::{RETRY_AFTER, StatusBuilder};
 
@@ -69,11 +69,7 @@ impl DrainLayer {
 put_around!(DrainLayer);
 
 impl Around for DrainLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
         let counted = (!health::is_asked(request.uri().path())).then(|| self.0.0.calls.token());
         if counted.is_some() && self.0.is_closed() {

@@ -12,7 +12,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::body::{Follow, followed, poll_open};
-use super::{AnswerBody, Around, Inner, PollFrame, refuse};
+use super::{AnswerBody, Answering, Around, Inner, PollFrame, refuse};
 use crate::methods::Methods;
 use crate::status::{GRPC_STATUS, StatusBuilder, code_in, code_name, message_in};
 
@@ -115,11 +115,7 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
 put_around!(ErrorInfoLayer);
 
 impl Around for ErrorInfoLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let layer = self;
         let uri = request.uri().clone();
         inner.call(request).map(|mut response| {

@@ -25,7 +25,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::body::FollowedBody;
-use super::{AnswerBody, Around, Inner, refuse};
+use super::{AnswerBody, Answering, Around, Inner, refuse};
 use crate::methods::Methods;
 use crate::status::GRPC_STATUS;
 
@@ -136,11 +136,7 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
 put_around!(MessagesLayer);
 
 impl Around for MessagesLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let unpacks = self.layouts.is_some();
         let accepted = unpacks.then(|| Encoding::accepted(request.headers(), &GRPC_ACCEPT_ENCODING));
         let (request, complaint) = match self.request(request) {

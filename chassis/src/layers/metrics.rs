@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use http::{Request, Response, Uri};
+use http::{Request, Uri};
 use opentelemetry::metrics::Meter;
 use opentelemetry::{KeyValue, StringValue};
 use rustc_hash::FxHashMap;
@@ -16,7 +16,7 @@ use tonic::body::Body;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch};
-use super::{AnswerBody, Around, Inner, peer_attributes};
+use super::{Answering, Around, Inner, peer_attributes};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::status::{code_name, is_server_fault};
 use crate::telemetry::instrument::{Histogram, whole};
@@ -87,11 +87,7 @@ impl MetricsLayer {
 put_around!(MetricsLayer);
 
 impl Around for MetricsLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let measured = &self.0;
         let call = Call {
             measured: Arc::clone(measured),

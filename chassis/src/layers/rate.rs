@@ -16,13 +16,13 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{InMemoryState, NotKeyed, StateStore};
 use governor::{NotUntil, Quota, RateLimiter};
-use http::{Extensions, Request, Response};
+use http::{Extensions, Request};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::shed::Sheds;
-use super::{AnswerBody, Around, Inner, refused};
+use super::{Answering, Around, Inner, refused};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, ROWS};
 use crate::config::RateConfig;
@@ -189,11 +189,7 @@ impl RateLayer {
 put_around!(RateLayer);
 
 impl Around for RateLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         match self.take(request.uri().path(), request.extensions()) {
             Ok(()) => Either::Left(inner.call(request)),
             Err(status) => Either::Right(refused(status)),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{self, Poll, ready};
 
 use futures_util::FutureExt as _;
-use http::{Request, Response, Uri};
+use http::{Request, Uri};
 use opentelemetry::trace::{SpanContext, SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue, StringValue};
 use pin_project_lite::pin_project;
@@ -24,7 +24,7 @@ use tonic::body::Body;
 
 use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch, unwatched};
-use super::{AnswerBody, Around, Inner, peer_attributes};
+use super::{Answering, Around, Inner, peer_attributes};
 use crate::causes::chain;
 use crate::ends::{End, Ends};
 use crate::methods::{METHOD_OTHER, Methods};
@@ -92,11 +92,7 @@ impl TraceLayer {
 put_around!(TraceLayer);
 
 impl Around for TraceLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        mut request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
         let (context, watch) = match &self.side {
             Side::Server => self.serve(&mut request),
             Side::Client(peer) => self.ask(&mut request, peer),

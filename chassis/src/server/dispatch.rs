@@ -15,7 +15,7 @@ use tower::Layer as _;
 
 use crate::health;
 use crate::layers::messages::{Layouts, MessagesLayer};
-use crate::layers::{AnswerBody, AnyService, Inner, Layered, TowerService, refused};
+use crate::layers::{AnswerBody, Answering, AnyService, Inner, Layered, TowerService, refused};
 use crate::methods::{Methods, service_of};
 use crate::reflection::{self, Reflection};
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Mounted {
 }
 
 impl Inner for Mounted {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         match self.0.get(service_of(request.uri().path())) {
             Some(service) => Either::Left(Inner::call(service, request)),
             // The layer above says which services there are.
@@ -85,7 +85,7 @@ impl Dispatch {
 }
 
 impl Inner for Dispatch {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         let path = request.uri().path();
         if health::is_asked(path) {
             return Either::Left(self.health.call(request).map(boxed).left_future());

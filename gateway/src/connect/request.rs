@@ -62,11 +62,10 @@ impl Shape {
     /// The shape whose content type the headers have.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let name = media_type(headers.get(CONTENT_TYPE)?);
-        let shapes = [Codec::Json, Codec::Proto]
+        let mut shapes = [Codec::Json, Codec::Proto]
             .into_iter()
             .flat_map(|codec| [false, true].map(|streams| Self { codec, streams }));
-        let mut named = shapes.filter(|shape| name.eq_ignore_ascii_case(shape.content_type().as_bytes()));
-        named.next()
+        shapes.find(|shape| name.eq_ignore_ascii_case(shape.content_type().as_bytes()))
     }
 
     /// The shape that the address of a GET names.

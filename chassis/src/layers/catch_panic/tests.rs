@@ -1,3 +1,4 @@
+use http::Response;
 use http_body::Frame;
 use std::time::Duration;
 

@@ -1,3 +1,4 @@
+use http::Response;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;

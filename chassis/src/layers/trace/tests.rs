@@ -1,3 +1,4 @@
+use http::Response;
 use std::collections::HashMap;
 use std::time::Duration;
 
