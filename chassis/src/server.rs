@@ -34,7 +34,7 @@ use crate::layers::admission::{AdmissionLayer, Admit};
 use crate::layers::catch_panic::CatchPanicLayer;
 use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
 use crate::layers::deadline::{DeadlineLayer, MalformedTimeoutLayer};
-use crate::layers::drain::{DrainGate, DrainLayer};
+use crate::layers::drain::DrainGate;
 use crate::layers::error_info::ErrorInfoLayer;
 use crate::layers::hold::hold_until_dropped;
 use crate::layers::messages::Layouts;
@@ -270,14 +270,14 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
     let own = ServiceBuilder::new()
         .layer(trace.clone())
         .layer(metrics.clone())
-        .layer(DrainLayer::new(gate.clone()))
+        .layer(gate.clone())
         .layer(rate.clone().of_own_answers())
         .service(OwnAnswer);
     // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
         .layer(trace)
         .layer(metrics)
-        .layer(DrainLayer::new(gate.clone()))
+        .layer(gate.clone())
         .layer(CatchPanicLayer)
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
         .layer(AdmissionLayer::new(services.admit, rate.clone()))

@@ -23,7 +23,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 mod violations;
 
-pub use violations::{FieldPath, REASON_SEVERAL, VIOLATIONS_LISTED_MAX, Violations};
+pub use violations::{FieldPath, VIOLATIONS_LISTED_MAX, Violations};
 
 /// The `domain` of every `ErrorInfo` that Souk sends.
 pub const DOMAIN: &str = "souk";

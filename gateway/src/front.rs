@@ -5,6 +5,7 @@
 //! too.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -113,19 +114,15 @@ impl Ways {
             Protocol::Grpc | Protocol::GrpcWeb => refusal.clone().into_http(),
             Protocol::Other => error::response(&self.behind.pool, &refusal),
         };
-        self.behind.own(request, Some(refusal), response)
+        let head = request.into_parts().0;
+        self.behind.own(head, Some(refusal), ready(response))
     }
 
     /// The answer to a browser that asks whether a page may call.
     fn preflight(&self, request: Request<Body>) -> ResponseFuture {
         let (head, body) = request.into_parts();
-        let request = Request::from_parts(head.clone(), body);
-        let (behind, web) = (self.behind.clone(), self.web.clone());
-        Box::pin(async move {
-            let answer = web.oneshot(request).map(|Ok(answer)| answer);
-            let answered = behind.stack.own_answer(&head, None, answer).await;
-            Ok(answered.unwrap_or_else(|refusal| error::response(&behind.pool, &refusal)))
-        })
+        let answer = self.web.clone().oneshot(Request::from_parts(head.clone(), body));
+        self.behind.own(head, None, answer.map(|Ok(answer)| answer))
     }
 }
 
@@ -156,7 +153,7 @@ impl Web {
             Protocol::Other if request.uri().path() == DOCUMENT && request.method() == Method::GET => {
                 let mut response = Response::new(whole(self.document.clone()));
                 response.headers_mut().insert(CONTENT_TYPE, JSON);
-                self.behind.own(request, None, response)
+                self.behind.own(request.into_parts().0, None, ready(response))
             }
             Protocol::Other if self.connect.knows(request.uri().path()) => self.connect.call(request),
             Protocol::Other => self.json.call(request),

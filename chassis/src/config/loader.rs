@@ -231,11 +231,6 @@ impl Loader {
         self
     }
 
-    /// A flag that turns the setting at `path` on, if it was given.
-    pub fn switch(self, flag: &'static str, path: &str, is_on: bool) -> Self {
-        self.flag(flag, path, &is_on.then_some(true))
-    }
-
     /// The settings: defaults, then files, then environment, then overrides, then flags.
     ///
     /// # Errors

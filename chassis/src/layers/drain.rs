@@ -16,7 +16,7 @@ use super::{Answering, Around, Inner, refused};
 use crate::health;
 use crate::status::{RETRY_AFTER, StatusBuilder};
 
-/// The gate. Clones share it.
+/// The gate, as a layer that calls go through. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct DrainGate(Arc<Gate>);
 
@@ -55,24 +55,13 @@ impl DrainGate {
     }
 }
 
-/// Puts calls through a [`DrainGate`].
-#[derive(Clone, Debug)]
-pub struct DrainLayer(DrainGate);
+put_around!(DrainGate);
 
-impl DrainLayer {
-    /// Calls go through `gate`.
-    pub fn new(gate: DrainGate) -> Self {
-        Self(gate)
-    }
-}
-
-put_around!(DrainLayer);
-
-impl Around for DrainLayer {
+impl Around for DrainGate {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
-        let counted = (!health::is_asked(request.uri().path())).then(|| self.0.0.calls.token());
-        if counted.is_some() && self.0.is_closed() {
+        let counted = (!health::is_asked(request.uri().path())).then(|| self.0.calls.token());
+        if counted.is_some() && self.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
             return Either::Right(refused(status));

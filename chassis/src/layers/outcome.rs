@@ -115,11 +115,11 @@ impl<O: Observer> Watch<O> {
     }
 
     /// Goes on watching in the body of `response`, or ends here when the headers say all.
-    pub(crate) fn follow<B>(mut self, response: Response<B>) -> Response<WatchedBody<B, O>> {
+    pub(crate) fn follow<B>(mut self, response: Response<B>) -> Response<FollowedBody<B, Self>> {
         if let Some(mut outcome) = Outcome::read(response.headers()) {
             outcome.status = response.extensions().get::<Status>().cloned();
             self.end(outcome);
-            return unwatched(response);
+            return followed(response, None);
         }
         self.due = self.due_whole;
         followed(response, Some(self))
@@ -141,14 +141,6 @@ impl<O: Observer> Drop for Watch<O> {
             Outcome::unanswered(Code::Cancelled, "the caller went away")
         });
     }
-}
-
-/// A body whose end is watched, if anybody wants to know of it.
-pub(crate) type WatchedBody<B, O> = FollowedBody<B, Watch<O>>;
-
-/// The same, with nobody who wants to know of its end.
-pub(crate) fn unwatched<B, O: Observer>(response: Response<B>) -> Response<WatchedBody<B, O>> {
-    followed(response, None)
 }
 
 impl<O: Observer> Follow for Watch<O> {

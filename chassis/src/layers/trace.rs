@@ -22,8 +22,9 @@ use tokio::time::Instant;
 use tonic::Code;
 use tonic::body::Body;
 
+use super::body::followed;
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch, unwatched};
+use super::outcome::{Observer, Outcome, Watch};
 use super::{Answering, Around, Inner, peer_attributes};
 use crate::causes::chain;
 use crate::ends::{End, Ends};
@@ -103,7 +104,7 @@ impl Around for TraceLayer {
         };
         InContext { answer, context }.map(|response| match watch {
             Some(watch) => watch.follow(response),
-            None => unwatched(response),
+            None => followed(response, None),
         })
     }
 }

@@ -22,7 +22,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::api_keys::ApiKeys;
-use super::error::AuthError;
+use super::AuthError;
 use super::issuer;
 use super::tokens::{Refused, Tokens};
 

@@ -18,7 +18,7 @@ use souk_chassis::telemetry::instrument::whole;
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::error::AuthError;
+use super::AuthError;
 use super::key_set::KeySet;
 use crate::metrics::{ISSUER_KEYS_UNCONFIRMED, ISSUER_KEYS_UNREADABLE};
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use souk_access::config::JwtConfig;
 use souk_access::{Identity, Role};
 
-use super::error::AuthError;
+use super::AuthError;
 use super::issuer::Issuer;
 use super::signatures::ALGORITHMS;
 
