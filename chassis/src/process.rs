@@ -45,7 +45,7 @@ use crate::host::{self, Exit, Host};
 use crate::huge_pages;
 use crate::private_files;
 use crate::server::{BindError, Listener, Stack};
-use crate::telemetry::prometheus::{EndpointError, MetricsEndpoint, Scraper};
+use crate::telemetry::prometheus::{self, EndpointError, Scraper};
 use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
 
 /// Why what a process serves couldn't be made: an error of the service.
@@ -147,12 +147,12 @@ impl Process {
 
 /// Serves metrics, and says where: the line `metrics on http://<address>/metrics` on standard output.
 async fn metrics(address: SocketAddr, scraper: Scraper) -> Result<AbortOnDropHandle<()>, EndpointError> {
-    let endpoint = MetricsEndpoint::bind(address).await?;
-    match endpoint.local_addr() {
+    let listener = prometheus::bind(address).await?;
+    match listener.local_addr() {
         Ok(address) => say(&format!("metrics on http://{address}/metrics")),
         Err(error) => tracing::warn!(%error, "the address of metrics can't be told"),
     }
-    Ok(AbortOnDropHandle::new(tokio::spawn(endpoint.serve(scraper))))
+    Ok(AbortOnDropHandle::new(tokio::spawn(prometheus::serve(listener, scraper))))
 }
 
 /// A line on standard output, for whoever started the process.

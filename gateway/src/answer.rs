@@ -207,7 +207,7 @@ mod tests {
         let held = Arc::new(());
         let of_the_call = Arc::clone(&held);
         let frames = [
-            Frame::data(framed(b"one")),
+            Frame::data(framed(0, b"one")),
             Frame::trailers(HeaderMap::from_iter([(
                 GRPC_STATUS,
                 "0".parse().expect("a value"),
@@ -246,7 +246,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_stops_on_its_way_isnt_waited_for_either() {
-        let begun = framed(b"one").slice(..3);
+        let begun = framed(0, b"one").slice(..3);
         let frames = stream::iter([Ok::<_, Status>(Frame::data(begun))]).chain(stream::pending());
         let (asked, time) = (Instant::now(), Duration::from_secs(3));
         let response = Response::new(Body::new(StreamBody::new(frames)));

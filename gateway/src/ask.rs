@@ -98,7 +98,7 @@ impl Ask {
             joined.extend_from_slice(&message);
         }
         let frames = [
-            Ok(http_body::Frame::data(framed(&joined))),
+            Ok(http_body::Frame::data(framed(0, &joined))),
             trailers(Status::ok("")),
         ];
         let mut response = Response::new(Body::new(StreamBody::new(stream::iter(frames))));

@@ -89,7 +89,9 @@ impl Connect {
         match read {
             Ok((asked, message)) => {
                 let bytes_max = bytes_max + asked.envelope_bytes();
-                let request = grpc_request(path.clone(), request, message, bytes_max);
+                let is_compressed = message.is_compressed();
+                let read = move |body: &[u8]| message.read(body);
+                let request = grpc_request(path.clone(), request, is_compressed, read, bytes_max);
                 self.forward(method.output(), asked, request)
             }
             Err(status) => {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use http::header::{ACCEPT_ENCODING, ALLOW, HeaderValue};
 use http::{Request, StatusCode};
+use prost::Message as _;
 use prost_reflect::DescriptorPool;
 use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
@@ -131,7 +132,9 @@ impl Json {
     fn forward(&self, call: Call, request: Request<Body>) -> ResponseFuture {
         let encoding = Encoding::accepted(request.headers(), &ACCEPT_ENCODING);
         let (behind, route) = (self.behind.clone(), Arc::clone(&call.route));
-        let request = grpc_request(route.path.clone(), request, call, behind.bytes_max);
+        let is_compressed = call.form.is_compressed();
+        let read = move |body: &[u8]| Ok(call.message(body)?.encode_to_vec());
+        let request = grpc_request(route.path.clone(), request, is_compressed, read, behind.bytes_max);
         let ends = behind.times.ends(request.headers());
         Box::pin(async move {
             let response = behind.stack.oneshot(request).await?;

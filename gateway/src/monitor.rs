@@ -99,16 +99,13 @@ impl Watched {
     }
 }
 
-type Figure = fn(&Watched) -> usize;
-
 /// Shows on `meter` how many processes of each backend there are, and serve.
 pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
     let watched: Arc<[Watched]> = watched.into();
-    let figures: [(_, Figure); 2] = [
-        (PROCESSES, |backend| backend.processes),
+    for (instrument, figure) in [
+        (PROCESSES, (|backend: &Watched| backend.processes) as fn(&Watched) -> usize),
         (PROCESSES_SERVING, Watched::serving),
-    ];
-    for (instrument, figure) in figures {
+    ] {
         let watched = Arc::clone(&watched);
         instrument.observe(meter, move |now| {
             for backend in &*watched {

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 
 use super::Role;
 
-pub use endpoint::{EndpointError, MetricsEndpoint};
+pub use endpoint::{EndpointError, bind, serve};
 pub(super) use text::exposed_name;
 
 /// How metrics are written.

@@ -14,7 +14,7 @@ use souk_access::Reloaded;
 use souk_access::config::{JwtConfig, KeySource};
 use souk_chassis::causes::chain;
 use souk_chassis::fetch::Document;
-use souk_chassis::telemetry::instrument::whole;
+use souk_chassis::telemetry::instrument::{Instrument, whole};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -87,24 +87,17 @@ impl Issuer {
     }
 }
 
-type Figure = fn(&Issuer) -> u64;
-
 /// Shows on `meter` how the keys of an issuer are, as long as there is one, and 0 without.
 pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
-    let figures: [(_, Figure); 2] = [
-        (ISSUER_KEYS_UNREADABLE, |issuer| {
-            whole(issuer.keys.get().unreadable())
-        }),
-        (ISSUER_KEYS_UNCONFIRMED, |issuer| {
-            issuer.keys.refused_for().unwrap_or_default().as_secs()
-        }),
-    ];
-    for (instrument, figure) in figures {
+    let observe = |instrument: Instrument, figure: fn(&Issuer) -> u64| {
         let issuer = Weak::clone(issuer);
         instrument.observe(meter, move |now| {
             now.observe(issuer.upgrade().map_or(0, |issuer| figure(&issuer)), &[]);
         });
-    }
+    };
+    observe(ISSUER_KEYS_UNREADABLE, |issuer| whole(issuer.keys.get().unreadable()));
+    let unconfirmed = |issuer: &Issuer| issuer.keys.refused_for().unwrap_or_default().as_secs();
+    observe(ISSUER_KEYS_UNCONFIRMED, unconfirmed);
 }
 
 struct Fetching {

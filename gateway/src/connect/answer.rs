@@ -2,19 +2,20 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, Response};
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
+use souk_chassis::layers::messages::framed;
 use souk_chassis::status::code_name;
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::pb;
 
-use super::request::{Asked, Codec, ENVELOPE_BYTES, Shape};
+use super::request::{Asked, Codec, Shape};
 use crate::answer::error::failure;
 use crate::answer::{Messages, Representation, Unary, metadata, status_of};
 use crate::json::as_json;
@@ -112,8 +113,7 @@ pub(super) fn stream(
     let body = match status_of(&parts.headers) {
         Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
         None => {
-            let write =
-                move |message: &[u8]| Ok(envelope(0, &write(shape.codec, &kind, message)?));
+            let write = move |message: &[u8]| Ok(framed(0, &write(shape.codec, &kind, message)?));
             let end =
                 move |status: Option<&Status>, trailers: &HeaderMap| end_envelope(&pool, status, trailers);
             Messages::new(&parts.headers, body, bytes_max).rewritten(write, end, None)
@@ -127,15 +127,6 @@ fn enveloped(shape: Shape, headers: HeaderMap, body: Body) -> Response<Body> {
     *response.headers_mut() = headers;
     response.headers_mut().insert(CONTENT_TYPE, shape.content_type());
     response
-}
-
-fn envelope(flags: u8, content: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(ENVELOPE_BYTES + content.len());
-    bytes.put_u8(flags);
-    // A message is bounded far below.
-    bytes.put_u32(u32::try_from(content.len()).unwrap_or(u32::MAX));
-    bytes.put_slice(content);
-    bytes.freeze()
 }
 
 /// The envelope that ends a stream: how it went, and its trailers.
@@ -153,5 +144,5 @@ fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &Heade
     if !metadata.is_empty() {
         end.insert("metadata".to_owned(), metadata.into());
     }
-    envelope(END, Value::from(end).to_string().as_bytes())
+    framed(END, Value::from(end).to_string().as_bytes())
 }

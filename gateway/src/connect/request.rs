@@ -16,10 +16,9 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 
 use crate::json::{self, media_type};
-use crate::one_message::Read;
 
 /// Bytes of an envelope in front of its message: flags, then its length.
-pub(super) const ENVELOPE_BYTES: usize = 5;
+const ENVELOPE_BYTES: usize = 5;
 
 /// The flag of an envelope whose message is compressed.
 const COMPRESSED: u8 = 1;
@@ -223,14 +222,16 @@ impl Message {
             Codec::Json => Ok(json::parse(self.kind.clone(), message)?.encode_to_vec()),
         }
     }
-}
 
-impl Read for Message {
-    fn is_compressed(&self) -> bool {
+    pub(super) fn is_compressed(&self) -> bool {
         self.encoding.is_some()
     }
 
-    fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
+    /// The encoded message that `body` or the address is.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
         match &self.source {
             Source::Body => self.plain(body, self.encoding),
             Source::Query(message) => self.plain(message, self.encoding),

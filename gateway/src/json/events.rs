@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
@@ -88,19 +88,10 @@ fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {
 
 /// An event; `json` has no line breaks.
 fn event(name: Option<&str>, id: Option<&str>, json: &[u8]) -> Bytes {
-    let mut out = BytesMut::with_capacity(json.len() + 64);
-    for (field, value) in [("event", name), ("id", id)] {
-        if let Some(value) = value {
-            out.extend_from_slice(field.as_bytes());
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(b"\n");
-        }
-    }
-    out.extend_from_slice(b"data: ");
-    out.extend_from_slice(json);
-    out.extend_from_slice(b"\n\n");
-    out.freeze()
+    let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    let parts = [name.as_bytes(), id.as_bytes(), b"data: ", json, b"\n\n"];
+    parts.concat().into()
 }
 
 #[cfg(test)]

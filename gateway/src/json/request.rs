@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
@@ -13,7 +12,6 @@ use tonic::{Code, Status};
 use super::route::{BodyUse, Route};
 use super::{decoded, parameters};
 use crate::answer::JSON;
-use crate::one_message;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
@@ -47,6 +45,10 @@ impl Form {
         let name = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
         let encoding = Encoding::named(Code::InvalidArgument, "a body", name)?;
         Ok(Self(Sent::Json(encoding)))
+    }
+
+    pub(crate) fn is_compressed(self) -> bool {
+        matches!(self.0, Sent::Json(Some(_)))
     }
 }
 
@@ -102,16 +104,6 @@ impl Call {
         };
         parameters::set_all(&mut message, &self.route, &self.variables, &self.query)?;
         Ok(message)
-    }
-}
-
-impl one_message::Read for Call {
-    fn is_compressed(&self) -> bool {
-        matches!(self.form.0, Sent::Json(Some(_)))
-    }
-
-    fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
-        Ok(self.message(body)?.encode_to_vec())
     }
 }
 

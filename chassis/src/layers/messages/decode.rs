@@ -120,6 +120,6 @@ impl Unpacking {
         self.limits.check(&plain, true)?;
         self.begun = true;
         self.turn += plain.len().max(TURN_BYTES_MIN);
-        Ok(Some(frame::framed(&plain)))
+        Ok(Some(frame::framed(0, &plain)))
     }
 }

@@ -84,7 +84,7 @@ impl Packing {
                 Some(packed) => (true, packed.as_slice()),
                 None => (header.compressed, message.as_ref()),
             };
-            frame::write(&mut out, compressed, bytes);
+            frame::write(&mut out, compressed.into(), bytes);
         }
         Ok(out.freeze())
     }
