@@ -67,22 +67,13 @@ pub struct MessagesLayer {
 }
 
 impl MessagesLayer {
-    /// For a server: request messages of at most `bytes_max` bytes, which take [`DECODED_BYTES_MAX`] by these layouts at most,
-    /// compression both ways.
-    pub fn server(bytes_max: usize, methods: Methods, layouts: Arc<Layouts>) -> Self {
+    /// Request messages of at most `bytes_max` bytes. For a server they take [`DECODED_BYTES_MAX`] by these layouts at most, and are
+    /// compressed both ways; for a gateway, without layouts, they are otherwise untouched.
+    pub fn new(bytes_max: usize, methods: Methods, layouts: Option<Arc<Layouts>>) -> Self {
         Self {
             bytes_max,
             methods,
-            layouts: Some(layouts),
-        }
-    }
-
-    /// For a gateway: request messages of at most `bytes_max` bytes on the wire, otherwise untouched.
-    pub fn pass_through(bytes_max: usize, methods: Methods) -> Self {
-        Self {
-            bytes_max,
-            methods,
-            layouts: None,
+            layouts,
         }
     }
 

@@ -36,7 +36,7 @@ use super::opening::{PREFACE, begin};
 use super::stall::{Parts, Streams};
 use super::watched::Watched;
 use super::{Listener, Stack};
-use crate::config::{ConnectionConfig, ServerConfig};
+use crate::config::ServerConfig;
 use crate::ends::Ends;
 use crate::gather::Gather;
 use crate::status::StatusBuilder;
@@ -101,10 +101,7 @@ struct Shared {
     stack: Stack,
     http2: http2::Builder<Streams>,
     http1: http1::Builder,
-    opening_timeout: Duration,
-    body_timeout: Duration,
-    times: ConnectionConfig,
-    overhead_frames_max: u32,
+    config: ServerConfig,
     /// Ends connections after their calls.
     goaway: CancellationToken,
     abort: CancellationToken,
@@ -127,10 +124,7 @@ impl Connections {
             stack,
             http2: http2_builder(config),
             http1: http1_builder(config),
-            opening_timeout: config.opening_timeout,
-            body_timeout: config.body_timeout,
-            times: config.connection.clone(),
-            overhead_frames_max: config.http2.overhead_frames_max,
+            config: config.clone(),
             goaway: CancellationToken::new(),
             abort: CancellationToken::new(),
         };
@@ -170,7 +164,7 @@ impl Connections {
                 };
                 let place = self.place(&connection.member).await;
                 // The time that it waited is not its own.
-                connection.opening_deadline = Instant::now() + self.shared.opening_timeout;
+                connection.opening_deadline = Instant::now() + self.shared.config.opening_timeout;
                 let (tls, abort) = (listener.tls.clone(), self.shared.abort.clone());
                 // The runtime of this thread lets go of it; that of the worker takes it.
                 let stream = stream.into_std();
@@ -201,7 +195,7 @@ impl Connections {
             shared: Arc::clone(&self.shared),
             member: self.crowd.enter(remote.ip(), &ends.pulse)?,
             ends,
-            opening_deadline: Instant::now() + self.shared.opening_timeout,
+            opening_deadline: Instant::now() + self.shared.config.opening_timeout,
         })
     }
 
@@ -303,12 +297,12 @@ impl Connection {
         let gather = Gather::new(calls.clone());
         let pulse = Arc::clone(&ends.pulse);
         let life = Life {
-            lifetime: Lifetime::new(Arc::clone(&pulse), &shared.times, fastrand::f64()),
+            lifetime: Lifetime::new(Arc::clone(&pulse), &shared.config.connection, fastrand::f64()),
             remote,
             member,
             goaway: shared.goaway.clone(),
         };
-        let (stack, body_timeout) = (shared.stack.clone(), shared.body_timeout);
+        let (stack, body_timeout) = (shared.stack.clone(), shared.config.body_timeout);
         let service = service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
             extensions.insert(Arc::clone(&ends));
@@ -328,7 +322,8 @@ impl Connection {
             })
         });
         if speaks_http2 {
-            let stream = Watched::http2(stream, begun, shared.overhead_frames_max, pulse);
+            let overhead_max = shared.config.http2.overhead_frames_max;
+            let stream = Watched::http2(stream, begun, overhead_max, pulse);
             let mut connection = Box::pin(shared.http2.serve_connection(TokioIo::new(stream), service));
             life.of(connection.as_mut(), gather).await;
         } else {

@@ -72,8 +72,9 @@ impl Dispatch {
         methods: &Methods,
         layouts: &Arc<Layouts>,
     ) -> Self {
-        let unpacks = |bytes_max| MessagesLayer::server(bytes_max, methods.clone(), Arc::clone(layouts));
-        let passes = MessagesLayer::pass_through(message_bytes_max, methods.clone());
+        let limited = |bytes_max, layouts| MessagesLayer::new(bytes_max, methods.clone(), layouts);
+        let unpacks = |bytes_max| limited(bytes_max, Some(Arc::clone(layouts)));
+        let passes = limited(message_bytes_max, None);
         Self {
             health: unpacks(health::MESSAGE_BYTES_MAX).layer(health),
             reflection: Reflection::new(unpacks(reflection::MESSAGE_BYTES_MAX).layer(reflection)),

@@ -37,10 +37,7 @@ pub(super) struct Lifetime {
     /// When it began to be served; it may have waited for a place before.
     began: Instant,
     old_at: Instant,
-    grace: Duration,
-    idle: Duration,
-    first_call: Duration,
-    stall: Duration,
+    config: ConnectionConfig,
     /// Why and when its client was told to leave.
     leaving: Option<(Reason, Instant)>,
 }
@@ -55,10 +52,7 @@ impl Lifetime {
             pulse,
             began,
             old_at: began + age,
-            grace: config.age_grace,
-            idle: config.idle_max,
-            first_call: config.first_call_timeout,
-            stall: config.write_stall_max,
+            config: config.clone(),
             leaving: None,
         }
     }
@@ -84,44 +78,40 @@ impl Lifetime {
         self.pulse.standing() != Standing::Caller && !self.pulse.has_questions()
     }
 
-    /// The next that may be due; without a name it is only time to look again.
+    /// The next that may be due; `None` when it is only time to look again.
     fn next(&self, now: Instant) -> (Instant, Option<Due>) {
-        let stall = match self.pulse.blocked() {
-            Some(since) => (since + self.stall, Some(Due::Cut("its client takes no bytes"))),
-            None => (now + self.stall, None),
-        };
-        let last_work = self.pulse.last_work();
-        let age = match self.leaving {
-            Some((Reason::Old, _)) => {
-                let cut = Due::Cut("it is old, and its calls don't end");
-                Some((self.old_at + self.grace, Some(cut)))
+        let cut_at = self.old_at + self.config.age_grace;
+        let (at, due) = match self.leaving {
+            Some((Reason::Old, _)) => (cut_at, Due::Cut("it is old, and its calls don't end")),
+            Some((Reason::Unused, at)) if self.is_of_no_use() => {
+                (at + GOODBYE, Due::Cut("no call came, and its client doesn't leave"))
             }
-            Some((Reason::Unused, at)) if self.is_of_no_use() => Some((
-                at + GOODBYE,
-                Some(Due::Cut("no call came, and its client doesn't leave")),
-            )),
             // It may have streams that have nothing to say; they end with its age.
-            Some((Reason::Idle | Reason::Unused, _)) => {
-                let cut = Due::Cut("it was asked to end before, and is old");
-                Some((self.old_at + self.grace, Some(cut)))
-            }
-            None => Some((self.old_at, Some(Due::Leave(Reason::Old)))),
-        };
-        let silence = self.leaving.is_none().then(|| match last_work {
-            Some(last) if self.pulse.standing() == Standing::Caller => {
-                (last + self.idle, Some(Due::Leave(Reason::Idle)))
-            }
-            Some(last) => (last + self.first_call, Some(Due::Leave(Reason::Unused))),
+            Some(_) => (cut_at, Due::Cut("it was asked to end before, and is old")),
             None => {
-                let at = self.began + self.first_call;
-                (at, Some(Due::Leave(Reason::Unused)))
+                let (silent_at, reason) = match self.pulse.last_work() {
+                    Some(last) if self.pulse.standing() == Standing::Caller => {
+                        (last + self.config.idle_max, Reason::Idle)
+                    }
+                    last => {
+                        let since = last.unwrap_or(self.began);
+                        (since + self.config.first_call_timeout, Reason::Unused)
+                    }
+                };
+                match silent_at < self.old_at {
+                    true => (silent_at, Due::Leave(reason)),
+                    false => (self.old_at, Due::Leave(Reason::Old)),
+                }
             }
-        });
-        [Some(stall), age, silence]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
-            .unwrap_or((now + self.stall, None))
+        };
+        let stall_max = self.config.write_stall_max;
+        match self.pulse.blocked() {
+            Some(since) if since + stall_max <= at => {
+                (since + stall_max, Some(Due::Cut("its client takes no bytes")))
+            }
+            None if now + stall_max < at => (now + stall_max, None),
+            _ => (at, Some(due)),
+        }
     }
 }
 

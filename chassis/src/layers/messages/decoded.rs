@@ -33,11 +33,10 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Must a plain message of so many bytes be seen whole? The length of others says enough.
-    pub(super) fn concern(&self, bytes: usize) -> bool {
-        self.decoded
-            .as_ref()
-            .is_some_and(|decoded| decoded.concerns(bytes))
+    /// The limit that a plain message of so many bytes may be beyond, so that it must be seen whole. The length of others says enough.
+    pub(super) fn concerns(&self, bytes: usize) -> Option<&DecodedLimit> {
+        let decoded = self.decoded.as_ref();
+        decoded.filter(|decoded| decoded.layouts.most_of(bytes) > DECODED_BYTES_MAX)
     }
 
     /// Refuses a plain message that would take too much, or one whose first bytes alone would.
@@ -45,10 +44,8 @@ impl Limits {
     /// # Errors
     /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
     pub(super) fn check(&self, message: &[u8], is_whole: bool) -> Result<(), Status> {
-        match &self.decoded {
-            Some(decoded) if decoded.concerns(message.len()) => decoded.check(message, is_whole),
-            _ => Ok(()),
-        }
+        let limit = self.concerns(message.len());
+        limit.map_or(Ok(()), |limit| limit.check(message, is_whole))
     }
 }
 
@@ -72,11 +69,6 @@ impl DecodedLimit {
             layouts: Arc::clone(layouts),
             shape,
         })
-    }
-
-    /// Can a message of so many bytes take too much at all?
-    fn concerns(&self, bytes: usize) -> bool {
-        self.layouts.most_of(bytes) > DECODED_BYTES_MAX
     }
 
     /// Refuses a message, or the first bytes of one, that would take too much.
@@ -114,7 +106,7 @@ impl Walk<'_> {
         let mut entries_of = None;
         while buffer.len() > rest {
             let (number, wire_type) = decode_key(buffer).map_err(|_| End::Malformed)?;
-            let field = shape.field(number).filter(|_| groups == 0);
+            let field = shape.get(&number).copied().filter(|_| groups == 0);
             let bytes = match wire_type {
                 WireType::StartGroup => {
                     groups += 1;

@@ -122,7 +122,7 @@ impl FrameScanner {
                     self.left = header.bytes;
                     self.filled = 0;
                     self.begun += 1;
-                    self.content = limits.concern(header.bytes).then(Vec::new);
+                    self.content = limits.concerns(header.bytes).map(|_| Vec::new());
                     self.prefix = PREFIX_BYTES_MIN;
                 }
             }

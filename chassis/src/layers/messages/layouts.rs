@@ -48,16 +48,8 @@ pub(super) enum Field {
 /// Bytes of a number in a list, at most.
 pub(super) const NUMBER: usize = WORD;
 
-/// The fields of a message that take memory of their own, by their numbers, sorted.
-#[derive(Debug, Default)]
-pub(super) struct Shape(Vec<(u32, Field)>);
-
-impl Shape {
-    pub(super) fn field(&self, number: u32) -> Option<Field> {
-        let at = self.0.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        self.0.get(at).map(|(_, field)| *field)
-    }
-}
+/// The fields of a message that take memory of their own, by their numbers.
+pub(super) type Shape = FxHashMap<u32, Field>;
 
 /// How the requests of RPCs are laid out.
 #[derive(Debug, Default)]
@@ -103,7 +95,7 @@ impl Layouts {
         let index = self.shapes.len();
         known.insert(name.to_owned(), index);
         self.shapes.push(Shape::default());
-        let mut fields: Vec<(u32, Field)> = Vec::new();
+        let mut fields = Shape::default();
         for field in contract.fields(name) {
             let listed = field.label() == Label::Repeated;
             let laid_out = match field.r#type() {
@@ -134,11 +126,10 @@ impl Layouts {
                 Field::Numbers => NUMBER,
             };
             self.of_a_byte = self.of_a_byte.max(most);
-            fields.push((field.number().unsigned_abs(), laid_out));
+            fields.insert(field.number().unsigned_abs(), laid_out);
         }
-        fields.sort_unstable_by_key(|(number, _)| *number);
         if let Some(shape) = self.shapes.get_mut(index) {
-            *shape = Shape(fields);
+            *shape = fields;
         }
         index
     }
