@@ -42,7 +42,6 @@ pub mod concurrency;
 pub mod deadline;
 pub mod drain;
 pub mod error_info;
-pub(crate) mod hold;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;

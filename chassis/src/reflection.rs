@@ -13,7 +13,7 @@ use tonic_reflection::server::{Builder, Error};
 
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool};
-use crate::layers::hold::hold_until_dropped;
+use crate::layers::body::hold_until_dropped;
 use crate::layers::{Answering, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
 

@@ -36,7 +36,7 @@ use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
 use crate::layers::deadline::{DeadlineLayer, MalformedTimeoutLayer};
 use crate::layers::drain::DrainGate;
 use crate::layers::error_info::ErrorInfoLayer;
-use crate::layers::hold::hold_until_dropped;
+use crate::layers::body::hold_until_dropped;
 use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;

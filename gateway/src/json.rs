@@ -6,14 +6,14 @@
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
 //! - `request`, `parameters`: JSON, path and query to a message; `decoded`: what JSON takes in memory.
-//! - `answer`, `events`: messages and streams to JSON.
+//! - `events`: streams to JSON.
 
 use std::sync::Arc;
 
 use http::header::{ACCEPT_ENCODING, ALLOW, HeaderValue};
 use http::{Request, StatusCode};
 use prost::Message as _;
-use prost_reflect::DescriptorPool;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::messages::Encoding;
@@ -22,7 +22,6 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::ServiceExt as _;
 
-mod answer;
 mod decoded;
 mod events;
 mod parameters;
@@ -32,7 +31,6 @@ pub(crate) mod template;
 
 pub use route::RouteError;
 
-pub(crate) use answer::as_json;
 pub(crate) use decoded::check as check_size;
 pub(crate) use request::{media_type, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
@@ -52,6 +50,27 @@ pub(crate) fn pool(contract: &[u8]) -> Result<DescriptorPool, RouteError> {
     pool.decode_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
     pool.decode_file_descriptor_set(health::FILE_DESCRIPTOR_SET)?;
     Ok(pool)
+}
+
+/// An encoded message of an answer as JSON, in one line.
+pub(crate) fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
+    write(&decode(kind, message)?)
+}
+
+fn decode(kind: MessageDescriptor, message: &[u8]) -> Result<DynamicMessage, Status> {
+    DynamicMessage::decode(kind, message).map_err(|error| {
+        StatusBuilder::internal("the answer of the service isn't of its contract")
+            .source(error)
+            .build()
+    })
+}
+
+fn write(message: &DynamicMessage) -> Result<Vec<u8>, Status> {
+    serde_json::to_vec(message).map_err(|error| {
+        StatusBuilder::internal("the answer can't be written as JSON")
+            .source(error)
+            .build()
+    })
 }
 
 /// All that can be called by HTTP. Clones share it.
@@ -86,15 +105,9 @@ impl Json {
     /// The call that a request is, or the refusal of what is none.
     fn find(&self, request: &Request<Body>) -> Result<Call, Box<Status>> {
         let path = request.uri().path();
-        let routes = self.routes.iter().filter(|route| route.http == *request.method());
-        let found = routes
-            .into_iter()
-            .find_map(|route| Some((route, route.template.matches(path)?)));
-        let (route, variables) = found.ok_or_else(|| Box::new(self.unknown(request)))?;
-        let mut variables: Vec<_> = variables
-            .into_iter()
-            .map(|(field, value)| (field.to_owned(), value))
-            .collect();
+        let mut routes = self.routes.iter().filter(|route| route.http == *request.method());
+        let found = routes.find_map(|route| Some((route, route.template.matches(path)?)));
+        let (route, mut variables) = found.ok_or_else(|| Box::new(self.unknown(request)))?;
         variables.extend(events::resumed(route, request.headers()));
         Ok(Call {
             route: Arc::clone(route),

@@ -1,23 +1,20 @@
 //! The OpenAPI 3.1 document of the calls by HTTP and JSON, made of the descriptors; their comments are its descriptions.
 //!
-//! - `comments`: the comments of the `.proto` files, by what they are about.
 //! - `schema`: messages and enums as JSON Schema, by the JSON mapping of protocol buffers.
 //! - `rules`, `text`: what fields take, by the rules beside them; the patterns of texts.
 
 use std::collections::BTreeMap;
 
 use http::Method;
-use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, ServiceDescriptor};
+use prost_reflect::{DescriptorPool, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor, ServiceDescriptor};
 use serde_json::{Value, json};
 
 use crate::json::{BodyUse, Route, template};
 
-mod comments;
 mod rules;
 mod schema;
 mod text;
 
-use comments::Comments;
 use rules::Rules;
 use schema::{Schemas, Use, without_nulls};
 
@@ -29,6 +26,36 @@ const ABOUT: &str = "Searchable data for a marketplace: orders, shops on the map
     the same name; requests and answers are in the JSON mapping of protocol buffers: fields in camelCase or as in the \
     .proto files, 64-bit integers as strings, enums by name. A time limit is given by the header `grpc-timeout`, as in \
     `500m`; streams answer with server-sent events and go on after `Last-Event-ID`.";
+
+/// Comments by file and by place in it, as `SourceCodeInfo` numbers places.
+#[derive(Debug)]
+struct Comments(BTreeMap<String, BTreeMap<Vec<i32>, String>>);
+
+impl Comments {
+    /// All comments that stand in front of something.
+    fn read(pool: &DescriptorPool) -> Self {
+        let file = |file: FileDescriptor| {
+            let places = file.file_descriptor_proto().source_code_info.iter();
+            let places = places.flat_map(|info| &info.location).filter_map(|place| {
+                let text = place.leading_comments.as_deref().map(unindented)?;
+                Some((place.path.clone(), text))
+            });
+            (file.name().to_owned(), places.collect())
+        };
+        Self(pool.files().map(file).collect())
+    }
+
+    /// The comment on what is at `path` of `file`; empty without one.
+    fn of(&self, file: &FileDescriptor, path: &[i32]) -> &str {
+        let comment = self.0.get(file.name()).and_then(|places| places.get(path));
+        comment.map_or("", String::as_str)
+    }
+}
+
+fn unindented(comment: &str) -> String {
+    let lines: Vec<&str> = comment.lines().map(str::trim).collect();
+    lines.join("\n").trim().to_owned()
+}
 
 /// The document of `routes`.
 pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {

@@ -158,12 +158,8 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// A value that one source gives to one path.
-struct Setting {
-    path: Vec<String>,
-    origin: String,
-    given: Given,
-}
+/// A path, the source that sets it, and the value that it gives.
+type Setting = (Vec<String>, String, Given);
 
 enum Given {
     /// Typed, from a file.
@@ -247,7 +243,7 @@ impl Loader {
         };
         let settings = self.settings(&mut problems);
         let mut merged = defaults.clone();
-        for Setting { path, origin, given } in settings {
+        for (path, origin, given) in settings {
             let name = path.join(".");
             match accept::<C>(&defaults, &path, given) {
                 Ok(value) => {
@@ -287,11 +283,8 @@ impl Loader {
                 Ok(table) => {
                     let mut found = Vec::new();
                     leaves(&[], table, &mut found);
-                    settings.extend(found.into_iter().map(|(path, value)| Setting {
-                        path,
-                        origin: name.clone(),
-                        given: Given::Typed(value),
-                    }));
+                    let typed = |(path, value)| (path, name.clone(), Given::Typed(value));
+                    settings.extend(found.into_iter().map(typed));
                 }
                 Err(message) => problems.push_from(&name, "", message),
             }
@@ -305,29 +298,26 @@ impl Loader {
         variables.sort();
         for (name, value) in variables {
             let path = name.strip_prefix(PREFIX).unwrap_or(&name).to_lowercase();
-            settings.push(Setting {
-                path: path.split("__").map(str::to_owned).collect(),
-                origin: name,
-                given: Given::Text(value),
-            });
+            settings.push((keys(&path, "__"), name, Given::Text(value)));
         }
         for text in self.overrides {
             match text.split_once('=') {
-                Some((path, value)) if !path.trim().is_empty() => settings.push(Setting {
-                    path: path.trim().split('.').map(str::to_owned).collect(),
-                    origin: format!("override `{text}`"),
-                    given: Given::Text(value.to_owned()),
-                }),
+                Some((path, value)) if !path.trim().is_empty() => {
+                    let (path, value) = (keys(path.trim(), "."), Given::Text(value.to_owned()));
+                    settings.push((path, format!("override `{text}`"), value));
+                }
                 _ => problems.push_from(&format!("override `{text}`"), "", "is not key=value"),
             }
         }
-        settings.extend(self.flags.into_iter().map(|(flag, path, value)| Setting {
-            path: path.split('.').map(str::to_owned).collect(),
-            origin: flag.to_owned(),
-            given: Given::Text(value),
-        }));
+        let flags = self.flags.into_iter();
+        settings
+            .extend(flags.map(|(flag, path, value)| (keys(&path, "."), flag.to_owned(), Given::Text(value))));
         settings
     }
+}
+
+fn keys(path: &str, separator: &str) -> Vec<String> {
+    path.split(separator).map(str::to_owned).collect()
 }
 
 /// The variables of this process; those that aren't Unicode are passed over.

@@ -16,7 +16,7 @@ use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::hold::hold_until_dropped;
+use super::body::hold_until_dropped;
 use super::shed::Sheds;
 use super::{Answering, Around, Inner, refuse, refused};
 use crate::callers::CallerKey;

@@ -81,9 +81,8 @@ impl Open {
     }
 
     fn send_away(&mut self, id: u64) -> bool {
-        let stranger = self.forget(id);
-        let found = stranger.map(|stranger| stranger.pushed_out.cancel());
-        found.is_some()
+        let found = self.forget(id);
+        found.map(|stranger| stranger.pushed_out.cancel()).is_some()
     }
 
     fn forget(&mut self, id: u64) -> Option<Stranger> {

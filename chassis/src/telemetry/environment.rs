@@ -218,11 +218,11 @@ impl<'a> Variables<'a> {
         }
         let endpoint = self.of(signal, "ENDPOINT");
         let (variable, uri) = endpoint.unwrap_or((String::new(), COLLECTOR));
+        let refused = |expected| Err(refused(&variable, uri, expected));
         let text = |what| self.of(signal, what).map(|(_, value)| value);
         let file = |what| text(what).map_or_else(PathBuf::new, PathBuf::from);
-        let address: Option<Uri> = uri.parse().ok();
-        let scheme = address.as_ref().and_then(Uri::scheme_str);
-        let tls = match scheme {
+        let address: Uri = uri.parse().unwrap_or_default();
+        let tls = match address.scheme_str() {
             Some("http") => None,
             Some("https") => Some(ClientTlsConfig {
                 ca: file("CERTIFICATE"),
@@ -230,22 +230,16 @@ impl<'a> Variables<'a> {
                 key: file("CLIENT_KEY"),
                 server_name: String::new(),
             }),
-            _ => {
-                return Err(refused(
-                    &variable,
-                    uri,
-                    "use http://host:port or https://host:port",
-                ));
-            }
+            _ => return refused("use http://host:port or https://host:port"),
         };
         if tls.as_ref().is_some_and(|tls| !tls.has_authority()) {
-            let expected =
-                "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)";
-            return Err(refused(&variable, uri, expected));
+            return refused(
+                "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)",
+            );
         }
         let timeout = text("TIMEOUT").unwrap_or(EXPORT_TIMEOUT).parse();
         Ok(Some(Collector {
-            uri: address.unwrap_or_default(),
+            uri: address,
             tls,
             timeout: Duration::from_millis(timeout.unwrap_or_default()),
             sizes_queue: self.get("OTEL_BSP_MAX_QUEUE_SIZE").is_some(),
@@ -261,11 +255,8 @@ impl<'a> Variables<'a> {
             "always_off" => Sampler::AlwaysOff,
             "traceidratio" => Sampler::TraceIdRatioBased(self.ratio()?),
             _ => {
-                return Err(refused(
-                    name,
-                    value,
-                    "use always_on, always_off or traceidratio, with parentbased_ before it or not",
-                ));
+                let expected = "use always_on, always_off or traceidratio, with parentbased_ before it or not";
+                return Err(refused(name, value, expected));
             }
         };
         Ok(match of_parent {

@@ -57,15 +57,16 @@ impl GatewayGuard {
         methods: Methods,
         contract: &[u8],
     ) -> Result<Self, AuthError> {
+        let mut guard = Self {
+            known: None,
+            methods,
+            traces: config.traces,
+        };
         if !config.knows_callers() {
             tracing::warn!(
                 "authentication is off: whoever reaches this port may do everything; see docs/SECURITY.md"
             );
-            return Ok(Self {
-                known: None,
-                methods,
-                traces: config.traces,
-            });
+            return Ok(guard);
         }
         let api_keys = if config.keys == Path::new("") {
             Reloaded::fixed(ApiKeys::none().map_err(AuthError::Keys)?)
@@ -74,21 +75,15 @@ impl GatewayGuard {
             Reloaded::follow(&config.keys, ApiKeys::read)?
         };
         let wants_tokens = !config.jwt.jwks.is_empty();
-        let known = Known {
+        guard.known = Some(Arc::new(Known {
             rules: Rules::read(contract)?,
             api_keys,
             tokens: wants_tokens.then(|| Tokens::follow(&config.jwt)).transpose()?,
             credentials: credentials.ok_or(AuthError::NoCredentialKey)?,
-        };
-        Ok(Self {
-            known: Some(Arc::new(known)),
-            methods,
-            traces: config.traces,
-        })
+        }));
+        Ok(guard)
     }
-}
 
-impl GatewayGuard {
     /// Shows on `meter` how the keys are that tokens are checked by.
     pub(crate) fn observe(&self, meter: &Meter) {
         let tokens = self.known.as_ref().and_then(|known| known.tokens.as_ref());

@@ -13,8 +13,8 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::answer;
 use super::route::Route;
+use super::{decode, write as to_json};
 use crate::answer::{Messages, error, metadata, status_of};
 
 /// Silence after which a comment is sent, so that neither client nor proxies give the stream up; and the comment.
@@ -74,9 +74,9 @@ pub(crate) fn stream(
 
 /// A message as an event, whose `id` is in the field `id` of it.
 fn write(kind: MessageDescriptor, id: Option<&str>, message: &[u8]) -> Result<Bytes, Status> {
-    let message = answer::decode(kind, message)?;
+    let message = decode(kind, message)?;
     let id = id.and_then(|field| read_id(&message, field));
-    Ok(event(None, id.as_deref(), &answer::write(&message)?))
+    Ok(event(None, id.as_deref(), &to_json(&message)?))
 }
 
 fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {

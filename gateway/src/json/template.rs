@@ -53,7 +53,7 @@ impl Template {
     }
 
     /// The variables' values, decoded, when `path` is one of the template's.
-    pub(crate) fn matches(&self, path: &str) -> Option<Vec<(&str, String)>> {
+    pub(crate) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
         let mut path = path.strip_prefix('/')?;
         if let Some(verb) = &self.verb {
             path = path.strip_suffix(verb.as_str())?.strip_suffix(':')?;
@@ -68,7 +68,7 @@ impl Template {
                     decoded(given).filter(|given| given == literal)?;
                 }
                 (Segment::Variable(field), given) if !given.is_empty() => {
-                    values.push((field.as_str(), decoded(given)?));
+                    values.push((field.clone(), decoded(given)?));
                 }
                 _ => return None,
             }
@@ -127,14 +127,7 @@ mod tests {
     use super::*;
 
     fn values(template: &str, path: &str) -> Option<Vec<(String, String)>> {
-        let template = Template::read(template).expect(template);
-        let values = template.matches(path)?;
-        Some(
-            values
-                .into_iter()
-                .map(|(field, value)| (field.to_owned(), value))
-                .collect(),
-        )
+        Template::read(template).expect(template).matches(path)
     }
 
     fn one(field: &str, value: &str) -> Option<Vec<(String, String)>> {

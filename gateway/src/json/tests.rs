@@ -57,10 +57,6 @@ fn request(method: Method, path: &str, body: &str) -> Result<serde_json::Value, 
         .find(|route| route.http == method && route.template.matches(uri.path()).is_some())
         .expect("a route");
     let variables = route.template.matches(uri.path()).expect("a match");
-    let variables = variables
-        .into_iter()
-        .map(|(field, value)| (field.to_owned(), value))
-        .collect();
     let headers = [(header::CONTENT_TYPE, JSON)];
     let call = Call {
         route: Arc::new(route),

@@ -6,6 +6,7 @@ use prost_reflect::{
 };
 
 use super::text;
+use crate::contract::option;
 
 /// The value of `google.api.FieldBehavior` for what the server says.
 const OUTPUT_ONLY: i32 = 3;
@@ -53,13 +54,13 @@ impl Rules {
     /// What a field takes.
     pub(crate) fn of(&self, field: &FieldDescriptor) -> Rule {
         let options = field.options();
-        let behavior = extension(&options, self.behavior.as_ref());
+        let behavior = option(&options, self.behavior.as_ref());
         let behaviors = behavior.as_ref().and_then(Value::as_list).unwrap_or_default();
         let mut rule = Rule {
             output_only: behaviors.contains(&Value::EnumNumber(OUTPUT_ONLY)),
             ..Rule::default()
         };
-        let rules = extension(&options, self.field.as_ref());
+        let rules = option(&options, self.field.as_ref());
         let Some(rules) = rules.as_ref().and_then(Value::as_message) else {
             return rule;
         };
@@ -90,7 +91,7 @@ impl Rules {
     fn text(&self, text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
         rule.chars_min = count(text, &["min_len"]);
         rule.chars_max = count(text, &["max_len"]);
-        let printable = extension(text, self.printable.as_ref());
+        let printable = option(text, self.printable.as_ref());
         rule.printable = printable.as_ref().and_then(Value::as_bool).unwrap_or_default();
         let pattern = match set(text, &["pattern"]) {
             Some(Value::String(pattern)) => Some(pattern),
@@ -104,7 +105,7 @@ impl Rules {
 
     /// Has one of the fields to be set?
     pub(crate) fn one_required(&self, choice: &OneofDescriptor) -> bool {
-        let rule = extension(&choice.options(), self.oneof.as_ref());
+        let rule = option(&choice.options(), self.oneof.as_ref());
         let rule = rule.as_ref().and_then(Value::as_message);
         let required = rule.and_then(|rule| set(rule, &["required"]));
         required.is_some_and(|required| required == Value::Bool(true))
@@ -132,11 +133,6 @@ impl Rules {
         }
         false
     }
-}
-
-fn extension(options: &DynamicMessage, extension: Option<&ExtensionDescriptor>) -> Option<Value> {
-    let extension = extension.filter(|extension| options.has_extension(extension))?;
-    Some(options.get_extension(extension).into_owned())
 }
 
 /// What is set at a path of fields.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
-use super::comments::Comments;
+use super::Comments;
 use super::rules::{Rule, Rules};
 use super::text;
 
