@@ -195,11 +195,11 @@ impl Telemetry {
 
     /// Parts with what is needed to flush it, without making it the process's; for [`Self::dispatch`] in tests.
     pub fn into_guard(self) -> TelemetryGuard {
-        TelemetryGuard(Providers {
+        TelemetryGuard(Some(Providers {
             tracers: self.tracers.iter().flat_map(ByRole::values).collect(),
             meters: self.meters.iter().flat_map(ByRole::values).collect(),
             loggers: self.loggers.iter().flat_map(ByRole::values).collect(),
-        })
+        }))
     }
 }
 

@@ -126,15 +126,7 @@ impl ConcurrencyLayer {
         key.as_ref().map(Columns::of)
     }
 
-    /// What a call holds from its beginning until its answer is taken.
-    fn take(&self, path: &str, caller: Option<Columns>) -> Result<Taken, Status> {
-        match self.methods.streams(path) {
-            true => self.take_of(&self.streams, caller),
-            false => self.take_of(&self.answers, caller),
-        }
-    }
-
-    fn take_of(&self, of: &Limited, caller: Option<Columns>) -> Result<Taken, Status> {
+    fn take(&self, of: &Limited, caller: Option<Columns>) -> Result<Taken, Status> {
         let taken = of.pool.take(caller);
         taken.map_err(|full| self.shed(full, of.words, of.pool.max()))
     }
@@ -166,46 +158,43 @@ put_around!(ConcurrencyLayer);
 
 impl Around for ConcurrencyLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
-        let layer = self;
-        let path = request.uri().path();
-        if health::is_asked(path) {
-            let asker = CallerKey::probes(request.extensions());
-            let taken = match layer.take_of(&layer.questions, asker.as_ref().map(Columns::of)) {
-                Ok(taken) => taken,
-                Err(status) => return Either::Right(refused(status).left_future()),
-            };
-            let ends = request.extensions().get::<Arc<Ends>>();
-            let held = (taken, ends.map(|ends| ends.pulse.question()));
-            let answer = inner.call(request);
-            return Either::Left(
-                answer
-                    .map(|response| hold_until_dropped(response, Some(held)))
-                    .left_future(),
-            );
-        }
-        let caller = layer.caller(request.extensions());
-        let taken = match layer.take(path, caller) {
+        let (path, extensions) = (request.uri().path(), request.extensions());
+        let is_question = health::is_asked(path);
+        let (of, caller) = match is_question {
+            true => (&self.questions, CallerKey::probes(extensions).as_ref().map(Columns::of)),
+            false if self.methods.streams(path) => (&self.streams, self.caller(extensions)),
+            false => (&self.answers, self.caller(extensions)),
+        };
+        // What has been done is answered: until then it is held.
+        let taken = match self.take(of, caller) {
             Ok(taken) => taken,
             Err(status) => return Either::Right(refused(status).left_future()),
         };
-        let Some(place) = layer.places.try_take(caller) else {
-            // Few calls wait: these have a box.
-            let waits = Box::pin(async move {
-                let place = match layer.wait_for_place(caller).await {
-                    Ok(place) => place,
-                    Err(status) => return refuse(status),
-                };
-                let response = inner.call(request).await;
-                drop(place);
-                hold_until_dropped(response, Some((taken, None)))
-            });
-            return Either::Right(waits.right_future());
+        let ends = extensions.get::<Arc<Ends>>().filter(|_| is_question);
+        let held = (taken, ends.map(|ends| ends.pulse.question()));
+        let place = match is_question {
+            true => None,
+            false => match self.places.try_take(caller) {
+                Some(place) => Some(place),
+                // Few calls wait: these have a box.
+                None => {
+                    let waits = Box::pin(async move {
+                        let place = match self.wait_for_place(caller).await {
+                            Ok(place) => place,
+                            Err(status) => return refuse(status),
+                        };
+                        let response = inner.call(request).await;
+                        drop(place);
+                        hold_until_dropped(response, Some(held))
+                    });
+                    return Either::Right(waits.right_future());
+                }
+            },
         };
-        let answer = inner.call(request).map(|response| {
+        Either::Left(inner.call(request).map(|response| {
             drop(place);
-            hold_until_dropped(response, Some((taken, None)))
-        });
-        Either::Left(answer.right_future())
+            hold_until_dropped(response, Some(held))
+        }))
     }
 }
 

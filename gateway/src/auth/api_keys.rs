@@ -40,19 +40,11 @@ impl std::fmt::Debug for ApiKeys {
 }
 
 impl ApiKeys {
-    /// No key.
-    ///
-    /// # Errors
-    /// When the operating system gives no random bytes.
-    pub fn none() -> Result<Self, String> {
-        Self::read("")
-    }
-
     /// The keys in a text: a line each with id, hash, role and subject, as [`make_key`] gives it. Empty lines and those
     /// that begin with `#` are passed over.
     ///
     /// # Errors
-    /// The number of the first line that can't be used, and why; never what is in it.
+    /// The number of the first line that can't be used, and why; never what is in it. Or that the operating system gives no random bytes.
     pub fn read(text: &str) -> Result<Self, String> {
         let blind = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
             .map_err(|_| KeyError::Random.to_string())?;
@@ -203,7 +195,7 @@ mod tests {
             changed[at] = if changed[at] == b'x' { b'y' } else { b'x' };
             assert_eq!(keys.identify(&changed), None, "changed at {at}");
         }
-        assert_eq!(ApiKeys::none().expect("none").identify(made.key.as_bytes()), None);
+        assert_eq!(ApiKeys::read("").expect("none").identify(made.key.as_bytes()), None);
         assert!(!format!("{keys:?}").contains("web-1"));
     }
 

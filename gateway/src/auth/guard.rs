@@ -69,7 +69,7 @@ impl GatewayGuard {
             return Ok(guard);
         }
         let api_keys = if config.keys == Path::new("") {
-            Reloaded::fixed(ApiKeys::none().map_err(AuthError::Keys)?)
+            Reloaded::fixed(ApiKeys::read("").map_err(AuthError::Keys)?)
         } else {
             warn_of_readers(&config.keys);
             Reloaded::follow(&config.keys, ApiKeys::read)?

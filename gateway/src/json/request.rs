@@ -13,16 +13,13 @@ use super::route::{BodyUse, Route};
 use super::{decoded, parameters};
 use crate::answer::JSON;
 
+/// What a body is, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
-    /// With a content type of JSON.
+pub(crate) enum Form {
     Json(Option<Encoding>),
-    /// Without any: then there must be no body.
+    /// It has none: then there must be no body.
     Untyped,
 }
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Form(Sent);
 
 impl Form {
     /// Reads the headers.
@@ -31,7 +28,7 @@ impl Form {
     /// INVALID_ARGUMENT for other bodies than JSON, plain or with gzip or zstd.
     pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Status> {
         let Some(content_type) = headers.get(CONTENT_TYPE) else {
-            return Ok(Self(Sent::Untyped));
+            return Ok(Self::Untyped);
         };
         if !media_type(content_type).eq_ignore_ascii_case(JSON.as_bytes()) {
             let given = String::from_utf8_lossy(content_type.as_bytes()).into_owned();
@@ -43,12 +40,11 @@ impl Form {
             );
         }
         let name = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-        let encoding = Encoding::named(Code::InvalidArgument, "a body", name)?;
-        Ok(Self(Sent::Json(encoding)))
+        Encoding::named(Code::InvalidArgument, "a body", name).map(Self::Json)
     }
 
     pub(crate) fn is_compressed(self) -> bool {
-        matches!(self.0, Sent::Json(Some(_)))
+        matches!(self, Self::Json(Some(_)))
     }
 }
 
@@ -75,14 +71,14 @@ impl Call {
     pub(super) fn message(&self, body: &[u8]) -> Result<DynamicMessage, Status> {
         let input = self.route.method.input();
         let unpacked;
-        let json = match self.form.0 {
+        let json = match self.form {
             _ if body.is_empty() => body,
-            Sent::Untyped => {
+            Form::Untyped => {
                 let message = "the body has no content type; send it as application/json";
                 return Err(StatusBuilder::invalid_argument("CONTENT_TYPE_UNSUPPORTED", message).build());
             }
-            Sent::Json(None) => body,
-            Sent::Json(Some(encoding)) => {
+            Form::Json(None) => body,
+            Form::Json(Some(encoding)) => {
                 unpacked = encoding.unpack(body, self.bytes_max, decoded::check)?;
                 unpacked.as_ref()
             }
