@@ -42,7 +42,7 @@ pub use client::ClientConfig;
 pub use connection::ConnectionConfig;
 pub(crate) use loader::process_environment;
 use loader::push_zeros;
-pub use loader::{ConfigError, Loader, Problem, Problems};
+pub use loader::{ConfigError, Loader, Problems};
 pub use rate::RateConfig;
 pub use server::{Http2Config, MESSAGE_BYTES_CEILING, MESSAGE_BYTES_FLOOR, ServerConfig};
 pub use tls::{ClientTlsConfig, ServerTlsConfig};

@@ -32,33 +32,11 @@ const RESERVED: [&str; 17] = [
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// One thing that is wrong with the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The setting, as in `server.listen`; empty when it isn't about one.
-    pub path: String,
-    /// Where it was set: a file, a variable, an override; empty for a default.
-    pub origin: String,
-    /// What is wrong and what is expected.
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in [&self.origin, &self.path]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-        {
-            write!(f, "{part}: ")?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
 /// What is wrong with the settings, collected.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
-    list: Vec<Problem>,
+    /// Each with where it was set, and the setting that it is about.
+    list: Vec<String>,
     /// Which source set which path, last one last: gives [`push`](Self::push) its origins.
     origins: Vec<(String, String)>,
 }
@@ -69,26 +47,17 @@ impl Problems {
         self.list.is_empty()
     }
 
-    /// Notes a problem of the setting at `path`; its origin is found from the path.
+    /// Notes what is wrong with the setting at `path`, as in `server.listen`, and what is expected. Its origin is found from the path; a
+    /// default has none. An empty path is for what isn't about one setting.
     pub fn push(&mut self, path: &str, message: impl Into<String>) {
-        let set_here = |set: &str| {
-            let below = |long: &str, short: &str| {
-                long.strip_prefix(short)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-            };
-            below(path, set) || below(set, path)
+        let below = |long: &str, short: &str| {
+            long.strip_prefix(short)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        let origin = self
-            .origins
-            .iter()
-            .rev()
-            .find(|(set, _)| set_here(set))
-            .map(|(_, origin)| origin.clone());
-        self.list.push(Problem {
-            path: path.to_owned(),
-            origin: origin.unwrap_or_default(),
-            message: message.into(),
-        });
+        let mut origins = self.origins.iter().rev();
+        let origin = origins.find(|(set, _)| below(path, set) || below(set, path));
+        let origin = origin.map(|(_, origin)| origin.clone());
+        self.push_from(&origin.unwrap_or_default(), path, message);
     }
 
     /// [`push`](Self::push) for the setting `name` of the section at `path`.
@@ -103,11 +72,9 @@ impl Problems {
     }
 
     fn push_from(&mut self, origin: &str, path: &str, message: impl Into<String>) {
-        self.list.push(Problem {
-            path: path.to_owned(),
-            origin: origin.to_owned(),
-            message: message.into(),
-        });
+        let known = [origin, path].into_iter().filter(|part| !part.is_empty());
+        let known: String = known.map(|part| format!("{part}: ")).collect();
+        self.list.push(known + &message.into());
     }
 }
 
@@ -125,36 +92,26 @@ pub(super) use push_zeros;
 
 /// All problems of the settings. Shows one a line.
 #[derive(Clone, Debug, thiserror::Error)]
-pub struct ConfigError {
-    problems: Vec<Problem>,
+#[error("{} in the settings\n  {}", count(.0), .0.join("\n  "))]
+pub struct ConfigError(Vec<String>);
+
+fn count(problems: &[String]) -> String {
+    match problems.len() {
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
+    }
 }
 
 impl ConfigError {
-    /// The problems, in the order of the sources.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
+    /// The problems, in the order of the sources: each with where it was set and the setting, where it is about one.
+    pub fn problems(&self) -> &[String] {
+        &self.0
     }
 }
 
 impl From<Problems> for ConfigError {
     fn from(problems: Problems) -> Self {
-        Self {
-            problems: problems.list,
-        }
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.problems.len();
-        write!(
-            f,
-            "{count} problem{} in the settings",
-            if count == 1 { "" } else { "s" }
-        )?;
-        self.problems
-            .iter()
-            .try_for_each(|problem| write!(f, "\n  {problem}"))
+        Self(problems.list)
     }
 }
 
@@ -256,18 +213,14 @@ impl Loader {
         match serde_json::from_value::<C>(merged) {
             Ok(config) => {
                 config.check(&mut problems);
-                if problems.list.is_empty() {
-                    Ok(config)
-                } else {
-                    Err(problems.into())
+                if problems.is_empty() {
+                    return Ok(config);
                 }
             }
             // Each setting was accepted alone: what is left are settings that don't go together.
-            Err(error) => {
-                problems.push("", format!("the settings don't fit together: {error}"));
-                Err(problems.into())
-            }
+            Err(error) => problems.push("", format!("the settings don't fit together: {error}")),
         }
+        Err(problems.into())
     }
 
     fn settings(self, problems: &mut Problems) -> Vec<Setting> {
