@@ -57,8 +57,7 @@ impl Client {
         config: &ClientConfig,
         methods: Methods,
     ) -> Result<Self, ClientError> {
-        let upstream = Upstream(Channel::new(backend, uri, config)?);
-        Ok(Self::over(upstream, uri, methods))
+        Ok(Self::over(Channel::new(backend, uri, config)?, uri, methods))
     }
 
     /// Calls to a `service` in this process, with `name` as its address in spans.
@@ -138,11 +137,9 @@ impl<S: Inner> Inner for Inherit<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct NoAnswer;
 
-struct Upstream(Channel);
-
-impl Inner for Upstream {
+impl Inner for Channel {
     fn call(&self, request: Request<Body>) -> impl Answering {
-        self.0.exchange(request).map(|answered| match answered {
+        self.exchange(request).map(|answered| match answered {
             Ok(response) => response,
             Err(CallError::Request(status) | CallError::Late(status)) => refuse(status),
             Err(CallError::NoAnswer(status)) => {

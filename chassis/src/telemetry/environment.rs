@@ -79,44 +79,34 @@ const OF_EXPORT: [(&str, &str); 3] = [
     ("OTEL_BLRP_", "LOGS"),
 ];
 
-/// Those that take one of a few values.
-const CHOICES: [(&str, &[&str]); 7] = [
-    ("OTEL_TRACES_EXPORTER", &["otlp", "none"]),
-    ("OTEL_METRICS_EXPORTER", &["otlp", "none"]),
-    ("OTEL_LOGS_EXPORTER", &["otlp", "none", "console"]),
-    (
-        "OTEL_METRICS_EXEMPLAR_FILTER",
-        &["trace_based", "always_on", "always_off"],
-    ),
-    ("OTEL_EXPORTER_OTLP_PROTOCOL", &["grpc"]),
-    ("OTEL_EXPORTER_OTLP_COMPRESSION", &["gzip", "zstd", "none"]),
-    (TEMPORALITY, &["cumulative", "delta", "lowmemory"]),
-];
-
 const TEMPORALITY: &str = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
 
-/// Without an effect here, with what has it.
-const UNHEEDED: [(&str, &str); 7] = [
-    (
-        "OTEL_SEMCONV_STABILITY_OPT_IN",
-        "names follow the current conventions alone",
-    ),
-    ("OTEL_BSP_EXPORT_TIMEOUT", "set OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"),
-    ("OTEL_BLRP_EXPORT_TIMEOUT", "set OTEL_EXPORTER_OTLP_LOGS_TIMEOUT"),
-    (
-        "OTEL_METRIC_EXPORT_TIMEOUT",
-        "set OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
-    ),
-    ("OTEL_LOG_LEVEL", "set telemetry.log_filter"),
-    (
-        "OTEL_EXPORTER_OTLP_INSECURE",
-        "the scheme of the endpoint says it",
-    ),
-    (
-        "OTEL_EXPORTER_PROMETHEUS_PORT",
-        "set telemetry.metrics_listen (--metrics-listen)",
-    ),
-];
+/// The values of a variable that takes one of a few.
+fn choices(name: &str) -> Option<&'static [&'static str]> {
+    Some(match name {
+        "OTEL_TRACES_EXPORTER" | "OTEL_METRICS_EXPORTER" => &["otlp", "none"],
+        "OTEL_LOGS_EXPORTER" => &["otlp", "none", "console"],
+        "OTEL_METRICS_EXEMPLAR_FILTER" => &["trace_based", "always_on", "always_off"],
+        "OTEL_EXPORTER_OTLP_PROTOCOL" => &["grpc"],
+        "OTEL_EXPORTER_OTLP_COMPRESSION" => &["gzip", "zstd", "none"],
+        TEMPORALITY => &["cumulative", "delta", "lowmemory"],
+        _ => return None,
+    })
+}
+
+/// What has the effect of a variable that has none here.
+fn instead(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "OTEL_SEMCONV_STABILITY_OPT_IN" => "names follow the current conventions alone",
+        "OTEL_BSP_EXPORT_TIMEOUT" => "set OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        "OTEL_BLRP_EXPORT_TIMEOUT" => "set OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
+        "OTEL_METRIC_EXPORT_TIMEOUT" => "set OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
+        "OTEL_LOG_LEVEL" => "set telemetry.log_filter",
+        "OTEL_EXPORTER_OTLP_INSECURE" => "the scheme of the endpoint says it",
+        "OTEL_EXPORTER_PROMETHEUS_PORT" => "set telemetry.metrics_listen (--metrics-listen)",
+        _ => return None,
+    })
+}
 
 /// The signal of an exporter's variable that is for one alone, and what it says.
 fn own_of_signal(name: &str) -> Option<(&str, &str)> {
@@ -181,7 +171,7 @@ impl<'a> Variables<'a> {
             let of_all = of_all_signals(name);
             let is_in = |list: &str| list.split_whitespace().any(|known| known == of_all);
             let mut expected = None;
-            if let Some((_, values)) = CHOICES.iter().find(|(known, _)| *known == of_all) {
+            if let Some(values) = choices(&of_all) {
                 expected = (!values.contains(&value)).then(|| format!("use {}", values.join(" or ")));
             } else if is_in(NUMBERS) || is_in(POSITIVE_NUMBERS) {
                 let least = u32::from(is_in(POSITIVE_NUMBERS));
@@ -189,7 +179,7 @@ impl<'a> Variables<'a> {
                 let number = set.parse::<u32>();
                 let is_good = number.is_ok_and(|number| number >= least);
                 expected = (!is_good).then(|| format!("use a whole number from {least}, without spaces"));
-            } else if let Some((_, instead)) = UNHEEDED.iter().find(|(known, _)| *known == of_all) {
+            } else if let Some(instead) = instead(&of_all) {
                 warnings.push(format!("{name} has no effect: {instead}"));
             } else if !is_in(TAKEN) {
                 warnings.push(format!("{name} has no effect: it isn't known here"));

@@ -6,7 +6,7 @@ use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
 };
 
-use super::template::{Template, TemplateError};
+use super::template::Template;
 use crate::contract::option;
 
 /// The extension that holds a rule.
@@ -97,7 +97,7 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
     if text("response_body").is_some() {
         return Err(problem("has a response_body, which isn't supported".to_owned()));
     }
-    let template = Template::read(&path).map_err(|error: TemplateError| problem(error.to_string()))?;
+    let template = Template::read(&path).map_err(problem)?;
     let input = method.input();
     for name in template.fields() {
         let leaf = field_path(&input, name).and_then(|fields| fields.last().cloned());

@@ -5,10 +5,6 @@
 
 use percent_encoding::percent_decode_str;
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no path template: {1}")]
-pub(crate) struct TemplateError(String, &'static str);
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
     Literal(String),
@@ -26,9 +22,9 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// When it isn't one.
-    pub(crate) fn read(text: &str) -> Result<Self, TemplateError> {
-        let error = |problem| TemplateError(text.to_owned(), problem);
+    /// What is wrong, when it isn't one.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let error = |problem| format!("`{text}` is no path template: {problem}");
         let path = text.strip_prefix('/');
         let path = path.ok_or_else(|| error("it begins with `/`"))?;
         // A verb stands behind the last segment; colons inside of braces don't occur.

@@ -111,8 +111,8 @@ async fn answer(request: &Request<Incoming>, scraper: &Scraper) -> Response<Full
     let format = Format::accepted(accept.and_then(|accept| accept.to_str().ok()));
     let unavailable = |text: &str| plain(StatusCode::SERVICE_UNAVAILABLE, text);
     let mut response = match tokio::time::timeout(ANSWER_TIMEOUT, scraper.scrape(format)).await {
-        Ok(Ok(text)) => Response::new(Full::from(text)),
-        Ok(Err(error)) => return unavailable(&format!("{error}\n")),
+        Ok(Some(text)) => Response::new(Full::from(text)),
+        Ok(None) => return unavailable("metrics can't be read any more; the process is ending\n"),
         Err(_) => return unavailable("what is measured doesn't answer\n"),
     };
     let content_type = HeaderValue::from_static(format.content_type());
