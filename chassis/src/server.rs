@@ -45,6 +45,7 @@ use crate::layers::trace::{Believe, TraceLayer};
 use crate::layers::{AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
+use crate::status::status_in;
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
@@ -341,7 +342,7 @@ fn passed(response: Response<Body>) -> Result<(), Status> {
     }
     let status = response.extensions().get::<Status>().cloned();
     Err(status
-        .or_else(|| Status::from_header_map(response.headers()))
+        .or_else(|| status_in(response.headers()))
         .unwrap_or_else(|| Status::unknown("a layer answered without a status")))
 }
 

@@ -1,18 +1,14 @@
 //! Answers of the stack for clients of other forms than gRPC's: what they say, and what HTTP says of it.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, VARY};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use souk_chassis::layers::messages::Encoding;
-use souk_chassis::status::{StatusBuilder, code_in, message_in};
+use souk_chassis::status::{StatusBuilder, status_in};
 use tokio::time::Instant;
 use tonic::body::Body;
-use tonic::{Code, Status};
+use tonic::Status;
 
 use crate::one_message::in_turn;
 
@@ -26,14 +22,6 @@ pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json"
 
 /// Smallest answer that is compressed, in bytes: below, a packet is a packet.
 const COMPRESS_BYTES_MIN: usize = 1024;
-
-/// As gRPC writes binary headers: with padding or without.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// The metadata of an answer that its HTTP client gets, too.
 pub(crate) fn metadata(headers: &HeaderMap) -> HeaderMap {
@@ -72,20 +60,6 @@ fn late() -> Status {
     StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message).build()
 }
 
-/// The error in the headers or trailers of a call; `None` when it went well or goes on.
-pub(crate) fn status_of(headers: &HeaderMap) -> Option<Status> {
-    let code = code_in(headers)?;
-    if code == Code::Ok {
-        return None;
-    }
-    let details = headers.get(Status::GRPC_STATUS_DETAILS);
-    if details.is_none_or(|details| BASE64.decode(details).is_ok()) {
-        return Status::from_header_map(headers);
-    }
-    // tonic takes for granted that a backend's details are base64.
-    Some(Status::new(code, message_in(headers)))
-}
-
 /// The answer to a unary call, read to its end.
 pub(crate) struct Unary {
     /// What came before the message, for the client.
@@ -103,7 +77,7 @@ impl Unary {
         let (parts, body) = response.into_parts();
         let mut messages = Messages::new(&parts.headers, body, bytes_max);
         let reading = async {
-            match (status_of(&parts.headers), messages.next().await) {
+            match (status_in(&parts.headers), messages.next().await) {
                 (Some(status), _) => (None, (Some(status), HeaderMap::new())),
                 (None, Next::End(status, trailers)) => (None, (status, trailers)),
                 (None, Next::Message(message)) => (Some(message), messages.end().await),
@@ -186,7 +160,8 @@ mod tests {
     use http_body::Frame;
     use http_body_util::StreamBody;
     use souk_chassis::layers::messages::framed;
-    use souk_chassis::status::GRPC_STATUS;
+    use souk_chassis::status::{GRPC_STATUS, code_in};
+    use tonic::Code;
 
     use super::*;
     use crate::one_message::tests::all_turns;
@@ -265,7 +240,7 @@ mod tests {
         ] {
             headers.insert(name, value.parse().expect("a value"));
         }
-        let status = status_of(&headers).expect("an error");
+        let status = status_in(&headers).expect("an error");
         assert_eq!((status.code(), status.message()), (Code::NotFound, "none here"));
     }
 }

@@ -12,11 +12,11 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Request, Response};
 use http_body_util::StreamBody;
 use souk_chassis::layers::messages::framed;
-use souk_chassis::status::{StatusBuilder, code_in, reason, trailers};
+use souk_chassis::status::{StatusBuilder, code_in, reason, status_in, trailers};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use crate::answer::{Unary, status_of, too_large, whole};
+use crate::answer::{Unary, too_large, whole};
 use crate::contract::Sharing;
 use crate::one_message::gathered;
 use crate::retry::Retry;
@@ -78,7 +78,7 @@ impl Ask {
     }
 
     fn is_elsewhere(&self, response: &Response<Body>) -> bool {
-        status_of(response.headers()).is_some_and(|status| {
+        status_in(response.headers()).is_some_and(|status| {
             status.code() == Code::NotFound && reason(&status).as_deref() == Some(&self.sharing.elsewhere)
         })
     }

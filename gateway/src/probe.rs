@@ -13,7 +13,7 @@ use http::{Request, StatusCode, Uri};
 use souk_access::refusal::CALLER_UNPROVEN;
 use souk_chassis::client::{CallError, Channel};
 use souk_chassis::layers::deadline::GRPC_TIMEOUT;
-use souk_chassis::status::reason;
+use souk_chassis::status::{reason, status_in};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::Service as _;
@@ -87,6 +87,6 @@ impl Probe {
             let answer = format!("the probe was answered with HTTP status {}", response.status());
             return Err(Status::unavailable(answer));
         }
-        Ok(Status::from_header_map(response.headers()).unwrap_or_else(|| Status::ok("")))
+        Ok(status_in(response.headers()).unwrap_or_else(|| Status::ok("")))
     }
 }

@@ -15,7 +15,7 @@ use tonic::Code;
 use tonic::body::Body;
 
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch};
+use super::outcome::{Observer, Outcome, Watch, code_of};
 use super::{Answering, Around, Inner, peer_attributes};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::status::{code_name, is_server_fault};
@@ -118,18 +118,19 @@ impl Observer for Call {
 
     fn ended(self, outcome: Outcome) {
         let measured = &*self.measured;
-        let usual = self.method.as_ref().filter(|_| outcome.code == Code::Ok);
+        let code = code_of(&outcome);
+        let usual = self.method.as_ref().filter(|_| code == Code::Ok);
         if let Some(labels) = usual.and_then(|method| measured.usual.get(method)) {
             return self.record(labels);
         }
         let method = self.method.clone().map_or(METHOD_OTHER.into(), StringValue::from);
-        let mut labels = labels(method, outcome.code, &measured.peer);
+        let mut labels = labels(method, code, &measured.peer);
         let failed = match &measured.side {
-            Side::Server(_) => is_server_fault(outcome.code),
-            Side::Client => outcome.code != Code::Ok,
+            Side::Server(_) => is_server_fault(code),
+            Side::Client => code != Code::Ok,
         };
         if failed {
-            labels.push(KeyValue::new("error.type", code_name(outcome.code)));
+            labels.push(KeyValue::new("error.type", code_name(code)));
         }
         self.record(&labels);
     }

@@ -19,18 +19,18 @@ use opentelemetry::trace::{SpanContext, SpanKind, Status as SpanStatus, TraceCon
 use opentelemetry::{Context, KeyValue, StringValue};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
-use tonic::Code;
 use tonic::body::Body;
+use tonic::{Code, Status};
 
 use super::body::followed;
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch};
+use super::outcome::{Observer, Outcome, Watch, code_of};
 use super::{Answering, Around, Inner, peer_attributes};
 use crate::causes::chain;
 use crate::ends::{End, Ends};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::propagate;
-use crate::status::{code_name, is_server_fault};
+use crate::status::{code_name, is_server_fault, reason};
 use crate::telemetry::{Role, sampling};
 use crate::tls::TlsPeer;
 
@@ -291,14 +291,17 @@ struct Call {
 impl Observer for Call {
     fn ended(self, outcome: Outcome) {
         // The log line first: it is told in the span, which is over then.
-        self.tell(&outcome);
+        if let Err(status) = &outcome {
+            self.tell(status);
+        }
         let span = self.context.span();
         if !span.is_recording() {
             return;
         }
-        let name = code_name(outcome.code);
+        let code = code_of(&outcome);
+        let name = code_name(code);
         span.set_attribute(KeyValue::new("rpc.status_code", name));
-        if outcome.code != Code::Ok && (self.telling.is_none() || is_server_fault(outcome.code)) {
+        if code != Code::Ok && (self.telling.is_none() || is_server_fault(code)) {
             span.set_status(SpanStatus::error(""));
             span.set_attribute(KeyValue::new("error.type", name));
         }
@@ -311,11 +314,8 @@ impl Observer for Call {
 }
 
 impl Call {
-    fn tell(&self, outcome: &Outcome) {
-        if outcome.code == Code::Ok {
-            return;
-        }
-        let code = i32::from(outcome.code);
+    fn tell(&self, status: &Status) {
+        let code = i32::from(status.code());
         match &self.telling {
             None => return,
             Some(Telling::First(Told(told))) => told.store(code, Ordering::Release),
@@ -323,31 +323,25 @@ impl Call {
             Some(Telling::Last(_)) => {}
         }
         let _entered = self.context.clone().attach();
-        log(outcome, self.started);
+        log(status, self.started);
     }
 }
 
 /// The one log line of a failed call.
-fn log(outcome: &Outcome, started: Instant) {
-    let code = code_name(outcome.code);
+fn log(status: &Status, started: Instant) {
+    let code = code_name(status.code());
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let status = outcome.status.as_ref();
-    let reason = outcome.reason().unwrap_or_default();
-    let cause = status
-        .and_then(|status| status.source())
-        .map(chain)
-        .unwrap_or_default();
+    let reason = reason(status).unwrap_or_default();
+    let cause = status.source().map(chain).unwrap_or_default();
     // What a server is at fault for it says in words of its own; but for what it doesn't have, which its caller named.
-    let message = match outcome.code {
-        code if is_server_fault(code) && code != Code::Unimplemented => {
-            Cow::Borrowed(outcome.message.as_str())
-        }
-        _ => Cow::Owned(unquoted(&outcome.message)),
+    let message = match status.code() {
+        code if is_server_fault(code) && code != Code::Unimplemented => Cow::Borrowed(status.message()),
+        _ => Cow::Owned(unquoted(status.message())),
     };
     let message = message.as_ref();
-    if is_server_fault(outcome.code) {
+    if is_server_fault(status.code()) {
         tracing::error!(code, reason, cause, elapsed_ms, error = message, "call failed");
-    } else if outcome.code == Code::Cancelled {
+    } else if status.code() == Code::Cancelled {
         // Callers leave streams: that is how those end.
         tracing::debug!(code, reason, cause, elapsed_ms, error = message, "call cancelled");
     } else {

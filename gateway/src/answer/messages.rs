@@ -10,11 +10,11 @@ use http::HeaderMap;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use souk_chassis::layers::messages::take_plain;
-use souk_chassis::status::{GRPC_STATUS, StatusBuilder};
+use souk_chassis::status::{GRPC_STATUS, StatusBuilder, status_in};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use super::{metadata, status_of};
+use super::metadata;
 use crate::one_message::in_turn;
 
 pub(crate) enum Next {
@@ -60,7 +60,7 @@ impl Messages {
                     Ok(data) => self.buffer.extend_from_slice(&data),
                     Err(frame) => {
                         let trailers = frame.into_trailers().unwrap_or_default();
-                        return Next::End(status_of(&trailers), metadata(&trailers));
+                        return Next::End(status_in(&trailers), metadata(&trailers));
                     }
                 },
                 Some(Err(status)) => return error(status),

@@ -9,7 +9,7 @@ use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
 use souk_chassis::layers::messages::framed;
-use souk_chassis::status::code_name;
+use souk_chassis::status::{code_name, status_in};
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
@@ -17,7 +17,7 @@ use tonic_types::pb;
 
 use super::request::{Asked, Codec, Shape};
 use crate::answer::error::failure;
-use crate::answer::{Messages, Representation, Unary, metadata, status_of};
+use crate::answer::{Messages, Representation, Unary, metadata};
 use crate::json::as_json;
 
 /// The flag of the envelope that ends a stream.
@@ -110,7 +110,7 @@ pub(super) fn stream(
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
     let headers = metadata(&parts.headers);
-    let body = match status_of(&parts.headers) {
+    let body = match status_in(&parts.headers) {
         Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
         None => {
             let write = move |message: &[u8]| Ok(framed(0, &write(shape.codec, &kind, message)?));

@@ -10,12 +10,13 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use souk_chassis::status::status_in;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::route::Route;
 use super::{decode, write as to_json};
-use crate::answer::{Messages, error, metadata, status_of};
+use crate::answer::{Messages, error, metadata};
 
 /// Silence after which a comment is sent, so that neither client nor proxies give the stream up; and the comment.
 const HEARTBEAT: (Duration, &[u8]) = (Duration::from_secs(15), b":\n\n");
@@ -52,7 +53,7 @@ pub(crate) fn stream(
     bytes_max: usize,
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
-    if let Some(status) = status_of(&parts.headers) {
+    if let Some(status) = status_in(&parts.headers) {
         let mut response = error::response(&pool, &status);
         response.headers_mut().extend(metadata(&parts.headers));
         return response;
