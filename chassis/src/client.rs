@@ -24,7 +24,6 @@ mod channel;
 mod connection;
 mod error;
 mod line;
-mod way;
 
 pub use channel::Channel;
 pub use error::{CallError, ClientError};

@@ -17,7 +17,6 @@ use tower::Service;
 use super::bodies::{Answer, Upload};
 use super::error::{CallError, ClientError, unavailable};
 use super::line::Lines;
-use super::way::Way;
 use crate::config::ClientConfig;
 use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
@@ -53,12 +52,12 @@ impl Channel {
     /// # Errors
     /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
     pub fn new(backend: &str, uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
-        let way = Way::new(uri, config)?;
+        let lines = Lines::new(uri, config)?;
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
             return Err(ClientError::Address(uri.to_string()));
         };
         Ok(Self(Arc::new(Peer {
-            lines: Lines::new(&way, config),
+            lines,
             scheme: scheme.clone(),
             authority: authority.clone(),
             backend: backend.into(),

@@ -1,15 +1,76 @@
 //! A lazily connected, reconnecting HTTP/2 connection to one process.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
+use http::Uri;
 use parking_lot::Mutex;
 
 use super::connection::Connection;
-use super::way::{ConnectError, Way};
+use super::error::ClientError;
 use crate::config::ClientConfig;
+use crate::dial::Dial;
+use crate::tls::{ALPN_H2, Connector};
 use crate::workers::{self, WORKERS_MAX};
+
+const HTTP_PORT: u16 = 80;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error("no connection")]
+    Dial(#[source] io::Error),
+    #[error("no connection in {0:?}")]
+    Late(Duration),
+    #[error("no HTTP/2")]
+    Http2(#[source] hyper::Error),
+    #[error("nobody makes the connection any more")]
+    Abandoned,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Plain(Dial),
+    Secure(Connector),
+}
+
+impl Way {
+    /// # Errors
+    /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
+    fn new(uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
+        let unacknowledged_max = config.unacknowledged_max;
+        match uri.scheme_str() {
+            _ if uri.host().is_none_or(str::is_empty) => Err(ClientError::Address(uri.to_string())),
+            Some("http") => Ok(Self::Plain(Dial::new(uri, HTTP_PORT, unacknowledged_max))),
+            Some("https") if !config.tls.has_authority() => Err(ClientError::Authority(uri.to_string())),
+            Some("https") => {
+                tracing::debug!(%uri, "calls go out with TLS");
+                let connector = Connector::new(ALPN_H2, uri, &config.tls, unacknowledged_max);
+                connector
+                    .map(Self::Secure)
+                    .map_err(|error| ClientError::Tls(Box::new(error)))
+            }
+            _ => Err(ClientError::Address(uri.to_string())),
+        }
+    }
+
+    /// A new connection that speaks HTTP/2. The caller has the clock.
+    async fn open(&self, config: &ClientConfig) -> Result<Connection, ConnectError> {
+        let opened = match self {
+            Self::Plain(dial) => {
+                let stream = dial.connect().await.map_err(ConnectError::Dial)?;
+                Connection::open(stream, config).await
+            }
+            Self::Secure(connector) => {
+                let stream = connector.connect().await.map_err(ConnectError::Dial)?;
+                Connection::open(stream, config).await
+            }
+        };
+        opened.map_err(ConnectError::Http2)
+    }
+}
 
 /// How an attempt ended, for all who wait for it.
 type Attempted = Result<Arc<Connection>, Arc<ConnectError>>;
@@ -30,7 +91,10 @@ pub(super) struct Line {
 }
 
 impl Lines {
-    pub(super) fn new(way: &Way, config: &ClientConfig) -> Self {
+    /// # Errors
+    /// Those of [`Way::new`].
+    pub(super) fn new(uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
+        let way = Way::new(uri, config)?;
         let line = || {
             Arc::new(Line {
                 way: way.clone(),
@@ -38,10 +102,10 @@ impl Lines {
                 attempt: Mutex::default(),
             })
         };
-        Self {
+        Ok(Self {
             shared: line(),
             own: (0..WORKERS_MAX).map(|_| line()).collect(),
-        }
+        })
     }
 
     pub(super) fn own(&self) -> &Arc<Line> {

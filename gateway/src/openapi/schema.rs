@@ -106,10 +106,8 @@ impl<'a> Schemas<'a> {
             return self.field(field, Use::Sent);
         };
         let mut schema = self.object(&message, Use::Sent);
-        if let Value::Object(schema) = &mut schema {
-            schema.remove("required");
-        }
-        schema
+        schema["required"] = Value::Null;
+        without_nulls(schema)
     }
 
     fn object(&mut self, message: &MessageDescriptor, used: Use) -> Value {
