@@ -58,15 +58,10 @@ impl Way {
 
     /// A new connection that speaks HTTP/2. The caller has the clock.
     async fn open(&self, config: &ClientConfig) -> Result<Connection, ConnectError> {
+        let failed = ConnectError::Dial;
         let opened = match self {
-            Self::Plain(dial) => {
-                let stream = dial.connect().await.map_err(ConnectError::Dial)?;
-                Connection::open(stream, config).await
-            }
-            Self::Secure(connector) => {
-                let stream = connector.connect().await.map_err(ConnectError::Dial)?;
-                Connection::open(stream, config).await
-            }
+            Self::Plain(dial) => Connection::open(dial.connect().await.map_err(failed)?, config).await,
+            Self::Secure(tls) => Connection::open(tls.connect().await.map_err(failed)?, config).await,
         };
         opened.map_err(ConnectError::Http2)
     }

@@ -48,14 +48,8 @@ impl Issuer {
     /// somebody does.
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         let missed = Arc::new(Notify::new());
-        let age_max = config.keys_age_max;
-        match config.source() {
-            KeySource::File => Ok(Self {
-                keys: Reloaded::follow(Path::new(&config.jwks), KeySet::read)?,
-                age_max,
-                missed,
-                _fetching: None,
-            }),
+        let (keys, fetching) = match config.source() {
+            KeySource::File => (Reloaded::follow(Path::new(&config.jwks), KeySet::read)?, None),
             KeySource::Address => {
                 let document = Document::new(&config.jwks, &config.ca, BYTES_MAX, FETCH_MAX)?;
                 let (keys, stop) = (Reloaded::fixed(KeySet::default()), CancellationToken::new());
@@ -66,14 +60,15 @@ impl Issuer {
                     missed: Arc::clone(&missed),
                 };
                 tokio::spawn(stop.clone().run_until_cancelled_owned(fetching.run()));
-                Ok(Self {
-                    keys,
-                    age_max,
-                    missed,
-                    _fetching: Some(stop.drop_guard()),
-                })
+                (keys, Some(stop.drop_guard()))
             }
-        }
+        };
+        Ok(Self {
+            keys,
+            age_max: config.keys_age_max,
+            missed,
+            _fetching: fetching,
+        })
     }
 
     /// The keys; `None` when they are too old to be believed.

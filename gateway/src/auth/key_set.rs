@@ -31,13 +31,8 @@ pub(super) struct KeySet {
     /// The only key, for tokens that don't name one.
     only: Option<String>,
     unreadable: usize,
-    checked: Mutex<HashMap<[u8; 32], Checked>>,
-}
-
-#[derive(Clone)]
-struct Checked {
-    identity: Identity,
-    until: SystemTime,
+    /// Whose each is, and until when.
+    checked: Mutex<HashMap<[u8; 32], (Identity, SystemTime)>>,
 }
 
 impl std::fmt::Debug for KeySet {
@@ -103,8 +98,8 @@ impl KeySet {
     /// Whose token this is, if it was checked before and is still good.
     pub(super) fn checked(&self, digest: &[u8; 32], now: SystemTime) -> Option<Identity> {
         let checked = self.checked.lock();
-        let found = checked.get(digest).filter(|found| now < found.until)?;
-        Some(found.identity.clone())
+        let (identity, _) = checked.get(digest).filter(|(_, until)| now < *until)?;
+        Some(identity.clone())
     }
 
     pub(super) fn remember(&self, digest: [u8; 32], identity: Identity, until: SystemTime) {
@@ -113,7 +108,7 @@ impl KeySet {
             // Rare, and only costs checking again.
             checked.clear();
         }
-        checked.insert(digest, Checked { identity, until });
+        checked.insert(digest, (identity, until));
     }
 }
 

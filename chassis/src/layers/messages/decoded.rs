@@ -127,53 +127,38 @@ impl Walk<'_> {
                     usize::try_from(length).map_err(|_| End::Malformed)?
                 }
             };
-            let is_message = matches!(
-                (field, wire_type),
-                (
-                    Some(Field::Message { .. } | Field::Entry { .. }),
-                    WireType::LengthDelimited
-                )
-            );
+            let delimited = wire_type == WireType::LengthDelimited;
+            let (taken, inner) = match field {
+                Some(Field::Message { shape, bytes }) if delimited => (bytes, Some(shape)),
+                Some(Field::Entry { shape, bytes, first }) if delimited => {
+                    let follows = entries_of.replace(number) == Some(number);
+                    (if follows { bytes } else { first }, Some(shape))
+                }
+                Some(Field::Text { bytes: besides }) if delimited => {
+                    let text = if bytes == 0 { 0 } else { bytes.max(TEXT_BYTES_MIN) };
+                    (besides + text, None)
+                }
+                Some(Field::Numbers) if delimited => (bytes.saturating_mul(NUMBER), None),
+                Some(Field::Numbers) => (NUMBER, None),
+                _ => (0, None),
+            };
             let behind = match buffer.len().checked_sub(bytes) {
                 Some(behind) => behind,
                 // The rest of it hasn't arrived.
-                None if is_message && !self.is_whole => 0,
+                None if inner.is_some() && !self.is_whole => 0,
                 None => return Err(End::Malformed),
             };
-            match (field, wire_type) {
-                (Some(Field::Message { shape, bytes }), WireType::LengthDelimited) => {
-                    self.take(bytes)?;
-                    self.message(shape, buffer, behind, depth + 1)?;
-                    continue;
-                }
-                (Some(Field::Entry { shape, bytes, first }), WireType::LengthDelimited) => {
-                    let follows = entries_of.replace(number) == Some(number);
-                    self.take(if follows { bytes } else { first })?;
-                    self.message(shape, buffer, behind, depth + 1)?;
-                    continue;
-                }
-                (Some(Field::Text { bytes: besides }), WireType::LengthDelimited) => {
-                    let text = if bytes == 0 { 0 } else { bytes.max(TEXT_BYTES_MIN) };
-                    self.take(besides + text)?;
-                }
-                (Some(Field::Numbers), WireType::LengthDelimited) => {
-                    self.take(bytes.saturating_mul(NUMBER))?
-                }
-                (Some(Field::Numbers), _) => self.take(NUMBER)?,
-                _ => {}
+            self.left = self.left.checked_sub(taken).ok_or(End::TooLarge)?;
+            match inner {
+                Some(shape) => self.message(shape, buffer, behind, depth + 1)?,
+                None => buffer.advance(bytes),
             }
-            buffer.advance(bytes);
         }
         if buffer.len() == rest {
             Ok(())
         } else {
             Err(End::Malformed)
         }
-    }
-
-    fn take(&mut self, bytes: usize) -> Result<(), End> {
-        self.left = self.left.checked_sub(bytes).ok_or(End::TooLarge)?;
-        Ok(())
     }
 }
 
