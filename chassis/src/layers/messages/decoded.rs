@@ -136,7 +136,7 @@ impl Walk<'_> {
                 }
                 Some(Field::Text { bytes: besides }) if delimited => {
                     let text = if bytes == 0 { 0 } else { bytes.max(TEXT_BYTES_MIN) };
-                    (besides + text, None)
+                    (besides.saturating_add(text), None)
                 }
                 Some(Field::Numbers) if delimited => (bytes.saturating_mul(NUMBER), None),
                 Some(Field::Numbers) => (NUMBER, None),
