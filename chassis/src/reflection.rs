@@ -65,17 +65,8 @@ pub(crate) fn is_asked(path: &str) -> bool {
 
 /// Both services, with a number of streams.
 pub(crate) struct Reflection<S> {
-    services: S,
-    streams: Arc<Pool>,
-}
-
-impl<S> Reflection<S> {
-    pub(crate) fn new(services: S) -> Self {
-        Self {
-            services,
-            streams: Pool::with_each(STREAMS_MAX, STREAMS_PER_CALLER_MAX),
-        }
-    }
+    pub(crate) services: S,
+    pub(crate) streams: Arc<Pool>,
 }
 
 impl<S: Inner> Inner for Reflection<S> {

@@ -76,8 +76,8 @@ pub struct Services {
     /// Full names of what is mounted or forwarded.
     names: Vec<String>,
     descriptors: Vec<u8>,
-    forwarded: Vec<String>,
-    forwarder: Option<AnyService>,
+    /// Names of services, and where their calls go.
+    forwarded: Option<(Vec<String>, AnyService)>,
     admit: Option<Arc<dyn Admit>>,
     believe: Option<Arc<dyn Believe>>,
 }
@@ -94,8 +94,7 @@ impl Services {
             mounted: Mounted::default(),
             names: Vec::new(),
             descriptors: descriptors.to_vec(),
-            forwarded: Vec::new(),
-            forwarder: None,
+            forwarded: None,
             admit: None,
             believe: None,
         })
@@ -113,8 +112,7 @@ impl Services {
     /// the first.
     #[must_use]
     pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner) -> Self {
-        self.forwarded = names;
-        self.forwarder = Some(AnyService::layered(forwarder));
+        self.forwarded = Some((names, AnyService::layered(forwarder)));
         self
     }
 
@@ -230,7 +228,7 @@ impl Service<Request<Body>> for Stack {
 pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Result<Stack, ReflectionError> {
     let meter = &meter();
     let mut names = services.names;
-    names.extend(services.forwarded.iter().cloned());
+    names.extend(services.forwarded.iter().flat_map(|(names, _)| names.clone()));
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
     let (v1, v1alpha) = reflection::services(&sets, &names)?;
@@ -251,13 +249,13 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         // Calls count from before they wait.
         answers_max: streams_max.saturating_add(config.queue_max),
         // Behind a front door all calls come from its address.
-        by_origin: services.forwarder.is_some(),
+        by_origin: services.forwarded.is_some(),
     };
     let routes = Dispatch::new(
         services.mounted,
         AnyService::tower(health.clone().into_service()),
         reflection,
-        (services.forwarded, services.forwarder),
+        services.forwarded,
         config.message_bytes_max,
         &methods,
         &Arc::new(Layouts::read(&all_sets)?),

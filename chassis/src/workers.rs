@@ -54,9 +54,10 @@ pub(crate) fn for_calls_that_wait() -> usize {
 /// The workers of a process whose calls do their work in it: one for each core where there are so few that a connection loses nothing by
 /// it, since the threads of storage and index have the others; else none.
 pub(crate) fn for_calls_that_work() -> usize {
-    Some(for_calls_that_wait())
-        .filter(|cores| *cores < CORES_SHARED_MIN)
-        .unwrap_or(0)
+    match for_calls_that_wait() {
+        few if few < CORES_SHARED_MIN => few,
+        _ => 0,
+    }
 }
 
 /// See the [module](self). They end soon after they are dropped, and with them what still runs on them; nobody waits for one that is stuck, say in a

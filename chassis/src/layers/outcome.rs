@@ -60,11 +60,7 @@ pub struct Watch<O: Observer> {
 impl<O: Observer> Watch<O> {
     /// Starts watching.
     pub fn new(observer: O) -> Self {
-        Self {
-            observer: Some(observer),
-            due: None,
-            due_whole: None,
-        }
+        Self::within(observer, None)
     }
 
     /// Starts watching a call that is made for another one, which has so much time.

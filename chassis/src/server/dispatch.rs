@@ -13,6 +13,7 @@ use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::Layer as _;
 
+use crate::callers::pool::Pool;
 use crate::health;
 use crate::layers::messages::{Layouts, MessagesLayer};
 use crate::layers::{AnswerBody, Answering, AnyService, Inner, Layered, TowerService, refused};
@@ -57,8 +58,7 @@ pub(super) struct Dispatch {
     /// Whoever may call is heard, so in few words.
     health: Layered<MessagesLayer, AnyService>,
     reflection: Reflection<Layered<MessagesLayer, Mounted>>,
-    forwarded: BTreeSet<String>,
-    forwarder: Option<Layered<MessagesLayer, AnyService>>,
+    forwarded: Option<(BTreeSet<String>, Layered<MessagesLayer, AnyService>)>,
 }
 
 impl Dispatch {
@@ -67,7 +67,7 @@ impl Dispatch {
         mounted: Mounted,
         health: AnyService,
         reflection: Mounted,
-        (forwarded, forwarder): (Vec<String>, Option<AnyService>),
+        forwarded: Option<(Vec<String>, AnyService)>,
         message_bytes_max: usize,
         methods: &Methods,
         layouts: &Arc<Layouts>,
@@ -77,10 +77,12 @@ impl Dispatch {
         let passes = limited(message_bytes_max, None);
         Self {
             health: unpacks(health::MESSAGE_BYTES_MAX).layer(health),
-            reflection: Reflection::new(unpacks(reflection::MESSAGE_BYTES_MAX).layer(reflection)),
+            reflection: Reflection {
+                services: unpacks(reflection::MESSAGE_BYTES_MAX).layer(reflection),
+                streams: Pool::with_each(reflection::STREAMS_MAX, reflection::STREAMS_PER_CALLER_MAX),
+            },
             mounted: unpacks(message_bytes_max).layer(mounted),
-            forwarded: forwarded.into_iter().collect(),
-            forwarder: forwarder.map(|to| passes.layer(to)),
+            forwarded: forwarded.map(|(names, to)| (names.into_iter().collect(), passes.layer(to))),
         }
     }
 }
@@ -94,8 +96,8 @@ impl Inner for Dispatch {
         if reflection::is_asked(path) {
             return Either::Right(self.reflection.call(request).map(boxed).left_future());
         }
-        match &self.forwarder {
-            Some(forwarder) if self.forwarded.contains(service_of(path)) => {
+        match &self.forwarded {
+            Some((names, forwarder)) if names.contains(service_of(path)) => {
                 Either::Left(forwarder.call(request).map(boxed).right_future())
             }
             _ => Either::Right(self.mounted.call(request).map(boxed).right_future()),

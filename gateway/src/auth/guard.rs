@@ -161,15 +161,16 @@ enum Given<'a> {
 
 impl<'a> Given<'a> {
     fn read(headers: &'a HeaderMap) -> Result<Self, Status> {
-        let mut authorizations = headers.get_all(AUTHORIZATION).iter();
-        let mut api_keys = headers.get_all(API_KEY).iter();
-        match (authorizations.next(), api_keys.next()) {
-            (None, None) => Err(refusal::missing()),
+        let authorizations = headers.get_all(AUTHORIZATION).iter();
+        let authorizations = authorizations.map(|value| Self::authorization(value.as_bytes()));
+        let api_keys = headers.get_all(API_KEY).iter();
+        let api_keys = api_keys.map(|key| Some(Self::ApiKey(key.as_bytes().trim_ascii())));
+        let mut given = authorizations.chain(api_keys);
+        match (given.next(), given.next()) {
+            (None, _) => Err(refusal::missing()),
+            (Some(Some(only)), None) => Ok(only),
             // Several may be those of several callers.
-            _ if authorizations.next().or(api_keys.next()).is_some() => Err(refusal::invalid()),
-            (None, Some(key)) => Ok(Self::ApiKey(key.as_bytes().trim_ascii())),
-            (Some(value), None) => Self::authorization(value.as_bytes()).ok_or_else(refusal::invalid),
-            (Some(_), Some(_)) => Err(refusal::invalid()),
+            _ => Err(refusal::invalid()),
         }
     }
 

@@ -110,15 +110,11 @@ pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Resu
     let message = DynamicMessage::deserialize(kind, &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
     message.map_err(|error| {
-        let words = format!(
-            "the body isn't what the call takes: {}",
-            quoted(&error.to_string())
-        );
-        let too_deep = error.to_string().contains("recursion limit exceeded");
-        let reason = if too_deep {
-            "MESSAGE_TOO_DEEP"
-        } else {
-            "JSON_MALFORMED"
+        let told = error.to_string();
+        let words = format!("the body isn't what the call takes: {}", quoted(&told));
+        let reason = match told.contains("recursion limit exceeded") {
+            true => "MESSAGE_TOO_DEEP",
+            false => "JSON_MALFORMED",
         };
         StatusBuilder::invalid_argument(reason, words)
             .metadata("line", error.line())
