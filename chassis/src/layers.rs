@@ -36,7 +36,7 @@ macro_rules! put_around {
 }
 
 pub mod admission;
-pub(crate) mod body;
+pub mod body;
 pub mod catch_panic;
 pub mod concurrency;
 pub mod deadline;

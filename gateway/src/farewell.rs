@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use souk_chassis::layers::body::{Follow, FollowedBody, poll_open};
+use souk_chassis::layers::{AnswerBody, PollFrame};
 use souk_chassis::status::{RETRY_AFTER, StatusBuilder, trailers};
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
 use tonic::body::Body;
 
 /// Says when streams end. Clones share it.
@@ -36,11 +35,11 @@ impl Farewell {
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
-        Body::new(EndingBody {
-            body: Some(body),
+        let ending = Ending {
             leaving: Arc::clone(&self.0),
             over: None,
-        })
+        };
+        Body::new(FollowedBody::new(body, Some(ending)))
     }
 }
 
@@ -51,53 +50,36 @@ impl Leaving {
     }
 }
 
-struct EndingBody {
-    /// `None` once it was ended.
-    body: Option<Body>,
+struct Ending {
     leaving: Arc<Leaving>,
     /// `None` while nothing was waited for: most answers are there at once.
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl http_body::Body for EndingBody {
-    type Data = Bytes;
-    type Error = Status;
+impl Follow for Ending {
+    const CUTS: bool = true;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(None);
-        };
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
         // What is ready goes first: the last message is whole.
-        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+        if let Poll::Ready(frame) = poll_open(body, cx) {
             return Poll::Ready(frame);
         }
-        let this = &mut *self;
-        let over = || Box::pin(Arc::clone(&this.leaving).over()) as Pin<Box<_>>;
-        ready!(this.over.get_or_insert_with(over).as_mut().poll(cx));
-        self.body = None;
+        let over = || Box::pin(Arc::clone(&self.leaving).over()) as Pin<Box<_>>;
+        ready!(self.over.get_or_insert_with(over).as_mut().poll(cx));
+        *body = None;
         let message = "the gateway is shutting down; call again, another one will go on";
         let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
         Poll::Ready(Some(trailers(status)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(http_body::Body::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        // Not the body's: it may be ended before.
-        SizeHint::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use futures_util::stream;
+    use http_body::Frame;
     use http_body_util::{BodyExt as _, StreamBody};
-    use tonic::Code;
+    use tonic::{Code, Status};
 
     use super::*;
 

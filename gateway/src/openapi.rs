@@ -57,7 +57,6 @@ fn unindented(comment: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// The document of `routes`.
 pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
     let comments = Comments::read(pool);
     let mut schemas = Schemas::new(&comments, Rules::read(pool));

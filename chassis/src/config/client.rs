@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{ClientTlsConfig, Problems, duration, push_zeros};
 
-/// Most connections to one process.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Settings of the connections to other processes.

@@ -11,7 +11,7 @@ use tonic::Status;
 use super::{AnswerBody, PollFrame};
 
 /// What a layer does to the frames of a body.
-pub(crate) trait Follow: Send + Unpin + 'static {
+pub trait Follow: Send + Unpin + 'static {
     /// May it end the body before its end?
     const CUTS: bool = false;
 
@@ -20,7 +20,8 @@ pub(crate) trait Follow: Send + Unpin + 'static {
 }
 
 /// A body that a layer follows to its end, if there is anything to follow it for. By default it is that of a refusal, and empty.
-pub(crate) struct FollowedBody<B, F> {
+#[derive(Debug)]
+pub struct FollowedBody<B, F> {
     body: Option<B>,
     follow: Option<F>,
 }
@@ -35,7 +36,8 @@ impl<B, F> Default for FollowedBody<B, F> {
 }
 
 impl<B, F> FollowedBody<B, F> {
-    pub(crate) fn new(body: B, follow: Option<F>) -> Self {
+    /// Has `follow` see `body` to its end.
+    pub fn new(body: B, follow: Option<F>) -> Self {
         let body = Some(body);
         Self { body, follow }
     }
@@ -71,7 +73,7 @@ impl<B: AnswerBody, F: Follow> http_body::Body for FollowedBody<B, F> {
 }
 
 /// Polls `body` until it has ended.
-pub(crate) fn poll_open(body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+pub fn poll_open(body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
     match body {
         Some(body) => Pin::new(body).poll_frame(cx),
         None => PollFrame::Ready(None),

@@ -16,7 +16,6 @@ use crate::status::{GRPC_STATUS, status_in};
 /// with its cause. It is CANCELLED when the caller went away first, DEADLINE_EXCEEDED when the call was given up for want of time.
 pub type Outcome = Result<(), Status>;
 
-/// The gRPC code of an outcome.
 pub(crate) fn code_of(outcome: &Outcome) -> Code {
     outcome.as_ref().err().map_or(Code::Ok, Status::code)
 }

@@ -16,11 +16,8 @@ use souk_access::{Identity, Role};
 
 /// What a key begins with: scanners of repositories find it.
 const PREFIX: &str = "souk_";
-/// What a hash begins with in the file.
 const HASH_PREFIX: &str = "sha256:";
-/// Longest id of a key, in characters.
 const ID_CHARS_MAX: usize = 64;
-/// Most keys of a file.
 const KEYS_MAX: usize = 100_000;
 /// Longest key that is looked at, in bytes.
 const KEY_BYTES_MAX: usize = 256;

@@ -8,7 +8,6 @@ use tonic::Status;
 
 use super::route::{BodyUse, Route, field_path};
 
-/// Most parameters of a query.
 pub(crate) const PARAMETERS_MAX: usize = 1024;
 
 /// Deepest field that a parameter may name.

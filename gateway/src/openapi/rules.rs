@@ -32,7 +32,6 @@ pub(crate) struct Rule {
     pub(crate) output_only: bool,
 }
 
-/// The rules of a contract.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     field: Option<ExtensionDescriptor>,
@@ -51,7 +50,6 @@ impl Rules {
         }
     }
 
-    /// What a field takes.
     pub(crate) fn of(&self, field: &FieldDescriptor) -> Rule {
         let options = field.options();
         let behavior = option(&options, self.behavior.as_ref());

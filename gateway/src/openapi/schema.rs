@@ -70,12 +70,10 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// All of them.
     pub(super) fn finish(self) -> Map<String, Value> {
         self.done.into_iter().collect()
     }
 
-    /// What a field takes.
     pub(super) fn rule(&self, field: &FieldDescriptor) -> Rule {
         self.rules.of(field)
     }
@@ -191,7 +189,6 @@ impl<'a> Schemas<'a> {
         schema
     }
 
-    /// The schema of one value of a field.
     fn single(&mut self, field: &FieldDescriptor, rule: &Rule, used: Use) -> Value {
         let mut schema = without_nulls(match field.kind() {
             Kind::Double | Kind::Float => json!({
@@ -247,7 +244,6 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// The schema of a text.
 fn characters(rule: &Rule) -> Value {
     let printable = rule.printable.then_some(text::PRINTABLE);
     json!({
