@@ -199,7 +199,12 @@ impl Stack {
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
         request.extensions_mut().insert(Told(told));
-        passed(infallible(self.own.answer(request).await))?;
+        let passed = infallible(self.own.answer(request).await);
+        if passed.extensions().get::<Own>().is_none() {
+            let refusal = passed.extensions().get::<Status>().cloned();
+            let refusal = refusal.or_else(|| status_in(passed.headers()));
+            return Err(refusal.unwrap_or_else(|| Status::unknown("a layer answered without a status")));
+        }
         let taken = taken?;
         Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
     }
@@ -328,20 +333,6 @@ fn too_many(full: Full, max: usize) -> Status {
         ("OWN_ANSWER_LIMIT", all, max),
         ("CALLER_OWN_ANSWER_LIMIT", share, max),
     )
-}
-
-/// Did the answer come through the layers?
-///
-/// # Errors
-/// With the refusal of a layer.
-fn passed(response: Response<Body>) -> Result<(), Status> {
-    if response.extensions().get::<Own>().is_some() {
-        return Ok(());
-    }
-    let status = response.extensions().get::<Status>().cloned();
-    Err(status
-        .or_else(|| status_in(response.headers()))
-        .unwrap_or_else(|| Status::unknown("a layer answered without a status")))
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::layers::PollFrame;
+
 /// Bytes of an answer that are handed over at once. A client that takes fewer in the time for that is cut off.
 const PART_BYTES: usize = 64 * 1024;
 
@@ -72,10 +74,7 @@ impl http_body::Body for Parts {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         if this.rest.is_empty() {
             this.note(None);
