@@ -23,7 +23,7 @@ mod bodies;
 mod channel;
 mod connection;
 mod error;
-mod line;
+mod lazy_connection;
 
 pub use channel::Channel;
 pub use error::{CallError, ClientError};

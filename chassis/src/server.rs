@@ -8,7 +8,7 @@
 //! | 4 | [`catch_panic`](crate::layers::catch_panic) | below what must see the answer, above all that runs or holds something |
 //! | 5 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
 //! | 6 | [`admission`](crate::layers::admission) | before those who aren't let in take anything from others |
-//! | 7 | [`rate`](crate::layers::rate) | the cheapest refusal of those who are known, before a place is taken |
+//! | 7 | [`rate`](crate::layers::rate) | after admission, so that the limiter can key on the caller; before a place is taken |
 //! | 8 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
 //! | 9 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
 //! | 10 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
@@ -54,8 +54,8 @@ mod body_timeout;
 mod crowd;
 mod dispatch;
 mod frames;
-mod leftover;
 mod lifetime;
+mod lingering;
 mod listener;
 mod opening;
 mod stall;
@@ -198,7 +198,7 @@ impl Stack {
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
-        request.extensions_mut().insert(Told(told));
+        request.extensions_mut().insert(LoggedAs(told));
         let passed = infallible(self.own.answer(request).await);
         if passed.extensions().get::<Own>().is_none() {
             let refusal = passed.extensions().get::<Status>().cloned();
@@ -305,7 +305,7 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
 
 /// What is told of the answer to a request, in its extensions; `None` when it went well.
 #[derive(Clone, Debug)]
-struct Told(Option<Status>);
+struct LoggedAs(Option<Status>);
 
 /// On an answer that no layer replaced.
 #[derive(Clone, Copy, Debug)]
@@ -317,8 +317,8 @@ struct OwnAnswer;
 
 impl Inner for OwnAnswer {
     async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
-        let told = request.extensions().get::<Told>();
-        let told = told.and_then(|Told(told)| told.clone());
+        let told = request.extensions().get::<LoggedAs>();
+        let told = told.and_then(|LoggedAs(told)| told.clone());
         let mut response: Response<Body> = refuse(told.unwrap_or_else(|| Status::ok("")));
         response.extensions_mut().insert(Own);
         response

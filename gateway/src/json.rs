@@ -35,7 +35,7 @@ pub(crate) use decoded::check as check_size;
 pub(crate) use request::{media_type, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
-use request::{Call, Form};
+use request::{JsonCall, BodyForm};
 
 use crate::answer::{JSON, Representation, Unary, error};
 use crate::behind::Behind;
@@ -103,17 +103,17 @@ impl Json {
     }
 
     /// The call that a request is, or the refusal of what is none.
-    fn find(&self, request: &Request<Body>) -> Result<Call, Box<Status>> {
+    fn find(&self, request: &Request<Body>) -> Result<JsonCall, Box<Status>> {
         let path = request.uri().path();
         let mut routes = self.routes.iter().filter(|route| route.http == *request.method());
         let found = routes.find_map(|route| Some((route, route.template.matches(path)?)));
         let (route, mut variables) = found.ok_or_else(|| Box::new(self.unknown(request)))?;
         variables.extend(events::resumed(route, request.headers()));
-        Ok(Call {
+        Ok(JsonCall {
             route: Arc::clone(route),
             variables,
             query: request.uri().query().unwrap_or_default().to_owned(),
-            form: Form::read(request.headers()).map_err(Box::new)?,
+            form: BodyForm::read(request.headers()).map_err(Box::new)?,
             bytes_max: self.behind.bytes_max,
         })
     }
@@ -142,7 +142,7 @@ impl Json {
             .build()
     }
 
-    fn forward(&self, call: Call, request: Request<Body>) -> ResponseFuture {
+    fn forward(&self, call: JsonCall, request: Request<Body>) -> ResponseFuture {
         let encoding = Encoding::accepted(request.headers(), &ACCEPT_ENCODING);
         let (behind, route) = (self.behind.clone(), Arc::clone(&call.route));
         let is_compressed = call.form.is_compressed();

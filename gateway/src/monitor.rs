@@ -48,7 +48,7 @@ pub(crate) fn follow(
     let serve = |service: &String| {
         let (whole, seen) = watch::channel(false);
         health.watch(service.clone(), seen);
-        Arc::new(Served {
+        Arc::new(MonitoredService {
             backend: Arc::clone(&backend.name),
             service: service.clone(),
             states: (0..processes).map(|_| AtomicBool::new(false)).collect(),
@@ -89,7 +89,7 @@ pub(crate) fn follow(
 pub(crate) struct Watched {
     label: KeyValue,
     processes: usize,
-    services: Vec<Arc<Served>>,
+    services: Vec<Arc<MonitoredService>>,
 }
 
 impl Watched {
@@ -116,7 +116,7 @@ pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
 }
 
 /// Follows the health of a service in this process, whose own log says how it is.
-async fn relay(states: impl Stream<Item = bool>, served: Arc<Served>) {
+async fn relay(states: impl Stream<Item = bool>, served: Arc<MonitoredService>) {
     let mut states = std::pin::pin!(states);
     while let Some(state) = states.next().await {
         served.tell(0, state);
@@ -127,7 +127,7 @@ async fn relay(states: impl Stream<Item = bool>, served: Arc<Served>) {
 }
 
 /// A service in all processes of a backend: it is served while one of them serves it.
-struct Served {
+struct MonitoredService {
     backend: Arc<str>,
     service: String,
     /// Of each process.
@@ -135,7 +135,7 @@ struct Served {
     whole: watch::Sender<bool>,
 }
 
-impl Served {
+impl MonitoredService {
     fn is_served_by(&self, process: usize) -> bool {
         let state = self.states.get(process);
         state.is_some_and(|state| state.load(Ordering::Relaxed))
@@ -170,7 +170,7 @@ struct MonitoredProcess {
     probe: Option<Arc<Probe>>,
 }
 
-async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<Served>) {
+async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<MonitoredService>) {
     let mut pause = PAUSE_MIN;
     loop {
         let ended = watch_once(&process, index, &served, &mut pause).await;
@@ -189,7 +189,7 @@ async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<Serve
 async fn watch_once(
     process: &MonitoredProcess,
     index: usize,
-    served: &Served,
+    served: &MonitoredService,
     pause: &mut Duration,
 ) -> Result<(), Status> {
     let request = HealthCheckRequest {

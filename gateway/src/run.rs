@@ -23,8 +23,8 @@ use crate::backend::{Backends, Target};
 use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::contract::{self, ServedBy};
-use crate::farewell::Farewell;
-use crate::forward::{Forward, Way};
+use crate::stream_drain::StreamDrain;
+use crate::forward::{Forward, Destination};
 use crate::front::front;
 use crate::json::RouteError;
 use crate::monitor;
@@ -115,17 +115,17 @@ impl Gateway {
             let way = Retry::new(balance, methods.clone(), retry, &backend.name, &meter);
             for service in &backend.services {
                 let Some(ServedBy::All(sharing)) = contract.get(service) else {
-                    routes.insert(service.clone(), Way::Backend(way.clone()));
+                    routes.insert(service.clone(), Destination::Backend(way.clone()));
                     continue;
                 };
                 let nobody = || {
-                    Way::Shared(Ask {
+                    Destination::Shared(Ask {
                         sharing: sharing.clone(),
                         bytes_max: config.server.message_bytes_max,
                         backends: Vec::new(),
                     })
                 };
-                if let Way::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
+                if let Destination::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
                     asked.backends.push(way.clone());
                 }
             }
@@ -142,7 +142,7 @@ impl Gateway {
         guard.observe(&meter);
         let forward = Forward {
             routes,
-            farewell: Farewell::new(health.draining(), grace(&config.server)),
+            stream_drain: StreamDrain::new(health.draining(), grace(&config.server)),
             _monitors: stop.drop_guard(),
         };
         let services = Services::new(descriptors)?

@@ -16,7 +16,7 @@ use tower::Service;
 
 use super::bodies::{Answer, Upload};
 use super::error::{CallError, ClientError, unavailable};
-use super::line::Lines;
+use super::lazy_connection::LazyConnections;
 use crate::config::ClientConfig;
 use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
@@ -40,7 +40,7 @@ pub struct Channel(Arc<Peer>);
 
 #[derive(Debug)]
 struct Peer {
-    lines: Lines,
+    connections: LazyConnections,
     scheme: Scheme,
     authority: Authority,
     backend: Arc<str>,
@@ -52,12 +52,12 @@ impl Channel {
     /// # Errors
     /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
     pub fn new(backend: &str, uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
-        let lines = Lines::new(uri, config)?;
+        let connections = LazyConnections::new(uri, config)?;
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
             return Err(ClientError::Address(uri.to_string()));
         };
         Ok(Self(Arc::new(Peer {
-            lines,
+            connections,
             scheme: scheme.clone(),
             authority: authority.clone(),
             backend: backend.into(),
@@ -101,10 +101,10 @@ impl Peer {
         let head = self.head(head).map_err(CallError::Request)?;
         let mut request = Request::from_parts(head, upload);
 
-        let line = self.lines.own();
+        let lazy = self.connections.own();
         let mut over = 0;
         loop {
-            let connection = line.connection().await;
+            let connection = lazy.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
             let mut error = match connection.send(request).await {
                 Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
@@ -120,7 +120,7 @@ impl Peer {
                 return Err(CallError::Request(status));
             }
             if unsent.is_some() || error.is_closed() {
-                line.lost(&connection);
+                lazy.lost(&connection);
             }
             over += 1;
             request = unsent

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::bodies::Upload;
 use crate::config::ClientConfig;
-use crate::gather::Gather;
+use crate::write_coalescing::WriteCoalescing;
 
 /// Bytes of one answer that may be on the way. Enough for 500 MB a second over half a millisecond of network, and a caller that reads slowly
 /// has no more than that kept here.
@@ -99,10 +99,10 @@ where
             tokio::spawn(task);
             return;
         }
-        let mut gather = Gather::new(self.calls.clone());
+        let mut coalescing = WriteCoalescing::new(self.calls.clone());
         tokio::spawn(async move {
             let mut task = pin!(task);
-            poll_fn(|cx| gather.poll(cx, task.as_mut())).await
+            poll_fn(|cx| coalescing.poll(cx, task.as_mut())).await
         });
     }
 }

@@ -1,4 +1,4 @@
-//! How long a server bears its connections.
+//! Connection age, idle and stall limits of a server.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{Problems, duration, push_zeros};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionConfig {
-    /// Age at which a client is told to make another connection, give or take a tenth by lot; it finds new servers and
-    /// sees new certificates that way.
+    /// Age at which a client is told to make another connection, with a jitter of ± 10 %; it finds new servers and sees new certificates
+    /// that way.
     #[serde(with = "duration")]
     pub age_max: Duration,
     /// Time that calls have after that, streams among them, before the connection is cut.

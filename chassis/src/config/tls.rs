@@ -16,7 +16,7 @@ pub struct ServerTlsConfig {
     pub cert: PathBuf,
     /// The private key of the certificate, in PEM (PKCS #8, PKCS #1 or SEC 1).
     pub key: PathBuf,
-    /// Authorities whose clients are let in, in PEM. When it is named, a client without a certificate of theirs isn't.
+    /// PEM file of the certificate authorities whose clients are let in. When it is named, a client without a certificate of theirs isn't.
     pub client_ca: PathBuf,
     /// Lists of the certificates that those authorities have revoked (CRLs), in PEM, one of each authority that issues clients'.
     /// Without it none counts as revoked before it expires; with it, whoever's list is missing or past its next update isn't
@@ -67,7 +67,7 @@ impl ServerTlsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientTlsConfig {
-    /// Authorities that servers are believed by, in PEM; no others are.
+    /// PEM file of the certificate authorities to trust; no others are.
     pub ca: PathBuf,
     /// The certificate that this client shows, in PEM, for servers that ask; those that lead to its authority after it.
     pub cert: PathBuf,

@@ -16,7 +16,7 @@ use tower::Layer;
 use super::rate::RateLayer;
 use super::{Answering, AnyService, Inner, ResponseFuture, infallible, refuse};
 use crate::callers::CallerKey;
-use crate::ends::{Ends, Standing};
+use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health;
 
 /// Decides who is let in.
@@ -31,8 +31,8 @@ pub struct Next<'a>(&'a AnyService);
 impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
-        if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
-            ends.pulse.let_in(if health::is_asked(request.uri().path()) {
+        if let Some(info) = request.extensions().get::<Arc<ConnectionInfo>>() {
+            info.activity.let_in(if health::is_asked(request.uri().path()) {
                 Standing::Probe
             } else {
                 Standing::Caller

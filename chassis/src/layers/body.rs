@@ -81,7 +81,7 @@ pub fn poll_open(body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> Po
 }
 
 /// What is kept until a body is dropped: its end may be read long before it is sent.
-pub(crate) struct Held<T> {
+pub(crate) struct Kept<T> {
     _held: T,
 }
 
@@ -89,12 +89,12 @@ pub(crate) struct Held<T> {
 pub(crate) fn hold_until_dropped<B: AnswerBody, T>(
     response: Response<B>,
     held: Option<T>,
-) -> Response<FollowedBody<B, Held<T>>> {
+) -> Response<FollowedBody<B, Kept<T>>> {
     let held = held.filter(|_| !response.body().is_end_stream());
-    followed(response, held.map(|held| Held { _held: held }))
+    followed(response, held.map(|held| Kept { _held: held }))
 }
 
-impl<T: Send + Unpin + 'static> Follow for Held<T> {
+impl<T: Send + Unpin + 'static> Follow for Kept<T> {
     fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
         poll_open(body, cx)
     }

@@ -1,4 +1,4 @@
-//! So many calls at a time, so many waiting, and no more: what is beyond is shed at once, with the time to come back.
+//! Concurrency limit with a bounded queue: calls beyond both are shed at once, with a retry delay.
 //!
 //! A place is held until the response headers, that is for the work of a unary call. Streams have a count of their own, and so have unary
 //! calls until their answers are sent; both are taken before the call: what has been done is answered. Of everything a caller has
@@ -21,7 +21,7 @@ use super::shed::Sheds;
 use super::{Answering, Around, Inner, refuse, refused};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool, Taken};
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 use crate::health;
 use crate::methods::Methods;
 use crate::telemetry::instrument::whole;
@@ -170,8 +170,8 @@ impl Around for ConcurrencyLayer {
             Ok(taken) => taken,
             Err(status) => return Either::Right(refused(status).left_future()),
         };
-        let ends = extensions.get::<Arc<Ends>>().filter(|_| is_question);
-        let held = (taken, ends.map(|ends| ends.pulse.question()));
+        let info = extensions.get::<Arc<ConnectionInfo>>().filter(|_| is_question);
+        let held = (taken, info.map(|info| info.activity.question()));
         let place = match is_question {
             true => None,
             false => match self.places.try_take(caller) {

@@ -43,8 +43,8 @@ pub use frame::{framed, take_plain};
 pub use layouts::Layouts;
 
 use complaint::Complaint;
-use decode::{Check, unpacked};
-use decoded::{DecodedLimit, Limits};
+use decode::{MessageCheck, unpacked};
+use decoded::{DecodedLimit, MessageLimits};
 use encode::packed;
 use frame::FrameScanner;
 
@@ -92,14 +92,14 @@ impl MessagesLayer {
                 )
             }
         };
-        let limits = Limits {
+        let limits = MessageLimits {
             bytes_max: self.bytes_max,
             is_stream: self.methods.takes_stream(parts.uri.path()),
             decoded,
         };
         let body = match encoding {
             None => {
-                let check = Check {
+                let check = MessageCheck {
                     scanner: FrameScanner::default(),
                     limits,
                     complaint: complaint.clone(),

@@ -89,7 +89,7 @@ put_around!(MetricsLayer);
 impl Around for MetricsLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let measured = &self.0;
-        let call = Call {
+        let call = MeasuredCall {
             measured: Arc::clone(measured),
             method: measured.methods.known(request.uri().path()).cloned(),
             started: Instant::now(),
@@ -103,7 +103,7 @@ impl Around for MetricsLayer {
     }
 }
 
-struct Call {
+struct MeasuredCall {
     measured: Arc<Measured>,
     /// `None` of what no descriptor knows.
     method: Option<Arc<str>>,
@@ -111,7 +111,7 @@ struct Call {
     sent: usize,
 }
 
-impl Observer for Call {
+impl Observer for MeasuredCall {
     fn sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes);
     }
@@ -136,7 +136,7 @@ impl Observer for Call {
     }
 }
 
-impl Call {
+impl MeasuredCall {
     fn record(&self, labels: &[KeyValue]) {
         if let Side::Server(sizes) = &self.measured.side {
             // A body is far below where a double stops being exact.

@@ -27,7 +27,7 @@ use super::deadline::Deadline;
 use super::outcome::{Observer, Outcome, Watch, code_of};
 use super::{Answering, Around, Inner, peer_attributes};
 use crate::causes::chain;
-use crate::ends::{End, Ends};
+use crate::connection_info::{ConnectionInfo, PeerAddress};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::propagate;
 use crate::status::{code_name, is_server_fault, reason};
@@ -110,7 +110,7 @@ impl Around for TraceLayer {
 }
 
 /// The context that a call runs in, `None` for that of its caller, and the watch over its end, `None` where nobody wants to know of it.
-type Traced = (Option<Context>, Option<Watch<Call>>);
+type Traced = (Option<Context>, Option<Watch<TracedCall>>);
 
 impl TraceLayer {
     fn serve(&self, request: &mut Request<Body>) -> Traced {
@@ -120,7 +120,7 @@ impl TraceLayer {
             Some(told) => Telling::First(told.clone()),
             None => Telling::Last(extensions.get_or_insert_default::<Told>().clone()),
         };
-        let watch = Watch::new(Call {
+        let watch = Watch::new(TracedCall {
             context: context.clone(),
             telling: Some(told),
             entered: true,
@@ -140,7 +140,7 @@ impl TraceLayer {
         propagate::inject(&context, request.headers_mut());
         // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
         let entered = !around.has_active_span();
-        let call = Call {
+        let call = TracedCall {
             context: context.clone(),
             telling: None,
             entered,
@@ -175,12 +175,12 @@ impl TraceLayer {
         let method = self.methods.known(request.uri().path());
         let context = sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
-            if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
-                if let Some(local) = &ends.local {
+            if let Some(info) = request.extensions().get::<Arc<ConnectionInfo>>() {
+                if let Some(local) = &info.local {
                     tell(&mut attributes, ["server.address", "server.port"], local);
                 }
                 let names = ["network.peer.address", "network.peer.port"];
-                tell(&mut attributes, names, &ends.remote);
+                tell(&mut attributes, names, &info.remote);
             }
             if let Some(peer) = request.extensions().get::<TlsPeer>() {
                 attributes.push(KeyValue::new("tls.protocol.version", peer.version));
@@ -280,7 +280,7 @@ enum Telling {
     Last(Told),
 }
 
-struct Call {
+struct TracedCall {
     context: Context,
     /// `None` at the client's end, which has its line where the call is served, or where its error is answered.
     telling: Option<Telling>,
@@ -288,7 +288,7 @@ struct Call {
     started: Instant,
 }
 
-impl Observer for Call {
+impl Observer for TracedCall {
     fn ended(self, outcome: Outcome) {
         // The log line first: it is told in the span, which is over then.
         if let Err(status) = &outcome {
@@ -313,7 +313,7 @@ impl Observer for Call {
     }
 }
 
-impl Call {
+impl TracedCall {
     fn tell(&self, status: &Status) {
         let code = i32::from(status.code());
         match &self.telling {

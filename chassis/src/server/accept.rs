@@ -30,15 +30,15 @@ use tower::Service as _;
 
 use super::body_timeout::Begins;
 use super::crowd::{Crowd, Member};
-use super::leftover::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, Leftover};
+use super::lingering::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, LingeringBody};
 use super::lifetime::{Due, Lifetime};
 use super::opening::{PREFACE, begin};
 use super::stall::{Parts, Streams};
 use super::watched::Watched;
 use super::{Listener, Stack};
 use crate::config::ServerConfig;
-use crate::ends::Ends;
-use crate::gather::Gather;
+use crate::connection_info::ConnectionInfo;
+use crate::write_coalescing::WriteCoalescing;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CONNECTIONS;
@@ -189,12 +189,12 @@ impl Connections {
         }
     }
 
-    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<Connection> {
-        let ends = Ends::new(stream.local_addr().ok(), remote);
-        Some(Connection {
+    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<AcceptedConnection> {
+        let info = ConnectionInfo::new(stream.local_addr().ok(), remote);
+        Some(AcceptedConnection {
             shared: Arc::clone(&self.shared),
-            member: self.crowd.enter(remote.ip(), &ends.pulse)?,
-            ends,
+            member: self.crowd.enter(remote.ip(), &info.activity)?,
+            info,
             opening_deadline: Instant::now() + self.shared.config.opening_timeout,
         })
     }
@@ -222,16 +222,16 @@ impl Connections {
     }
 }
 
-struct Connection {
+struct AcceptedConnection {
     shared: Arc<Shared>,
     member: Member,
-    ends: Arc<Ends>,
+    info: Arc<ConnectionInfo>,
     opening_deadline: Instant,
 }
 
-impl Connection {
+impl AcceptedConnection {
     fn remote(&self) -> SocketAddr {
-        self.ends.remote.socket
+        self.info.remote.socket
     }
 
     /// To its end; with TLS if there is `tls`.
@@ -279,7 +279,7 @@ impl Connection {
         };
         let remote = self.remote();
         let Self {
-            shared, member, ends, ..
+            shared, member, info, ..
         } = self;
         let begun = begun.unwrap_or_default();
         let speaks_http2 = begun == PREFACE[..];
@@ -288,16 +288,16 @@ impl Connection {
             return;
         }
         member.has_begun();
-        let leftover_max = if speaks_http2 {
+        let lingering_max = if speaks_http2 {
             HTTP2_BYTES_MAX
         } else {
             HTTP1_BYTES_MAX
         };
         let calls = TaskTracker::new();
-        let gather = Gather::new(calls.clone());
-        let pulse = Arc::clone(&ends.pulse);
+        let coalescing = WriteCoalescing::new(calls.clone());
+        let activity = Arc::clone(&info.activity);
         let life = Life {
-            lifetime: Lifetime::new(Arc::clone(&pulse), &shared.config.connection, fastrand::f64()),
+            lifetime: Lifetime::new(Arc::clone(&activity), &shared.config.connection, fastrand::f64()),
             remote,
             member,
             goaway: shared.goaway.clone(),
@@ -305,14 +305,14 @@ impl Connection {
         let (stack, body_timeout) = (shared.stack.clone(), shared.config.body_timeout);
         let service = service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
-            extensions.insert(Arc::clone(&ends));
+            extensions.insert(Arc::clone(&info));
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
             }
             // A stack is always ready: each call waits in it.
             let answer = stack.clone().call(request.map(|body| {
                 let body = Begins::within(body_timeout, body.map_err(broken_off));
-                Body::new(Leftover::new(body, leftover_max))
+                Body::new(LingeringBody::new(body, lingering_max))
             }));
             // It counts as under way until its answer begins.
             let under_way = calls.token();
@@ -323,13 +323,13 @@ impl Connection {
         });
         if speaks_http2 {
             let overhead_max = shared.config.http2.overhead_frames_max;
-            let stream = Watched::http2(stream, begun, overhead_max, pulse);
+            let stream = Watched::http2(stream, begun, overhead_max, activity);
             let mut connection = Box::pin(shared.http2.serve_connection(TokioIo::new(stream), service));
-            life.of(connection.as_mut(), gather).await;
+            life.of(connection.as_mut(), coalescing).await;
         } else {
-            let stream = Watched::http1(stream, begun, pulse);
+            let stream = Watched::http1(stream, begun, activity);
             let mut connection = Box::pin(shared.http1.serve_connection(TokioIo::new(stream), service));
-            life.of(connection.as_mut(), gather).await;
+            life.of(connection.as_mut(), coalescing).await;
         }
     }
 }
@@ -344,7 +344,7 @@ struct Life {
 
 impl Life {
     /// Serves `connection` until it ends, or is cut.
-    async fn of<C>(mut self, mut connection: Pin<&mut C>, mut gather: Gather)
+    async fn of<C>(mut self, mut connection: Pin<&mut C>, mut coalescing: WriteCoalescing)
     where
         C: GracefulConnection<Error = hyper::Error>,
     {
@@ -352,7 +352,7 @@ impl Life {
         let mut leaving = false;
         let ended = loop {
             tokio::select! {
-                ended = poll_fn(|cx| gather.poll(cx, connection.as_mut())) => break ended,
+                ended = poll_fn(|cx| coalescing.poll(cx, connection.as_mut())) => break ended,
                 () = self.goaway.cancelled(), if !leaving => {
                     leaving = true;
                     connection.as_mut().graceful_shutdown();

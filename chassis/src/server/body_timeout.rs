@@ -1,4 +1,4 @@
-//! The time that a request's body has to begin: whoever sends headers alone holds a place that others could work in.
+//! Timeout for the first bytes of a request's body: a client that sends headers alone holds a place that others could work in.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 /// What every HTTP/2 client sends first (RFC 9113, 3.4).
 pub(super) const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Reads as much of `stream` as says how it begins: the whole preface of HTTP/2, what else it is, or nothing where the stream ends before
-/// that is known. Whoever serves the stream reads it again.
+/// Peeks at the connection preface: the whole one of HTTP/2, the first bytes of another protocol, or nothing where the stream ends before
+/// that is known. The bytes are replayed to the protocol handler.
 pub(super) async fn begin(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
     let mut seen = [0; PREFACE.len()];
     let mut count = 0;

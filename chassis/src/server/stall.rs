@@ -111,7 +111,7 @@ pub(super) struct Streams {
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
         let handed = Handed::default();
-        tokio::spawn(Served {
+        tokio::spawn(ServedStream {
             stream: STREAM.scope(Arc::clone(&handed), stream),
             handed,
             stall_max: self.stall_max,
@@ -122,7 +122,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
 
 pin_project! {
     /// A stream being served.
-    struct Served<F> {
+    struct ServedStream<F> {
         #[pin]
         stream: TaskLocalFuture<Handed, F>,
         handed: Handed,
@@ -132,7 +132,7 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = ()>> Future for Served<F> {
+impl<F: Future<Output = ()>> Future for ServedStream<F> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,4 +1,4 @@
-//! The spans of calls, and which calls have one, decided before it is made.
+//! Head sampling of calls: whether a call is recorded is decided before its span is made.
 //!
 //! The OpenTelemetry layer of tracing builds a span with all that is told of it and asks the sampler then. Where one call in a
 //! hundred is recorded, ninety-nine pay for attributes that nobody will see. So the layer that begins a call asks the

@@ -50,7 +50,7 @@ impl KeySet {
     /// When it is none, or has no usable key.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         signatures::install();
-        let set: Document =
+        let set: RawKeySet =
             serde_json::from_str(text).map_err(|error| format!("is no JWKS: {}", place(&error)))?;
         let (mut by_id, mut unreadable) = (HashMap::new(), Vec::new());
         for (at, jwk) in set.keys.into_iter().take(KEYS_MAX).enumerate() {
@@ -114,7 +114,7 @@ impl KeySet {
 
 /// A JWKS whose keys are still to be read, each alone.
 #[derive(Deserialize)]
-struct Document {
+struct RawKeySet {
     keys: Vec<Value>,
 }
 

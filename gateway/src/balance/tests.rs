@@ -85,16 +85,16 @@ async fn one_that_refuses_is_left_out_for_longer_and_longer_until_it_answers() {
         count
     };
     assert_eq!(picks(200).await, REFUSALS_MAX, "then it is out");
-    tokio::time::advance(OUT_MIN).await;
+    tokio::time::advance(EJECTION_MIN).await;
     assert_eq!(
         picks(200).await,
         REFUSALS_MAX,
         "in again, and out for twice the time"
     );
-    tokio::time::advance(OUT_MIN).await;
+    tokio::time::advance(EJECTION_MIN).await;
     assert_eq!(picks(200).await, 0);
     refuses.store(false, Ordering::Relaxed);
-    tokio::time::advance(OUT_MIN).await;
+    tokio::time::advance(EJECTION_MIN).await;
     assert!(picks(200).await > 50, "it answers again");
 }
 

@@ -15,13 +15,13 @@ use crate::answer::JSON;
 
 /// What a body is, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum BodyForm {
     Json(Option<Encoding>),
     /// It has none: then there must be no body.
     Untyped,
 }
 
-impl Form {
+impl BodyForm {
     /// Reads the headers.
     ///
     /// # Errors
@@ -56,29 +56,29 @@ pub(crate) fn media_type(content_type: &HeaderValue) -> &[u8] {
 
 /// Where a call goes and what its address says.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct JsonCall {
     pub(crate) route: Arc<Route>,
     /// Of the path, by field.
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) query: String,
-    pub(crate) form: Form,
+    pub(crate) form: BodyForm,
     /// Most bytes of the body, before and after it is unpacked.
     pub(crate) bytes_max: usize,
 }
 
-impl Call {
+impl JsonCall {
     /// The message that `body` and the address are.
     pub(super) fn message(&self, body: &[u8]) -> Result<DynamicMessage, Status> {
         let input = self.route.method.input();
         let unpacked;
         let json = match self.form {
             _ if body.is_empty() => body,
-            Form::Untyped => {
+            BodyForm::Untyped => {
                 let message = "the body has no content type; send it as application/json";
                 return Err(StatusBuilder::invalid_argument("CONTENT_TYPE_UNSUPPORTED", message).build());
             }
-            Form::Json(None) => body,
-            Form::Json(Some(encoding)) => {
+            BodyForm::Json(None) => body,
+            BodyForm::Json(Some(encoding)) => {
                 unpacked = encoding.unpack(body, self.bytes_max, decoded::check)?;
                 unpacked.as_ref()
             }

@@ -58,11 +58,11 @@ fn request(method: Method, path: &str, body: &str) -> Result<serde_json::Value, 
         .expect("a route");
     let variables = route.template.matches(uri.path()).expect("a match");
     let headers = [(header::CONTENT_TYPE, JSON)];
-    let call = Call {
+    let call = JsonCall {
         route: Arc::new(route),
         variables,
         query: uri.query().unwrap_or_default().to_owned(),
-        form: Form::read(&headers.into_iter().collect()).expect("JSON"),
+        form: BodyForm::read(&headers.into_iter().collect()).expect("JSON"),
         bytes_max: 1 << 20,
     };
     match call.message(body.as_bytes()) {

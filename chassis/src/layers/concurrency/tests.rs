@@ -8,7 +8,7 @@ use tower::Layer as _;
 
 use super::*;
 use crate::callers::Caller;
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
 
 /// Behind a front door; as many answers as there are streams, and as may wait.
@@ -39,8 +39,8 @@ fn by(path: &str, name: &str) -> Request<Body> {
 
 fn from(path: &str, address: &str) -> Request<Body> {
     let mut request = request(path);
-    let ends = Ends::new(None, address.parse().expect("an address"));
-    request.extensions_mut().insert(ends);
+    let info = ConnectionInfo::new(None, address.parse().expect("an address"));
+    request.extensions_mut().insert(info);
     request
 }
 

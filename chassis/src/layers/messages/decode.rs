@@ -10,7 +10,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::complaint::Complaint;
-use super::decoded::Limits;
+use super::decoded::MessageLimits;
 use super::encoding::Encoding;
 use super::frame::{self, FrameScanner};
 use crate::layers::body::{Follow, poll_open};
@@ -23,13 +23,13 @@ const TURN_BYTES: usize = 64 * 1024;
 const TURN_BYTES_MIN: usize = 1024;
 
 /// Holds the messages of a body to the limits; the bytes pass unchanged.
-pub(super) struct Check {
+pub(super) struct MessageCheck {
     pub(super) scanner: FrameScanner,
-    pub(super) limits: Limits,
+    pub(super) limits: MessageLimits,
     pub(super) complaint: Complaint,
 }
 
-impl Follow for Check {
+impl Follow for MessageCheck {
     fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
         let frame = ready!(poll_open(body, cx));
         let wrong = match &frame {
@@ -51,7 +51,7 @@ impl Follow for Check {
 }
 
 /// The messages of `body`, unpacked.
-pub(super) fn unpacked(body: Body, encoding: Encoding, limits: Limits, complaint: Complaint) -> Body {
+pub(super) fn unpacked(body: Body, encoding: Encoding, limits: MessageLimits, complaint: Complaint) -> Body {
     let unpacking = Unpacking {
         body,
         encoding,
@@ -72,7 +72,7 @@ pub(super) fn unpacked(body: Body, encoding: Encoding, limits: Limits, complaint
 struct Unpacking {
     body: Body,
     encoding: Encoding,
-    limits: Limits,
+    limits: MessageLimits,
     /// What has arrived of the message that isn't all there yet: at most one message and one chunk.
     buffer: BytesMut,
     /// Whether a message has been there.

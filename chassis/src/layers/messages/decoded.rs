@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 100;
 const TEXT_BYTES_MIN: usize = 8;
 
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(super) struct MessageLimits {
     /// Most bytes of one.
     pub(super) bytes_max: usize,
     /// May there be more than one?
@@ -32,7 +32,7 @@ pub(super) struct Limits {
     pub(super) decoded: Option<DecodedLimit>,
 }
 
-impl Limits {
+impl MessageLimits {
     /// The limit that a plain message of so many bytes may be beyond, so that it must be seen whole. The length of others says enough.
     pub(super) fn concerns(&self, bytes: usize) -> Option<&DecodedLimit> {
         let decoded = self.decoded.as_ref();

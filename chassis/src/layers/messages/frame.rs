@@ -3,7 +3,7 @@
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use tonic::Status;
 
-use super::decoded::Limits;
+use super::decoded::MessageLimits;
 use crate::status::StatusBuilder;
 
 pub(super) const HEADER_BYTES: usize = 5;
@@ -89,7 +89,7 @@ impl FrameScanner {
     /// # Errors
     /// When a frame in it is malformed, is one too many or announces a message beyond the limits, or when it ends a message that is beyond
     /// them.
-    pub(super) fn scan(&mut self, mut chunk: &[u8], limits: &Limits) -> Result<(), Status> {
+    pub(super) fn scan(&mut self, mut chunk: &[u8], limits: &MessageLimits) -> Result<(), Status> {
         while !chunk.is_empty() {
             if self.left > 0 {
                 let passed = self.left.min(chunk.len());

@@ -1,8 +1,8 @@
 //! Ends streams that outlive a drain.
 //!
 //! A service ends its own streams when it goes. When only the gateway goes, its backend knows nothing of that, and a
-//! watch would go on until it is cut off in the middle of a message. So what is still open some time after the drain began
-//! is ended between two frames, with the words for its client: come back, another gateway goes on.
+//! watch would go on until it is cut off in the middle of a message. So a stream that is still open some time after the drain began is
+//! closed at a frame boundary with UNAVAILABLE and a retry delay.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use tonic::body::Body;
 
 /// Says when streams end. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Farewell(Arc<Leaving>);
+pub(crate) struct StreamDrain(Arc<Leaving>);
 
 struct Leaving {
     draining: CancellationToken,
     grace: Duration,
 }
 
-impl Farewell {
+impl StreamDrain {
     /// Streams end `grace` after `draining`.
     pub(crate) fn new(draining: CancellationToken, grace: Duration) -> Self {
         Self(Arc::new(Leaving { draining, grace }))
@@ -83,17 +83,17 @@ mod tests {
 
     use super::*;
 
-    fn farewell() -> (CancellationToken, Farewell) {
+    fn stream_drain() -> (CancellationToken, StreamDrain) {
         let draining = CancellationToken::new();
-        (draining.clone(), Farewell::new(draining, Duration::from_secs(5)))
+        (draining.clone(), StreamDrain::new(draining, Duration::from_secs(5)))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_without_end_is_ended_with_words_after_the_grace() {
-        let (draining, farewell) = farewell();
+        let (draining, stream_drain) = stream_drain();
         let first = stream::once(async { Ok::<_, Status>(Frame::data(Bytes::from_static(b"first"))) });
         let endless = futures_util::StreamExt::chain(first, stream::pending());
-        let mut body = farewell.to(Body::new(StreamBody::new(endless)));
+        let mut body = stream_drain.to(Body::new(StreamBody::new(endless)));
         let frame = body.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.data_ref().map(Bytes::as_ref), Some(&b"first"[..]));
 
@@ -108,13 +108,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_ends_in_time_keeps_its_own_end() {
-        let (draining, farewell) = farewell();
+        let (draining, stream_drain) = stream_drain();
         draining.cancel();
         let slow = stream::once(async {
             tokio::time::sleep(Duration::from_secs(4)).await;
             Ok::<_, Status>(Frame::data(Bytes::from_static(b"last")))
         });
-        let body = farewell.to(Body::new(StreamBody::new(slow)));
+        let body = stream_drain.to(Body::new(StreamBody::new(slow)));
         let body = body.collect().await.expect("no error");
         assert!(body.trailers().is_none());
         assert_eq!(body.to_bytes(), "last");

@@ -31,12 +31,12 @@ pub(super) enum ConnectError {
 }
 
 #[derive(Clone, Debug)]
-enum Way {
+enum Transport {
     Plain(Dial),
     Secure(Connector),
 }
 
-impl Way {
+impl Transport {
     /// # Errors
     /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
     fn new(uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
@@ -70,47 +70,48 @@ impl Way {
 /// How an attempt ended, for all who wait for it.
 type Attempted = Result<Arc<Connection>, Arc<ConnectError>>;
 
-/// The lines to one process: one for each [worker](workers), whose calls go and come on its own thread then, and one for all other threads.
+/// The connections to one process: one of each [worker](workers), so that its calls go and come on its own thread, and one that all other
+/// threads share.
 #[derive(Debug)]
-pub(super) struct Lines {
-    shared: Arc<Line>,
-    own: Box<[Arc<Line>]>,
+pub(super) struct LazyConnections {
+    shared: Arc<LazyConnection>,
+    own: Box<[Arc<LazyConnection>]>,
 }
 
 #[derive(Debug)]
-pub(super) struct Line {
-    way: Way,
+pub(super) struct LazyConnection {
+    transport: Transport,
     config: ClientConfig,
     /// The last, under way or done; `None` when a call should make another.
     attempt: Mutex<Option<Shared<BoxFuture<'static, Attempted>>>>,
 }
 
-impl Lines {
+impl LazyConnections {
     /// # Errors
-    /// Those of [`Way::new`].
+    /// Those of [`Transport::new`].
     pub(super) fn new(uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
-        let way = Way::new(uri, config)?;
-        let line = || {
-            Arc::new(Line {
-                way: way.clone(),
+        let transport = Transport::new(uri, config)?;
+        let unconnected = || {
+            Arc::new(LazyConnection {
+                transport: transport.clone(),
                 config: config.clone(),
                 attempt: Mutex::default(),
             })
         };
         Ok(Self {
-            shared: line(),
-            own: (0..WORKERS_MAX).map(|_| line()).collect(),
+            shared: unconnected(),
+            own: (0..WORKERS_MAX).map(|_| unconnected()).collect(),
         })
     }
 
-    pub(super) fn own(&self) -> &Arc<Line> {
+    pub(super) fn own(&self) -> &Arc<LazyConnection> {
         let own = workers::current().and_then(|worker| self.own.get(worker));
         own.unwrap_or(&self.shared)
     }
 }
 
-impl Line {
-    /// The connection there is, or the next: those who ask while it is made share one attempt, which goes on without them.
+impl LazyConnection {
+    /// The connection, made if there is none. Callers that ask while it is made share one attempt, which goes on without them.
     ///
     /// # Errors
     /// When it can't be made, in `connect_timeout` at the latest. Whoever asks next tries again.
@@ -136,14 +137,14 @@ impl Line {
     }
 
     fn begin(self: &Arc<Self>) -> Shared<BoxFuture<'static, Attempted>> {
-        let line = Arc::clone(self);
+        let lazy = Arc::clone(self);
         let attempt = tokio::spawn(async move {
-            let time = line.config.connect_timeout;
-            let opened = tokio::time::timeout(time, line.way.open(&line.config)).await;
+            let time = lazy.config.connect_timeout;
+            let opened = tokio::time::timeout(time, lazy.transport.open(&lazy.config)).await;
             let opened = opened.unwrap_or(Err(ConnectError::Late(time)));
             if opened.is_err() {
                 // Those who wait may have left: nobody who comes later shall have that for an answer.
-                line.forget(|_| true);
+                lazy.forget(|_| true);
             }
             opened
         });
