@@ -119,10 +119,7 @@ impl Health {
 
     /// The gRPC service. [`crate::server::stack`] mounts it.
     pub fn into_service(self) -> HealthServer<impl HealthRpc> {
-        HealthServer::new(Endpoint {
-            health: self,
-            watches: Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX),
-        })
+        HealthServer::new(Endpoint::new(self))
     }
 
     fn status(&self, service: &str) -> Option<ServingStatus> {
@@ -175,6 +172,13 @@ fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus>
 struct Endpoint {
     health: Health,
     watches: Arc<Pool>,
+}
+
+impl Endpoint {
+    fn new(health: Health) -> Self {
+        let watches = Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX);
+        Self { health, watches }
+    }
 }
 
 fn too_many(full: Full) -> Status {

@@ -169,7 +169,9 @@ pub(crate) fn peer_attributes(peer: &Uri) -> Vec<KeyValue> {
     let host: Arc<str> = peer.host().unwrap_or_default().into();
     let port = peer.port_u16().map(i64::from);
     let port = port.map(|port| KeyValue::new("server.port", port));
-    std::iter::once(KeyValue::new("server.address", host)).chain(port).collect()
+    std::iter::once(KeyValue::new("server.address", host))
+        .chain(port)
+        .collect()
 }
 
 pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {

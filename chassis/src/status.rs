@@ -246,7 +246,9 @@ pub fn status_in(headers: &HeaderMap) -> Option<Status> {
     let code = code_in(headers).filter(|code| *code != Code::Ok)?;
     let metadata = MetadataMap::from_headers(headers.clone());
     let details = metadata.get_bin("grpc-status-details-bin");
-    let details = details.and_then(|details| details.to_bytes().ok()).unwrap_or_default();
+    let details = details
+        .and_then(|details| details.to_bytes().ok())
+        .unwrap_or_default();
     Some(Status::with_details_and_metadata(
         code,
         message_in(headers),

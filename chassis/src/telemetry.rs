@@ -8,7 +8,6 @@
 //! refused or warned of. Metrics can also be fetched, see [`prometheus`]; what there is to measure stands in
 //! [`instruments`].
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use opentelemetry::logs::LoggerProvider as _;
@@ -130,6 +129,7 @@ pub enum TelemetryError {
 }
 
 /// Telemetry that is built but not installed: for tests, and for several in one process.
+#[derive(Debug)]
 pub struct Telemetry {
     dispatch: Dispatch,
     tracers: Option<ByRole<SdkTracerProvider>>,
@@ -138,16 +138,6 @@ pub struct Telemetry {
     propagator: Option<TextMapCompositePropagator>,
     scraper: Option<Scraper>,
     warnings: Vec<String>,
-}
-
-impl fmt::Debug for Telemetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Telemetry")
-            .field("tracers", &self.tracers)
-            .field("meters", &self.meters)
-            .field("loggers", &self.loggers)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Telemetry {
@@ -306,7 +296,7 @@ impl TelemetryBuilder {
                 exemplar::keep(environment.exemplars);
             }
             if fetched || environment.metrics.is_some() {
-                let readers = ByRole::try_new(&self.roles, |_| Ok::<_, TelemetryError>(Reader::default()))?;
+                let readers = ByRole::try_new(&self.roles, |_| Ok(Reader::default()))?;
                 meters = Some(ByRole::try_new(&self.roles, |role| {
                     let builder = SdkMeterProvider::builder().with_resource(resource(role));
                     let builder = match fetched {

@@ -7,8 +7,8 @@ use http_body_util::BodyExt as _;
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::{StatusBuilder, status_in};
 use tokio::time::Instant;
-use tonic::body::Body;
 use tonic::Status;
+use tonic::body::Body;
 
 use crate::one_message::in_turn;
 
@@ -174,7 +174,9 @@ mod tests {
             ends: Instant::now() + time,
         };
         let refuse = |status: &Status| status.clone().into_http();
-        unary.rewritten(form, |message| Ok(message.to_vec()), refuse).await
+        unary
+            .rewritten(form, |message| Ok(message.to_vec()), refuse)
+            .await
     }
 
     #[tokio::test]

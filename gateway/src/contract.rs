@@ -29,6 +29,16 @@ pub(crate) struct Sharing {
     pub(crate) joined: BTreeSet<String>,
 }
 
+/// The names that backends can have; none when the descriptors are damaged.
+pub(crate) fn backends(contract: &[u8]) -> BTreeSet<String> {
+    let only = |served_by| match served_by {
+        ServedBy::One(name) => Some(name),
+        ServedBy::All(_) => None,
+    };
+    let services = services(contract).unwrap_or_default();
+    services.into_values().filter_map(only).collect()
+}
+
 /// All services, by full name.
 ///
 /// # Errors

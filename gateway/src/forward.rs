@@ -9,8 +9,8 @@ use tokio_util::sync::DropGuard;
 use tonic::body::Body;
 
 use crate::ask::{Ask, unserved};
-use crate::stream_drain::StreamDrain;
 use crate::retry::Retry;
+use crate::stream_drain::StreamDrain;
 
 /// Where the calls of a service go.
 pub(crate) enum Destination {

@@ -35,7 +35,7 @@ pub(crate) use decoded::check as check_size;
 pub(crate) use request::{media_type, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
-use request::{JsonCall, BodyForm};
+use request::{BodyForm, JsonCall};
 
 use crate::answer::{JSON, Representation, Unary, error};
 use crate::behind::Behind;

@@ -103,7 +103,10 @@ impl Watched {
 pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
     let watched: Arc<[Watched]> = watched.into();
     for (instrument, figure) in [
-        (PROCESSES, (|backend: &Watched| backend.processes) as fn(&Watched) -> usize),
+        (
+            PROCESSES,
+            (|backend: &Watched| backend.processes) as fn(&Watched) -> usize,
+        ),
         (PROCESSES_SERVING, Watched::serving),
     ] {
         let watched = Arc::clone(&watched);

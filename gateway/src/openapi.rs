@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use prost_reflect::{DescriptorPool, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor, ServiceDescriptor};
+use prost_reflect::{
+    DescriptorPool, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor, ServiceDescriptor,
+};
 use serde_json::{Value, json};
 
 use crate::json::{BodyUse, Route, template};

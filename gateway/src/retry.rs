@@ -21,8 +21,8 @@ use souk_chassis::config::{Problems, duration};
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::methods::Methods;
 use souk_chassis::status::{RETRY_PUSHBACK, code_in};
+use tonic::Code;
 use tonic::body::Body;
-use tonic::{Code, Status};
 
 use crate::balance::Balance;
 use crate::metrics::{RETRIES, RETRIES_REFUSED, Tally};

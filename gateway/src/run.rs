@@ -23,12 +23,12 @@ use crate::backend::{Backends, Target};
 use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::contract::{self, ServedBy};
-use crate::stream_drain::StreamDrain;
-use crate::forward::{Forward, Destination};
+use crate::forward::{Destination, Forward};
 use crate::front::front;
 use crate::json::RouteError;
 use crate::monitor;
 use crate::retry::{Retry, RetryConfig};
+use crate::stream_drain::StreamDrain;
 
 /// `service.name` of a gateway.
 const SERVICE: &str = "souk-gateway";

@@ -85,7 +85,10 @@ mod tests {
 
     fn stream_drain() -> (CancellationToken, StreamDrain) {
         let draining = CancellationToken::new();
-        (draining.clone(), StreamDrain::new(draining, Duration::from_secs(5)))
+        (
+            draining.clone(),
+            StreamDrain::new(draining, Duration::from_secs(5)),
+        )
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration, push_zeros};
+use super::{Problems, ServerTlsConfig, duration, push_zeros};
 use crate::workers::{self, WORKERS_MAX};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
@@ -218,6 +218,79 @@ impl Default for Http2Config {
             header_list_bytes_max: 16 * 1024,
             stream_window_bytes: 1024 * 1024,
             connection_window_bytes: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// Connection age, idle and stall limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConnectionConfig {
+    /// Age at which a client is told to make another connection, with a jitter of ± 10 %; it finds new servers and sees new certificates
+    /// that way.
+    #[serde(with = "duration")]
+    pub age_max: Duration,
+    /// Time that calls have after that, streams among them, before the connection is cut.
+    #[serde(with = "duration")]
+    pub age_grace: Duration,
+    /// Time without any part of a call that was let in, after which a client is told to make another connection when it needs one.
+    #[serde(with = "duration")]
+    pub idle_max: Duration,
+    /// The same before the first such call, and after questions for health alone.
+    #[serde(with = "duration")]
+    pub first_call_timeout: Duration,
+    /// Time for which a client may take none of the bytes that wait for it, before the connection is cut.
+    #[serde(with = "duration")]
+    pub write_stall_max: Duration,
+    /// Time for which a client may take nothing of an answer that waits for it (the window of an HTTP/2 stream is shut), before the stream
+    /// is reset.
+    #[serde(with = "duration")]
+    pub answer_stall_max: Duration,
+}
+
+impl Default for ConnectionConfig {
+    fn default() -> Self {
+        Self {
+            age_max: Duration::from_secs(60 * 60),
+            age_grace: Duration::from_secs(10 * 60),
+            idle_max: Duration::from_secs(15 * 60),
+            first_call_timeout: Duration::from_secs(60),
+            write_stall_max: Duration::from_secs(30),
+            answer_stall_max: Duration::from_secs(30),
+        }
+    }
+}
+
+impl ConnectionConfig {
+    fn check(&self, path: &str, problems: &mut Problems) {
+        push_zeros!(problems, path, self:
+            age_max age_grace idle_max first_call_timeout write_stall_max answer_stall_max);
+    }
+}
+
+/// Token buckets; a rate of 0 is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RateConfig {
+    /// Calls a second, of all callers together.
+    pub calls_per_second: u32,
+    /// Calls that may come at once after a pause; 0 is those of a second.
+    pub burst: u32,
+    /// Calls a second of each caller: by its name where it proved one, else by its address (of IPv6 the first 64 bits).
+    pub caller_calls_per_second: u32,
+    /// Calls of a caller that may come at once after a pause; 0 is those of a second.
+    pub caller_burst: u32,
+}
+
+impl RateConfig {
+    fn check(&self, path: &str, problems: &mut Problems) {
+        let pairs = [
+            ("burst", self.burst, self.calls_per_second),
+            ("caller_burst", self.caller_burst, self.caller_calls_per_second),
+        ];
+        for (name, _, _) in pairs.iter().filter(|(_, burst, rate)| *burst > 0 && *rate == 0) {
+            let rate = name.replace("burst", "calls_per_second");
+            problems.push_in(path, name, format!("does nothing without {rate}"));
         }
     }
 }

@@ -161,7 +161,10 @@ impl Around for ConcurrencyLayer {
         let (path, extensions) = (request.uri().path(), request.extensions());
         let is_question = health::is_asked(path);
         let (of, caller) = match is_question {
-            true => (&self.questions, CallerKey::probes(extensions).as_ref().map(Columns::of)),
+            true => (
+                &self.questions,
+                CallerKey::probes(extensions).as_ref().map(Columns::of),
+            ),
             false if self.methods.streams(path) => (&self.streams, self.caller(extensions)),
             false => (&self.answers, self.caller(extensions)),
         };

@@ -42,7 +42,7 @@ const TIMEOUT_NUMBER_MAX: u128 = 99_999_999;
 pub struct Deadline {
     at: Instant,
     /// When the client's own time is over, streams included; `None` when it named none.
-    asked: Option<Instant>,
+    pub(super) asked: Option<Instant>,
 }
 
 tokio::task_local! {
@@ -59,11 +59,6 @@ impl Deadline {
     /// The time left until the response must have begun; zero when it is over.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
-    }
-
-    /// When the client's own time is over, streams included; `None` when it named none.
-    pub fn asked(self) -> Option<Instant> {
-        self.asked
     }
 
     /// What is left of the time the client named, streams included; `None` when it named none.

@@ -67,7 +67,7 @@ impl<O: Observer> Watch<O> {
         Self {
             observer: Some(observer),
             due: deadline.map(Deadline::at),
-            due_whole: deadline.and_then(Deadline::asked),
+            due_whole: deadline.and_then(|deadline| deadline.asked),
         }
     }
 

@@ -173,7 +173,7 @@ impl TraceLayer {
             None => parent,
         };
         let method = self.methods.known(request.uri().path());
-        let context = sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
+        sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
             if let Some(info) = request.extensions().get::<Arc<ConnectionInfo>>() {
                 if let Some(local) = &info.local {
@@ -188,19 +188,17 @@ impl TraceLayer {
                 attributes.extend(name.map(|name| KeyValue::new("souk.peer.name", Arc::clone(name))));
             }
             attributes
-        });
-        context.unwrap_or(parent)
+        })
     }
 
     /// The context of a call to `peer`, made within that `around` it.
     fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &[KeyValue]) -> Context {
         let method = self.methods.known(request.uri().path());
-        let context = sampling::begin(around, None, name_of(method), SpanKind::Client, || {
+        sampling::begin(around, None, name_of(method), SpanKind::Client, || {
             let mut attributes = attributes(method, request);
             attributes.extend_from_slice(peer);
             attributes
-        });
-        context.unwrap_or_else(|| around.clone())
+        })
     }
 }
 
@@ -226,7 +224,7 @@ fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValu
     attributes
 }
 
-fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end: &End) {
+fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end: &PeerAddress) {
     attributes.push(KeyValue::new(address, Arc::clone(&end.address)));
     attributes.push(KeyValue::new(port, i64::from(end.socket.port())));
 }
@@ -235,7 +233,7 @@ pin_project! {
     /// Polls and drops a future within a context, if there is one. Unlike in OpenTelemetry's `WithContext`, a call that is given up ends
     /// in there, too, and one that has ended doesn't enter once more to be dropped.
     struct InContext<F: Future> {
-        /// `None` once it has ended.
+        // `None` once it has ended.
         #[pin]
         answer: Option<F>,
         context: Option<Context>,

@@ -30,20 +30,19 @@ use tower::Service as _;
 
 use super::body_timeout::Begins;
 use super::crowd::{Crowd, Member};
-use super::lingering::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, LingeringBody};
 use super::lifetime::{Due, Lifetime};
-use super::opening::{PREFACE, begin};
+use super::lingering::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, LingeringBody};
 use super::stall::{Parts, Streams};
-use super::watched::Watched;
+use super::watched::{PREFACE, Watched, begin};
 use super::{Listener, Stack};
 use crate::config::ServerConfig;
 use crate::connection_info::ConnectionInfo;
-use crate::write_coalescing::WriteCoalescing;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 use crate::workers::Workers;
+use crate::write_coalescing::WriteCoalescing;
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

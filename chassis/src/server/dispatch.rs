@@ -1,7 +1,6 @@
 //! Below all layers: to the mounted services, or on to a forwarder, with the message limits of each.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -24,7 +23,7 @@ use crate::reflection::{self, Reflection};
 ///
 /// tonic's own routes are those of axum: patterns of paths, what they matched kept in each request, and every body boxed
 /// twice more. A gRPC path is a name and a method.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Mounted(FxHashMap<&'static str, AnyService>);
 
 impl Mounted {
@@ -33,12 +32,6 @@ impl Mounted {
     pub(super) fn with<S: TowerService + NamedService>(mut self, service: S) -> Self {
         self.0.insert(S::NAME, AnyService::tower(service));
         self
-    }
-}
-
-impl fmt::Debug for Mounted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 

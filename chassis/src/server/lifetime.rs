@@ -83,9 +83,10 @@ impl Lifetime {
         let cut_at = self.old_at + self.config.age_grace;
         let (at, due) = match self.leaving {
             Some((Reason::Old, _)) => (cut_at, Due::Cut("it is old, and its calls don't end")),
-            Some((Reason::Unused, at)) if self.is_of_no_use() => {
-                (at + GOODBYE, Due::Cut("no call came, and its client doesn't leave"))
-            }
+            Some((Reason::Unused, at)) if self.is_of_no_use() => (
+                at + GOODBYE,
+                Due::Cut("no call came, and its client doesn't leave"),
+            ),
             // It may have streams that have nothing to say; they end with its age.
             Some(_) => (cut_at, Due::Cut("it was asked to end before, and is old")),
             None => {

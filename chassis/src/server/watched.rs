@@ -14,6 +14,29 @@ use crate::connection_info::ConnectionActivity;
 /// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, 6.8): 28 bytes of payload, stream 0, whatever was begun may have been done.
 const CALM_DOWN: &[u8] = b"\0\0\x1c\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_idle_frames";
 
+/// What every HTTP/2 client sends first (RFC 9113, 3.4).
+pub(super) const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Peeks at the connection preface: the whole one of HTTP/2, the first bytes of another protocol, or nothing where the stream ends before
+/// that is known. The bytes are replayed to the protocol handler.
+pub(super) async fn begin(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+    use tokio::io::AsyncReadExt as _;
+    let mut seen = [0; PREFACE.len()];
+    let mut count = 0;
+    while let Some(rest) = seen.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        let read = stream.read(rest).await?;
+        count += read;
+        let so_far = seen.get(..count).unwrap_or_default();
+        if read == 0 {
+            return Ok(Bytes::new());
+        }
+        if !PREFACE.starts_with(so_far) {
+            return Ok(Bytes::copy_from_slice(so_far));
+        }
+    }
+    Ok(Bytes::from_static(&PREFACE))
+}
+
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
@@ -44,7 +67,12 @@ impl<S> Watched<S> {
 
     /// A connection of HTTP/2 that begins with the bytes of its preface. `overhead_max` frames that ask for nothing may come beyond those
     /// that go with answers.
-    pub(super) fn http2(stream: S, preface: Bytes, overhead_max: u32, activity: Arc<ConnectionActivity>) -> Self {
+    pub(super) fn http2(
+        stream: S,
+        preface: Bytes,
+        overhead_max: u32,
+        activity: Arc<ConnectionActivity>,
+    ) -> Self {
         let guard = FloodGuard {
             inbound: Scan::after(preface.len()),
             outbound: Scan::after(0),

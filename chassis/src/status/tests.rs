@@ -85,7 +85,10 @@ fn violations_have_their_own_reasons_under_that_of_the_answer() {
     assert_eq!(mixed.take("b", "NOT_A_NUMBER", "x".parse::<i32>()), None);
     let status = mixed.into_result("INVALID_ARGUMENT").unwrap_err();
     assert_eq!(reason(&status).as_deref(), Some("INVALID_ARGUMENT"));
-    let listed = status.get_details_bad_request().expect("violations").field_violations;
+    let listed = status
+        .get_details_bad_request()
+        .expect("violations")
+        .field_violations;
     let [first, second] = listed.as_slice() else {
         panic!("{listed:?}");
     };

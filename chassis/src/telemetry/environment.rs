@@ -245,7 +245,8 @@ impl<'a> Variables<'a> {
             "always_off" => Sampler::AlwaysOff,
             "traceidratio" => Sampler::TraceIdRatioBased(self.ratio()?),
             _ => {
-                let expected = "use always_on, always_off or traceidratio, with parentbased_ before it or not";
+                let expected =
+                    "use always_on, always_off or traceidratio, with parentbased_ before it or not";
                 return Err(refused(name, value, expected));
             }
         };

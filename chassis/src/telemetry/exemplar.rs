@@ -99,7 +99,8 @@ impl Examples {
         let trace = Context::map_current(|context| {
             let span = context.span();
             let context = span.span_context();
-            let wanted = context.is_sampled() || FILTER.load(Ordering::Relaxed) == ExemplarFilter::AlwaysOn as u8;
+            let wanted =
+                context.is_sampled() || FILTER.load(Ordering::Relaxed) == ExemplarFilter::AlwaysOn as u8;
             (wanted && context.is_valid()).then(|| context.trace_id())
         });
         let Some(trace) = trace else { return };

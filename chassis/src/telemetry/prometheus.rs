@@ -74,7 +74,7 @@ impl MetricReader for Reader {
 }
 
 /// Reads the metrics of the process and of its roles. Clones share the work: one reads at a time.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Scraper {
     readers: Arc<[(Option<Role>, Reader)]>,
     busy: Arc<Mutex<()>>,

@@ -13,6 +13,8 @@ use opentelemetry::{Context, ContextGuard, InstrumentationScope};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 
+use super::TelemetryError;
+
 /// One service among several in a process, by its `service.name`. What runs in no role is the process's own.
 ///
 /// ```
@@ -74,9 +76,12 @@ pub(super) struct ByRole<T> {
 
 impl<T> ByRole<T> {
     /// What is made for the process, and for each of its `roles`.
-    pub(super) fn try_new<E>(roles: &[Role], make: impl Fn(Option<Role>) -> Result<T, E>) -> Result<Self, E> {
+    pub(super) fn try_new(
+        roles: &[Role],
+        make: impl Fn(Option<Role>) -> Result<T, TelemetryError>,
+    ) -> Result<Self, TelemetryError> {
         let own = roles.iter().map(|role| Ok((*role, make(Some(*role))?)));
-        let roles = own.collect::<Result<_, E>>()?;
+        let roles = own.collect::<Result<_, TelemetryError>>()?;
         let process = make(None)?;
         Ok(Self { process, roles })
     }

@@ -93,21 +93,22 @@ impl Recorded {
 }
 
 /// The context for the work on a call within `parent`: with its span, which has these attributes and a link to what is `linked`, or,
-/// when it isn't to be recorded, with ids alone. `None` where no telemetry runs.
+/// when it isn't to be recorded, with ids alone; `parent` itself where no telemetry runs.
 pub(crate) fn begin(
     parent: &Context,
     linked: Option<SpanContext>,
     name: &str,
     kind: SpanKind,
     attributes: impl FnOnce() -> Vec<KeyValue>,
-) -> Option<Context> {
+) -> Context {
     // It calls once, but doesn't say so.
     let mut begun = Some((linked, kind, attributes));
-    tracing::dispatcher::get_default(|dispatch| {
+    let context = tracing::dispatcher::get_default(|dispatch| {
         let recorded = dispatch.downcast_ref::<Recorded>()?;
         let (linked, kind, attributes) = begun.take()?;
         Some(recorded.begin(parent, linked, name, kind, attributes))
-    })
+    });
+    context.unwrap_or_else(|| parent.clone())
 }
 
 impl<S> Filter<S> for Recorded {

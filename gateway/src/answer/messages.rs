@@ -91,7 +91,12 @@ impl Messages {
 
     /// A body of the messages as `write` makes them, and of what `end` makes of their end: its error, if it is one, and what came behind
     /// them for the client. After a silence it sends the `heartbeat` of that time.
-    pub(crate) fn rewritten<W, E>(self, write: W, end: E, heartbeat: Option<(Duration, &'static [u8])>) -> Body
+    pub(crate) fn rewritten<W, E>(
+        self,
+        write: W,
+        end: E,
+        heartbeat: Option<(Duration, &'static [u8])>,
+    ) -> Body
     where
         W: Fn(&[u8]) -> Result<Bytes, Status> + Clone + Send + 'static,
         E: Fn(Option<&Status>, &HeaderMap) -> Bytes + Send + 'static,

@@ -192,7 +192,10 @@ mod tests {
             changed[at] = if changed[at] == b'x' { b'y' } else { b'x' };
             assert_eq!(keys.identify(&changed), None, "changed at {at}");
         }
-        assert_eq!(ApiKeys::read("").expect("none").identify(made.key.as_bytes()), None);
+        assert_eq!(
+            ApiKeys::read("").expect("none").identify(made.key.as_bytes()),
+            None
+        );
         assert!(!format!("{keys:?}").contains("web-1"));
     }
 

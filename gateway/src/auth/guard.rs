@@ -21,8 +21,8 @@ use souk_chassis::private_files::warn_of_readers;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::api_keys::ApiKeys;
 use super::AuthError;
+use super::api_keys::ApiKeys;
 use super::issuer;
 use super::tokens::{Refused, Tokens};
 
@@ -87,7 +87,7 @@ impl GatewayGuard {
     /// Shows on `meter` how the keys are that tokens are checked by.
     pub(crate) fn observe(&self, meter: &Meter) {
         let tokens = self.known.as_ref().and_then(|known| known.tokens.as_ref());
-        let issuer = tokens.map_or_else(Weak::new, |tokens| Arc::downgrade(tokens.issuer()));
+        let issuer = tokens.map_or_else(Weak::new, |tokens| Arc::downgrade(&tokens.issuer));
         issuer::observe(&issuer, meter);
     }
 }

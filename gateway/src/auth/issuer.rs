@@ -90,7 +90,9 @@ pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
             now.observe(issuer.upgrade().map_or(0, |issuer| figure(&issuer)), &[]);
         });
     };
-    observe(ISSUER_KEYS_UNREADABLE, |issuer| whole(issuer.keys.get().unreadable()));
+    observe(ISSUER_KEYS_UNREADABLE, |issuer| {
+        whole(issuer.keys.get().unreadable)
+    });
     let unconfirmed = |issuer: &Issuer| issuer.keys.refused_for().unwrap_or_default().as_secs();
     observe(ISSUER_KEYS_UNCONFIRMED, unconfirmed);
 }

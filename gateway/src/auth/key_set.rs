@@ -30,7 +30,7 @@ pub(super) struct KeySet {
     by_id: HashMap<String, IssuerKey>,
     /// The only key, for tokens that don't name one.
     only: Option<String>,
-    unreadable: usize,
+    pub(super) unreadable: usize,
     /// Whose each is, and until when.
     checked: Mutex<HashMap<[u8; 32], (Identity, SystemTime)>>,
 }
@@ -67,7 +67,9 @@ impl KeySet {
         }
         if by_id.is_empty() {
             let unread = unreadable.first();
-            let unread = unread.map_or_else(String::new, |(at, problem)| format!("; the key at {at} {problem}"));
+            let unread = unread.map_or_else(String::new, |(at, problem)| {
+                format!("; the key at {at} {problem}")
+            });
             return Err(format!("has no key for EdDSA (Ed25519), RS256 or ES256{unread}"));
         }
         for (at, problem) in &unreadable {
@@ -80,10 +82,6 @@ impl KeySet {
             unreadable: unreadable.len(),
             checked: Mutex::default(),
         })
-    }
-
-    pub(super) fn unreadable(&self) -> usize {
-        self.unreadable
     }
 
     pub(super) fn is_unknown(&self) -> bool {

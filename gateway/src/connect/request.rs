@@ -145,10 +145,12 @@ fn grpc_timeout(given: &HeaderValue) -> Result<HeaderValue, Status> {
         (1..=TIMEOUT_DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
     };
     let read = given.to_str().ok().filter(is_time);
-    let written = read.and_then(|text| text.parse::<u64>().ok()).map(|millis| match millis {
-        0..=GRPC_TIMEOUT_NUMBER_MAX => format!("{millis}m"),
-        _ => format!("{}S", millis / 1000),
-    });
+    let written = read
+        .and_then(|text| text.parse::<u64>().ok())
+        .map(|millis| match millis {
+            0..=GRPC_TIMEOUT_NUMBER_MAX => format!("{millis}m"),
+            _ => format!("{}S", millis / 1000),
+        });
     written.and_then(|text| text.try_into().ok()).ok_or_else(|| {
         let message = format!(
             "connect-timeout-ms isn't a number of milliseconds of at most {TIMEOUT_DIGITS_MAX} digits; send one"

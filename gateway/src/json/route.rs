@@ -69,7 +69,10 @@ pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> 
             continue;
         };
         let further = rule.get_field_by_name("additional_bindings");
-        let further = further.as_ref().and_then(|rules| rules.as_list()).unwrap_or_default();
+        let further = further
+            .as_ref()
+            .and_then(|rules| rules.as_list())
+            .unwrap_or_default();
         for rule in std::iter::once(&rule).chain(further.iter().filter_map(Value::as_message)) {
             routes.push(read(&method, rule)?);
         }

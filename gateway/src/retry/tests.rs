@@ -6,6 +6,7 @@ use http_body_util::{BodyExt as _, Full};
 use souk_chassis::client::Client;
 use souk_chassis::status::StatusBuilder;
 use tokio::time::Instant;
+use tonic::Status;
 use tower::service_fn;
 
 use super::*;

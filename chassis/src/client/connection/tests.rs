@@ -27,8 +27,7 @@ fn request() -> (Request<Upload>, Wanted) {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_answers_pings_is_kept_while_idle() {
     let (ours, theirs) = tokio::io::duplex(PIPE);
-    let (connection, mut played) =
-        tokio::join!(open(ours), played(theirs, Server::new()));
+    let (connection, mut played) = tokio::join!(open(ours), played(theirs, Server::new()));
     let connection = connection.expect("a connection");
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let (request, _wanted) = request();
@@ -58,8 +57,7 @@ async fn a_server_that_falls_silent_is_given_up_and_its_calls_end() {
 async fn it_ends_when_nobody_wants_it() {
     bounded(async {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let (connection, played) =
-            tokio::join!(open(ours), played(theirs, Server::new()));
+        let (connection, played) = tokio::join!(open(ours), played(theirs, Server::new()));
         drop(connection);
         played.task.await.expect("the server sees it end");
     })
@@ -72,8 +70,7 @@ async fn late_answers_to_calls_that_were_given_up_dont_end_it() {
     const CALLS: usize = 200;
     bounded(async {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let (connection, mut played) =
-            tokio::join!(open(ours), played(theirs, Server::new()));
+        let (connection, mut played) = tokio::join!(open(ours), played(theirs, Server::new()));
         let connection = connection.expect("a connection");
         for _ in 0..8 {
             let given_up = [(); CALLS].map(|()| {

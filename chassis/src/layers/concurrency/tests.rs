@@ -1,7 +1,7 @@
-use http::Response;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use http::Response;
 use tokio::sync::Notify;
 use tonic::Code;
 use tower::Layer as _;
@@ -10,6 +10,7 @@ use super::*;
 use crate::callers::Caller;
 use crate::connection_info::ConnectionInfo;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
+use crate::status::RETRY_AFTER;
 
 /// Behind a front door; as many answers as there are streams, and as may wait.
 fn layer(calls_max: usize, queue_max: usize, streams_max: usize) -> ConcurrencyLayer {

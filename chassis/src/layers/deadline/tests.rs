@@ -1,3 +1,4 @@
+use http::Response;
 use tonic::Code;
 use tower::Layer as _;
 

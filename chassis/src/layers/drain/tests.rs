@@ -51,7 +51,9 @@ async fn it_is_drained_when_the_last_stream_has_ended() {
 async fn an_open_gate_is_never_drained() {
     let gate = DrainGate::new();
     assert!(gate.drained().now_or_never().is_none());
-    let answered = gate.clone().layer(answering(|_| async { refuse(Status::ok("")) }));
+    let answered = gate
+        .clone()
+        .layer(answering(|_| async { refuse(Status::ok("")) }));
     call(&answered, request(CALL)).await;
     assert_eq!(gate.in_flight(), 0);
 }

@@ -166,12 +166,20 @@ impl Contract {
     }
 
     fn fields(&self, name: &str) -> impl Iterator<Item = &FieldDescriptorProto> {
-        self.messages.get(name).into_iter().flat_map(|message| &message.field)
+        self.messages
+            .get(name)
+            .into_iter()
+            .flat_map(|message| &message.field)
     }
 
     fn is_entry(&self, name: &str) -> bool {
         let message = self.messages.get(name);
-        message.is_some_and(|message| message.options.as_ref().is_some_and(|options| options.map_entry()))
+        message.is_some_and(|message| {
+            message
+                .options
+                .as_ref()
+                .is_some_and(|options| options.map_entry())
+        })
     }
 
     /// The size of the message of that name, without what it points to.
@@ -224,8 +232,9 @@ impl Contract {
             if !seen.insert(name) {
                 continue;
             }
-            let is_single =
-                |field: &&FieldDescriptorProto| field.r#type() == Type::Message && field.label() != Label::Repeated;
+            let is_single = |field: &&FieldDescriptorProto| {
+                field.r#type() == Type::Message && field.label() != Label::Repeated
+            };
             let single = self.fields(name).filter(is_single);
             left.extend(single.map(FieldDescriptorProto::type_name));
         }

@@ -1,7 +1,7 @@
-use http::Response;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use http::Response;
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{SpanKind, Status as SpanStatus};
