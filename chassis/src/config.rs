@@ -48,9 +48,7 @@ pub use tls::{ClientTlsConfig, ServerTlsConfig};
 /// Settings of a process.
 pub trait Config: Default + Serialize + DeserializeOwned {
     /// Adds what can't be said by types: ranges, and settings that don't fit together.
-    fn check(&self, problems: &mut Problems) {
-        let _ = problems;
-    }
+    fn check(&self, problems: &mut Problems);
 }
 
 #[cfg(test)]

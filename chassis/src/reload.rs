@@ -7,9 +7,10 @@
 
 use std::error::Error;
 use std::fmt;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -191,12 +192,9 @@ impl<T: Send + Sync + 'static> Reloading<T> {
 }
 
 fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    files.iter().map(|file| stamp(file)).collect()
-}
-
-fn stamp(file: &Path) -> Stamp {
-    let data = std::fs::metadata(file).ok()?;
-    Some((data.mtime(), data.mtime_nsec(), data.size(), data.ino()))
+    let stamp = |data: Metadata| (data.mtime(), data.mtime_nsec(), data.size(), data.ino());
+    let seen = files.iter().map(std::fs::metadata);
+    seen.map(|data| data.ok().map(stamp)).collect()
 }
 
 #[cfg(test)]

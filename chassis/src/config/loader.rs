@@ -281,15 +281,14 @@ pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
 
 /// The text of a settings file, refused when it is too big to be one.
 fn read(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path)
-        .map_err(|error| format!("can't be read: {error}"))?
-        .len();
+    let unreadable = |error: std::io::Error| format!("can't be read: {error}");
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
     if size > FILE_BYTES_MAX {
         return Err(format!(
             "has {size} bytes, a settings file has at most {FILE_BYTES_MAX}"
         ));
     }
-    std::fs::read_to_string(path).map_err(|error| format!("can't be read: {error}"))
+    std::fs::read_to_string(path).map_err(unreadable)
 }
 
 /// The value that `given` means at `path`, checked alone over the defaults; or what is wrong.

@@ -50,19 +50,16 @@ impl ApiKeys {
             known: HashMap::new(),
             blind,
         };
-        for (at, line) in text.lines().enumerate() {
+        for (at, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             let (id, hash, identity) =
-                entry(line).map_err(|problem| format!("line {}: {problem}", at + 1))?;
+                entry(line).map_err(|problem| format!("line {at}: {problem}"))?;
             let tag = hmac::sign(&keys.blind, &hash);
             if keys.known.insert(id.into(), (tag, identity)).is_some() {
-                return Err(format!(
-                    "line {}: the id is there twice; each key has its own",
-                    at + 1
-                ));
+                return Err(format!("line {at}: the id is there twice; each key has its own"));
             }
             if keys.known.len() > KEYS_MAX {
                 return Err(format!("there are more than {KEYS_MAX} keys"));
