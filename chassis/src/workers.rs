@@ -41,14 +41,10 @@ pub(crate) fn runtimes() -> Vec<RuntimeMetrics> {
     running.map(|runtime| (*runtime).clone()).collect()
 }
 
-/// Cores that this process may keep busy: those that it runs on, or what a quota leaves of them.
-fn parallelism() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
-}
-
-/// The workers of a process whose calls wait for others: one for each core.
+/// The workers of a process whose calls wait for others: one for each core that it runs on, or that a quota leaves of them.
 pub(crate) fn for_calls_that_wait() -> usize {
-    parallelism().min(WORKERS_MAX)
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    cores.min(WORKERS_MAX)
 }
 
 /// The workers of a process whose calls do their work in it: one for each core where there are so few that a connection loses nothing by

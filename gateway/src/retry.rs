@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, StreamExt as _};
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use opentelemetry::metrics::Meter;
@@ -149,7 +149,10 @@ impl Retry {
             let body = Full::new(kept.clone()).map_err(|never| match never {});
             let mut request = Request::from_parts(parts.clone(), Body::new(body));
             if attempts > 0 {
-                let previous = previous_attempts(&parts.headers).saturating_add(attempts);
+                // Those of the caller count, too.
+                let told = parts.headers.get(PREVIOUS_ATTEMPTS);
+                let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
+                let previous = told.unwrap_or(0_u32).saturating_add(attempts);
                 request.headers_mut().insert(PREVIOUS_ATTEMPTS, previous.into());
             }
             let (response, index) = self.backend.call(request, before).await;
@@ -205,13 +208,6 @@ impl Retry {
             }
         }
     }
-}
-
-/// How often the caller says that it has sent the call before.
-fn previous_attempts(headers: &HeaderMap) -> u32 {
-    let told = headers.get(PREVIOUS_ATTEMPTS);
-    let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
-    told.unwrap_or(0)
 }
 
 /// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.
