@@ -55,8 +55,7 @@ impl ApiKeys {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (id, hash, identity) =
-                entry(line).map_err(|problem| format!("line {at}: {problem}"))?;
+            let (id, hash, identity) = entry(line).map_err(|problem| format!("line {at}: {problem}"))?;
             let tag = hmac::sign(&keys.blind, &hash);
             if keys.known.insert(id.into(), (tag, identity)).is_some() {
                 return Err(format!("line {at}: the id is there twice; each key has its own"));
