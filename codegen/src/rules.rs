@@ -9,7 +9,7 @@ use prost_reflect::{
     MessageDescriptor, OneofDescriptor, Value,
 };
 
-use crate::names::{Modules, OWN, camel, identifier};
+use crate::names::{Modules, OWN, camel, member_of};
 use crate::options::{extension, flag};
 
 /// The code for all rules of a contract.
@@ -73,7 +73,7 @@ impl Contract<'_> {
         let mut code = String::new();
         for field in message.fields() {
             if field.containing_oneof().is_none_or(|oneof| oneof.is_synthetic()) {
-                let name = identifier(field.name());
+                let name = member_of(field.name());
                 code += &self.field(&field, &Access::Field(format!("self.{name}")), found)?;
             }
         }
@@ -124,7 +124,7 @@ impl Contract<'_> {
         if arms.is_empty() {
             return Ok(arms);
         }
-        let name = identifier(oneof.name());
+        let name = member_of(oneof.name());
         // All that has no rule; there may be nothing left.
         let others = if required && checked == oneof.fields().len() {
             ""
