@@ -28,6 +28,7 @@ use crate::grpc_web::{self, GrpcWeb};
 use crate::hosts::Hosts;
 use crate::json::{self, Json, RouteError};
 use crate::openapi;
+use crate::origins::Pages;
 
 const DOCUMENT: &str = "/openapi.json";
 
@@ -57,11 +58,13 @@ pub(crate) fn front(
         behind: behind.clone(),
     });
     let web = service_fn(move |request| web.call(request));
-    let hosts = (!config.auth.knows_callers()).then(|| config.auth.hosts.clone());
+    let asks_nobody = !config.auth.knows_callers();
+    let pages = config.web.pages();
     let ways = Arc::new(Ways {
         behind,
-        hosts: Hosts(hosts),
-        web: BoxCloneSyncService::new(config.web.layer().layer(web)),
+        hosts: Hosts(asks_nobody.then(|| config.auth.hosts.clone())),
+        web: BoxCloneSyncService::new(pages.layer().layer(web)),
+        pages: asks_nobody.then_some(pages),
     });
     Ok(service_fn(move |request| ways.call(request)))
 }
@@ -89,6 +92,8 @@ impl Protocol {
 struct Ways {
     behind: Behind,
     hosts: Hosts,
+    /// The pages for which a browser may call without having asked; `None` where callers say who they are, which it doesn't do for a page.
+    pages: Option<Pages>,
     web: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
 }
 
@@ -103,12 +108,14 @@ impl Ways {
             self.behind.stack.clone().call(request)
         } else if request.method() == Method::OPTIONS {
             self.preflight(request)
+        } else if let Some(refusal) = self.pages.as_ref().and_then(|pages| pages.check(&request).err()) {
+            self.misled(request, refusal)
         } else {
             Box::pin(self.web.clone().oneshot(request))
         }
     }
 
-    /// The answer to a request that was sent to somebody else.
+    /// The answer to a request that was sent to somebody else, or for somebody else.
     fn misled(&self, request: Request<Body>, refusal: Status) -> ResponseFuture {
         let response = match Protocol::of(request.headers()) {
             Protocol::Grpc | Protocol::GrpcWeb => refusal.clone().into_http(),
