@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use http::header::{HeaderValue, TE, USER_AGENT};
 use http::request::Parts;
 use http::uri::{Authority, Scheme};
-use http::{Extensions, Request, Response, Uri, Version};
+use http::{Extensions, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use tonic::Status;
 use tonic::body::Body;
@@ -20,7 +20,7 @@ use super::lazy_connection::LazyConnections;
 use crate::config::ClientConfig;
 use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
-use crate::status::StatusBuilder;
+use crate::status::{GRPC_STATUS, StatusBuilder};
 
 /// Connections that a call may find to be over before it is sent.
 const CONNECTIONS_OVER_MAX: usize = 3;
@@ -107,6 +107,13 @@ impl Peer {
             let connection = lazy.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
             let mut error = match connection.send(request).await {
+                Ok(answer)
+                    if answer.status() != StatusCode::OK && !answer.headers().contains_key(GRPC_STATUS) =>
+                {
+                    // Of something in between, or of HTTP itself: callers understand gRPC's alone.
+                    let how = format!("answered with HTTP status {}", answer.status().as_u16());
+                    return Ok(unavailable(&self.backend, &how).build().into_http());
+                }
                 Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
                 Ok(answer) => {
                     let body = |body| Body::new(Answer::new(body, Arc::clone(&self.backend), wanted));

@@ -136,6 +136,8 @@ impl ServerConfig {
                 overhead_frames_max: FORWARDED_WITHOUT_LIMIT,
                 pending_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
                 local_error_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
+                // What a gateway took, and what it says of the caller and of its time.
+                header_list_bytes_max: 2 * defaults.http2.header_list_bytes_max,
                 ..defaults.http2
             },
             ..defaults
