@@ -72,22 +72,15 @@ pub(crate) struct Unary {
 }
 
 impl Unary {
-    /// Reads `response`, whose message has at most `bytes_max` bytes, until the call `ends`; `None` where the stack ends what waits for it.
-    pub(crate) async fn read(response: Response<Body>, bytes_max: usize, ends: Option<Instant>) -> Self {
+    /// Reads `response`, whose message has at most `bytes_max` bytes. The stack ends it in time
+    /// ([`AnsweredWhole`](souk_chassis::layers::deadline::AnsweredWhole)).
+    pub(crate) async fn read(response: Response<Body>, bytes_max: usize) -> Self {
         let (parts, body) = response.into_parts();
         let mut messages = Messages::new(&parts.headers, body, bytes_max);
-        let reading = async {
-            match (status_in(&parts.headers), messages.next().await) {
-                (Some(status), _) => (None, (Some(status), HeaderMap::new())),
-                (None, Next::End(status, trailers)) => (None, (status, trailers)),
-                (None, Next::Message(message)) => (Some(message), messages.end().await),
-            }
-        };
-        let (message, (status, trailers)) = match ends {
-            None => reading.await,
-            Some(ends) => tokio::time::timeout_at(ends, reading)
-                .await
-                .unwrap_or_else(|_| (None, (Some(late()), HeaderMap::new()))),
+        let (message, (status, trailers)) = match (status_in(&parts.headers), messages.next().await) {
+            (Some(status), _) => (None, (Some(status), HeaderMap::new())),
+            (None, Next::End(status, trailers)) => (None, (status, trailers)),
+            (None, Next::Message(message)) => (Some(message), messages.end().await),
         };
         let broken = || StatusBuilder::internal("the service ended its answer before it was whole").build();
         Self {
@@ -156,7 +149,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use futures_util::{StreamExt as _, stream};
+    use futures_util::stream;
     use http_body::Frame;
     use http_body_util::StreamBody;
     use souk_chassis::layers::messages::framed;
@@ -195,7 +188,7 @@ mod tests {
             let _held = &of_the_call;
             error
         }));
-        let unary = Unary::read(Response::new(body), 100, None).await;
+        let unary = Unary::read(Response::new(body), 100).await;
         let response = rewritten(unary, Duration::from_secs(60)).await;
         let mut body = response.into_body();
         let frame = body.frame().await.expect("a frame").expect("no error");
@@ -219,17 +212,6 @@ mod tests {
         assert_eq!(code_in(refused.headers()), Some(Code::DeadlineExceeded));
         assert_eq!(asked.elapsed(), time);
         drop(others);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_that_stops_on_its_way_isnt_waited_for_either() {
-        let begun = framed(0, b"one").slice(..3);
-        let frames = stream::iter([Ok::<_, Status>(Frame::data(begun))]).chain(stream::pending());
-        let (asked, time) = (Instant::now(), Duration::from_secs(3));
-        let response = Response::new(Body::new(StreamBody::new(frames)));
-        let unary = Unary::read(response, 100, Some(asked + time)).await;
-        let refused = unary.message.expect_err("it isn't whole");
-        assert_eq!((refused.code(), asked.elapsed()), (Code::DeadlineExceeded, time));
     }
 
     #[test]

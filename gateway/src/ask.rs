@@ -90,7 +90,7 @@ impl Ask {
             let mut request = request();
             // Compressed ones can't be put together.
             request.headers_mut().remove(GRPC_ACCEPT_ENCODING);
-            let answer = Unary::read(backend.call(request).await, self.bytes_max, None).await;
+            let answer = Unary::read(backend.call(request).await, self.bytes_max).await;
             let message: Bytes = answer.message?;
             if message.len() > self.bytes_max.saturating_sub(joined.len()) {
                 return Err(too_large(self.bytes_max));

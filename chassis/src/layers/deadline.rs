@@ -116,6 +116,11 @@ pub fn format(time: Duration) -> HeaderValue {
     value
 }
 
+/// An extension of a request whose answer is read whole before any of it goes to the caller: the time that the call is given counts until
+/// the trailers, as if the caller had named it.
+#[derive(Clone, Copy, Debug)]
+pub struct AnsweredWhole;
+
 /// Ends calls in time. See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlineLayer {
@@ -147,12 +152,14 @@ put_around!(DeadlineLayer);
 impl Around for DeadlineLayer {
     fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
         let (asked, given) = self.time(request.headers());
+        let whole = request.extensions_mut().remove::<AnsweredWhole>();
         let started = Instant::now();
         let limited_by = if asked == Some(given) {
             "grpc-timeout"
         } else {
             "server"
         };
+        let asked = whole.map(|_| given).or(asked);
         let deadline = Deadline {
             at: started + given,
             asked: asked.map(|asked| started + asked),
@@ -168,6 +175,7 @@ impl Around for DeadlineLayer {
             let time = asked.map(|asked| Time {
                 timer: Box::pin(tokio::time::sleep_until(started + asked)),
                 asked,
+                limited_by,
             });
             followed(response, time)
         })
@@ -204,6 +212,7 @@ fn exceeded(given: Duration, limited_by: &'static str) -> Status {
 /// The time that a client named: then its stream ends in DEADLINE_EXCEEDED.
 struct Time {
     asked: Duration,
+    limited_by: &'static str,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -218,7 +227,7 @@ impl Follow for Time {
         ready!(self.timer.as_mut().poll(cx));
         // Dropping it stops the stream's work.
         *body = None;
-        Poll::Ready(Some(trailers(exceeded(self.asked, "grpc-timeout"))))
+        Poll::Ready(Some(trailers(exceeded(self.asked, self.limited_by))))
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn unary(
     bytes_max: usize,
     ends: Instant,
 ) -> Response<Body> {
-    let mut answer = Unary::read(response, bytes_max, Some(ends)).await;
+    let mut answer = Unary::read(response, bytes_max).await;
     for (name, value) in &answer.trailers {
         if let Ok(name) = HeaderName::try_from(format!("trailer-{name}")) {
             answer.metadata.append(name, value.clone());
