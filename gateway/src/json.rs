@@ -16,6 +16,7 @@ use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
+use souk_chassis::layers::deadline::AnsweredWhole;
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
@@ -31,7 +32,7 @@ pub(crate) mod template;
 
 pub use route::RouteError;
 
-pub(crate) use decoded::check as check_size;
+pub(crate) use decoded::{check as check_size, work};
 pub(crate) use request::{media_type, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
@@ -145,10 +146,14 @@ impl Json {
     fn forward(&self, call: JsonCall, request: Request<Body>) -> ResponseFuture {
         let encoding = Encoding::accepted(request.headers(), &ACCEPT_ENCODING);
         let (behind, route) = (self.behind.clone(), Arc::clone(&call.route));
-        let is_compressed = call.form.is_compressed();
+        let form = call.form;
+        let work = move |body: &[u8]| form.work(body);
         let read = move |body: &[u8]| Ok(call.message(body)?.encode_to_vec());
-        let request = grpc_request(route.path.clone(), request, is_compressed, read, behind.bytes_max);
+        let mut request = grpc_request(route.path.clone(), request, work, read, behind.bytes_max);
         let ends = behind.times.ends(request.headers());
+        if !route.streams() {
+            request.extensions_mut().insert(AnsweredWhole);
+        }
         Box::pin(async move {
             let response = behind.stack.oneshot(request).await?;
             let (pool, bytes_max) = (behind.pool, behind.bytes_max);
@@ -160,7 +165,7 @@ impl Json {
                 encoding,
                 ends,
             };
-            let answer = Unary::read(response, bytes_max, Some(ends)).await;
+            let answer = Unary::read(response, bytes_max).await;
             let kind = route.method.output();
             let write = |message: &[u8]| as_json(kind, message);
             Ok(answer

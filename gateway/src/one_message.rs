@@ -26,7 +26,7 @@ use tonic::body::Body;
 
 /// Most bytes of a body, or of a message of an answer, that are read and written on the thread of its connection, which others wait for
 /// meanwhile.
-const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
 /// Larger ones are read and written one for each core at a time: the others wait, with their bytes alone, and leave with them when nobody
 /// waits for them any more. On threads of their own: each thread keeps some of the memory that it frees, and among the many that wait for
@@ -74,17 +74,15 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     done.await.unwrap_or_else(|error| Err(undone(error.into())))
 }
 
-/// The frame of the one message that `read` makes of `body`, which has at most `bytes_max` bytes.
+/// The frame of the one message that `read` makes of `body`, which has at most `bytes_max` bytes and is so much `work`.
 async fn message(
     body: Body,
-    is_compressed: bool,
+    work: impl Fn(&[u8]) -> usize + Send + 'static,
     read: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
     bytes_max: usize,
 ) -> Result<Frame<Bytes>, Status> {
     let body = gathered(body, bytes_max).await?;
-    // Nobody knows how large a compressed one is.
-    let bytes = if is_compressed { usize::MAX } else { body.len() };
-    let message = in_turn(bytes, move || read(&body)).await?;
+    let message = in_turn(work(&body), move || read(&body)).await?;
     Ok(Frame::data(framed(0, &message)))
 }
 
@@ -119,12 +117,13 @@ const OF_THE_FORM: [HeaderName; 14] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// `request` as a call by gRPC of `path`, with the encoded message that `read` makes of its body of at most `bytes_max` bytes.
+/// `request` as a call by gRPC of `path`, with the encoded message that `read` makes of its body of at most `bytes_max` bytes, which is so
+/// much `work` as [`in_turn`] counts.
 /// Headers that aren't about its form go on, as metadata.
 pub(crate) fn grpc_request(
     path: PathAndQuery,
     request: Request<Body>,
-    is_compressed: bool,
+    work: impl Fn(&[u8]) -> usize + Send + 'static,
     read: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
     bytes_max: usize,
 ) -> Request<Body> {
@@ -139,7 +138,7 @@ pub(crate) fn grpc_request(
     parts.method = Method::POST;
     parts.uri = Uri::from(path);
     parts.version = Version::HTTP_2;
-    let message = stream::once(message(body, is_compressed, read, bytes_max));
+    let message = stream::once(message(body, work, read, bytes_max));
     Request::from_parts(parts, Body::new(StreamBody::new(message)))
 }
 

@@ -225,8 +225,18 @@ impl Message {
         }
     }
 
-    pub(super) fn is_compressed(&self) -> bool {
-        self.encoding.is_some()
+    /// How much work the message is, as [`in_turn`](crate::one_message::in_turn) counts it.
+    pub(super) fn work(&self, body: &[u8]) -> usize {
+        let message = match &self.source {
+            Source::Body | Source::Envelope => body,
+            Source::Query(message) => message,
+        };
+        match (self.encoding, self.codec) {
+            // Nobody knows how large it is.
+            (Some(_), _) => usize::MAX,
+            (None, Codec::Proto) => message.len(),
+            (None, Codec::Json) => json::work(message),
+        }
     }
 
     /// The encoded message that `body` or the address is.

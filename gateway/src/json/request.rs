@@ -43,8 +43,13 @@ impl BodyForm {
         Encoding::named(Code::InvalidArgument, "a body", name).map(Self::Json)
     }
 
-    pub(crate) fn is_compressed(self) -> bool {
-        matches!(self, Self::Json(Some(_)))
+    /// How much work a body of this form is, as [`in_turn`](crate::one_message::in_turn) counts it.
+    pub(crate) fn work(self, body: &[u8]) -> usize {
+        match self {
+            // Nobody knows how large it is.
+            Self::Json(Some(_)) => usize::MAX,
+            Self::Json(None) | Self::Untyped => decoded::work(body),
+        }
     }
 }
 
