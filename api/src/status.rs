@@ -324,7 +324,7 @@ fn reason(name: &str, what: &str) -> String {
 
 /// All violations under the one reason that programs compare; each description starts with its own.
 fn violations_listed(violations: Violations, reason: &'static str) -> Status {
-    match violations.into_result_as(reason) {
+    match violations.into_result(reason) {
         Err(status) => status,
         Ok(()) => StatusBuilder::internal("a request was refused without a reason").build(),
     }

@@ -207,7 +207,7 @@ pub fn refused<T>(result: Result<T, Error>) -> Result<T, Vec<String>> {
 /// The paths of the fields that were refused, in order.
 #[must_use]
 pub fn paths(violations: Violations) -> Vec<String> {
-    let Err(status) = violations.into_result() else {
+    let Err(status) = violations.into_result("INVALID_ARGUMENT") else {
         return Vec::new();
     };
     let details = status.get_details_bad_request().into_iter();

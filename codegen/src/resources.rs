@@ -14,9 +14,9 @@ use std::path::Path;
 
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ServiceDescriptor};
 
-use self::field::Field;
+use self::field::{Field, refuse_search};
 use self::method::ResourceMethod;
-use crate::names::{Modules, camel, identifier, snake};
+use crate::names::{Modules, camel, member_of, server_of, snake};
 use crate::options::{messages, names, option, text, texts};
 use crate::{Result, access, out_dir, rerun_if_changed};
 
@@ -105,9 +105,9 @@ impl Resource {
             return Err(format!("{} is the id, which is searched as it is", id.full_name()).into());
         }
         for output in OUTPUT_ONLY {
-            if message.get_field_by_name(output).is_none() {
-                return Err(format!("{} has no {output}", message.full_name()).into());
-            }
+            let field = message.get_field_by_name(output);
+            let field = field.ok_or_else(|| format!("{} has no {output}", message.full_name()))?;
+            refuse_search(&field)?;
         }
         let stored = fields.filter(|field| !OUTPUT_ONLY.contains(&field.name()));
         let resource = Self {
@@ -200,13 +200,13 @@ impl Resource {
         let names = [
             ("ITEM", self.item.clone()),
             ("MARKER", self.marker.clone()),
-            ("MESSAGE", self.message.name().to_owned()),
+            ("MESSAGE", camel(self.message.name())),
             ("TABLE", text(&self.table, "name")),
             ("NAME", snake(&self.item)),
             ("ID_FIELD", self.id.clone()),
-            ("ID", identifier(&self.id)),
+            ("ID", member_of(&self.id)),
             ("SERVICE", self.service.name().to_owned()),
-            ("SERVER", snake(self.service.name()) + "_server"),
+            ("SERVER", server_of(self.service.name())),
         ];
         for (name, value) in names {
             code = code.replace(&format!("${name}$"), &value);
@@ -512,6 +512,14 @@ mod tests {
             (
                 "Kind kind = 3 [(buf.validate.field).enum.defined_only = true];",
                 "two values of the word \"a\"",
+            ),
+            (
+                "Size size = 3 [(buf.validate.field) = {ignore: IGNORE_ALWAYS, enum: {defined_only: true}}];",
+                "ignores its rules",
+            ),
+            (
+                "message Part { string name = 1 [(souk.resource.v1.search).hidden = true]; } repeated Part parts = 3;",
+                "can't be said",
             ),
             ("optional string text = 3;", "doesn't know how to keep"),
             ("repeated int64 numbers = 3;", "doesn't know how to keep"),

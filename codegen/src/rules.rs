@@ -12,7 +12,7 @@ use prost_reflect::{
     MessageDescriptor, OneofDescriptor, Value,
 };
 
-use crate::names::{Modules, OWN, camel, identifier};
+use crate::names::{Modules, OWN, camel, member_of};
 use crate::options::{extension, flag};
 
 /// Compiles the rules of the messages whose packages are `modules`' own.
@@ -77,7 +77,7 @@ impl RuleCompiler<'_> {
         let mut code = String::new();
         for field in message.fields() {
             if field.containing_oneof().is_none_or(|oneof| oneof.is_synthetic()) {
-                let name = identifier(field.name());
+                let name = member_of(field.name());
                 code += &self.field(&field, &Operand::Field(format!("self.{name}")), add_message)?;
             }
         }
@@ -131,7 +131,7 @@ impl RuleCompiler<'_> {
         if arms.is_empty() {
             return Ok(arms);
         }
-        let name = identifier(oneof.name());
+        let name = member_of(oneof.name());
         // The fields without rules, if there are any.
         let others = if required && checked == oneof.fields().len() {
             ""

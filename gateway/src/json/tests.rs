@@ -57,16 +57,12 @@ fn request(method: Method, path: &str, body: &str) -> Result<serde_json::Value, 
         .find(|route| route.http == method && route.template.matches(uri.path()).is_some())
         .expect("a route");
     let variables = route.template.matches(uri.path()).expect("a match");
-    let variables = variables
-        .into_iter()
-        .map(|(field, value)| (field.to_owned(), value))
-        .collect();
     let headers = [(header::CONTENT_TYPE, JSON)];
-    let call = Call {
+    let call = JsonCall {
         route: Arc::new(route),
         variables,
         query: uri.query().unwrap_or_default().to_owned(),
-        form: Form::read(&headers.into_iter().collect()).expect("JSON"),
+        form: BodyForm::read(&headers.into_iter().collect()).expect("JSON"),
         bytes_max: 1 << 20,
     };
     match call.message(body.as_bytes()) {

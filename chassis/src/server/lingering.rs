@@ -1,11 +1,11 @@
-//! What is left of a request when its answer is made: it is taken, in bounds, and thrown away.
+//! Lingering close of requests: what is left of one when its answer is made is read, in bounds, and thrown away.
 //!
 //! Who refuses a call at once, for want of room or of a method, doesn't wait for its body. Were the body dropped, the stream would be
 //! reset, and the bytes that are on their way would come for a stream that isn't known any more: an error of the client to HTTP/2, and
 //! after some hundreds of them (`server.http2.local_error_reset_streams_max`) the end of the connection with all its calls.
 //!
 //! Over HTTP/1.1 there is no stream to reset, only the connection, and a client that still writes when that happens never sees why: there a
-//! whole message that was too large is taken (nginx calls that a lingering close).
+//! whole message that was too large is read, as nginx does.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -25,13 +25,13 @@ pub(super) const HTTP1_BYTES_MAX: u64 = 2 * MESSAGE_BYTES_CEILING as u64;
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// A body that is taken to its end when it is dropped.
-pub(super) struct Leftover<B: Body + Unpin + Send + 'static> {
+pub(super) struct LingeringBody<B: Body + Unpin + Send + 'static> {
     /// `None` once it has ended or broken.
     body: Option<B>,
     bytes_max: u64,
 }
 
-impl<B: Body + Unpin + Send + 'static> Leftover<B> {
+impl<B: Body + Unpin + Send + 'static> LingeringBody<B> {
     pub(super) fn new(body: B, bytes_max: u64) -> Self {
         let ended = body.is_end_stream();
         Self {
@@ -41,7 +41,7 @@ impl<B: Body + Unpin + Send + 'static> Leftover<B> {
     }
 }
 
-impl<B: Body + Unpin + Send + 'static> Body for Leftover<B> {
+impl<B: Body + Unpin + Send + 'static> Body for LingeringBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -71,7 +71,7 @@ impl<B: Body + Unpin + Send + 'static> Body for Leftover<B> {
     }
 }
 
-impl<B: Body + Unpin + Send + 'static> Drop for Leftover<B> {
+impl<B: Body + Unpin + Send + 'static> Drop for LingeringBody<B> {
     fn drop(&mut self) {
         let left = self.body.take().filter(|body| !body.is_end_stream());
         // Without a runtime there is no connection either.
@@ -125,7 +125,7 @@ mod tests {
         let http1 = [(100, 100), (600, 513)].map(|case| (HTTP1_BYTES_MAX, case));
         for (bytes_max, (sent, expected)) in http2.into_iter().chain(http1) {
             let taken = Arc::new(AtomicUsize::new(0));
-            drop(Leftover::new(frames(sent, &taken), bytes_max));
+            drop(LingeringBody::new(frames(sent, &taken), bytes_max));
             // A clock that stands still goes on when nothing else can.
             tokio::time::sleep(TIME_MAX).await;
             assert_eq!(taken.load(Ordering::SeqCst), expected, "of {sent}");

@@ -1,8 +1,8 @@
-//! Lets the calls on a connection write together.
+//! Coalesces the writes of the calls on a connection.
 //!
-//! Who works on a call wakes the task that writes for it. That task runs next, before the others that are ready, so that under load each
-//! call would be written, and read at the other end, alone: a system call each, and a wakeup of the other process. So while several calls
-//! are under way the task lets those go first that are ready now. One call alone waits for nobody.
+//! A task that works on a call wakes the task that writes for it. That one runs next, before the others that are ready, so that under load
+//! each call would be written, and read at the other end, alone: a system call each, and a wakeup of the other process. So the writing task
+//! yields once to ready tasks while more than one call is in flight. One call alone waits for nobody.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,14 +10,14 @@ use std::task::{Context, Poll};
 use tokio_util::task::TaskTracker;
 
 #[derive(Debug)]
-pub(crate) struct Gather {
+pub(crate) struct WriteCoalescing {
     /// A token for each call that is under way.
     calls: TaskTracker,
     /// The others have had their turn.
     waited: bool,
 }
 
-impl Gather {
+impl WriteCoalescing {
     pub(crate) fn new(calls: TaskTracker) -> Self {
         Self { calls, waited: false }
     }
@@ -51,12 +51,12 @@ mod tests {
         let ran = Arc::new(parking_lot::Mutex::new(Vec::new()));
         let all = TaskTracker::new();
         let under_way: Vec<_> = (0..calls).map(|_| all.token()).collect();
-        let mut gather = Gather::new(all);
+        let mut coalescing = WriteCoalescing::new(all);
         let connection = tokio::spawn({
             let ran = Arc::clone(&ran);
             async move {
                 let mut writes = std::pin::pin!(async { ran.lock().push("connection") });
-                poll_fn(|cx| gather.poll(cx, writes.as_mut())).await;
+                poll_fn(|cx| coalescing.poll(cx, writes.as_mut())).await;
             }
         });
         let ready = tokio::spawn({

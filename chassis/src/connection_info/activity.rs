@@ -1,4 +1,4 @@
-//! What happened on a connection, and when. Shared between its bytes, its calls and its clock.
+//! Activity of a connection: what happened on it, and when. Shared between its bytes, its calls and its clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -16,18 +16,19 @@ pub(crate) enum Standing {
 }
 
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct ConnectionActivity {
     began: Instant,
     standing: AtomicU8,
     /// Questions for health that are being answered.
     questions: AtomicUsize,
-    /// Of questions for health, and once another call was let in of HEADERS and DATA in either direction; milliseconds since `began`, plus one; 0 before the first call that is let in.
+    /// When a question for health was last let in or, once another call was, when HEADERS or DATA last passed in either direction: in
+    /// milliseconds since `began`, plus one. 0 before the first call that is let in.
     last_work: AtomicU64,
     /// Since when the peer takes no bytes, likewise; 0 while it does.
     blocked: AtomicU64,
 }
 
-impl Pulse {
+impl ConnectionActivity {
     pub(crate) fn new() -> Self {
         Self {
             began: Instant::now(),
@@ -108,9 +109,9 @@ impl Pulse {
     }
 }
 
-/// See [`Pulse::question`].
+/// See [`ConnectionActivity::question`].
 #[derive(Debug)]
-pub(crate) struct Question(Arc<Pulse>);
+pub(crate) struct Question(Arc<ConnectionActivity>);
 
 impl Drop for Question {
     fn drop(&mut self) {
