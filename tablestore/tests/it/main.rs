@@ -1,0 +1,9 @@
+//! The wire as a server meets it: golden bytes of the official Python package, damage, and that package itself.
+
+mod change;
+mod filter;
+mod messages;
+mod plainbuffer;
+mod request;
+mod rows;
+mod search;
