@@ -20,7 +20,6 @@ const FILES: [&str; 7] = [
     "tunnel.proto",
 ];
 
-#[expect(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     let descriptors = protox::compile(FILES, ["proto"])?;

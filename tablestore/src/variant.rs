@@ -24,8 +24,7 @@ pub fn decode(bytes: Bytes) -> Result<Value, MalformedVariant> {
     whole(bytes, Value::read)
 }
 
-/// Reads a value of a primary key, or what stands for the least and the greatest: an end of a range of partitions, what sorts
-/// first or last.
+/// Reads a value of a primary key, or what stands for the least and the greatest: an end of a range of partitions.
 ///
 /// # Errors
 /// [`MalformedVariant`] when the bytes are anything else than one.

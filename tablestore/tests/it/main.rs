@@ -4,6 +4,7 @@ mod change;
 mod filter;
 mod messages;
 mod plainbuffer;
+mod python;
 mod request;
 mod rows;
 mod search;
