@@ -67,12 +67,7 @@ pub use self::strict::{MalformedMessage, Strict, decode};
 pub use self::value::{KeyElement, Text, Value};
 
 /// The messages of `proto/`, with the tags of the official clients' contracts. Requests are read by [`decode`].
-#[expect(
-    missing_docs,
-    clippy::allow_attributes,
-    clippy::allow_attributes_without_reason,
-    reason = "generated: the comments are in the .proto files"
-)]
+#[expect(missing_docs, reason = "generated: the comments are in the .proto files")]
 pub mod messages {
     include!(concat!(env!("OUT_DIR"), "/tablestore.rs"));
 

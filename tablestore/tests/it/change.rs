@@ -247,7 +247,7 @@ fn keys_are_what_they_are_for() {
         assert_eq!(appended, expected);
     }
     assert_eq!(
-        KeyUse::Write.check(&key(&[numbered.clone()])),
+        KeyUse::Write.check(&key(std::slice::from_ref(&numbered))),
         Err(Reason::FirstColumnAutoIncrement)
     );
     let twice = KeyUse::Write.check(&key(&[text(), numbered.clone(), numbered]));
