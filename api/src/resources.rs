@@ -3,7 +3,7 @@
 
 mod clusters;
 mod nearby;
-mod search;
+pub(crate) mod search;
 mod suggest;
 
 use futures_util::Stream;
@@ -225,7 +225,7 @@ impl<R: Resource> Resources<R> {
 }
 
 /// What the engine has to know of the call that this task serves.
-fn current_call() -> Call {
+pub(crate) fn current_call() -> Call {
     let principal = match Behalf::current() {
         Behalf::Caller(caller) => Principal::Caller {
             name: caller.name(),

@@ -10,7 +10,7 @@ use souk_kv::{Space, limits::INLINE_ROWS};
 
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
+use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS, MAX_READ_BYTES};
 use crate::read::projection::Projection;
 use crate::read::rows::stored_keys;
 use crate::read::{Read, ReadOptions, Snapshot};
@@ -87,7 +87,9 @@ fn check<'a>(snapshot: &Snapshot, tables: &'a [TableKeys]) -> Result<Vec<Checked
             return Err(Error::invalid(subject(), format!("names row {twice:?} twice")));
         }
         Ok(Checked {
-            projection: snapshot.projection(&part.table, &part.options)?.bounded(),
+            projection: snapshot
+                .projection(&part.table, &part.options)?
+                .within(MAX_READ_BYTES),
             keys: &part.keys,
             stored: stored_keys(&part.table, &part.keys)?,
         })

@@ -10,7 +10,6 @@ use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::filter::Filter;
-use crate::limits::MAX_READ_BYTES;
 use crate::metering::Meter;
 use crate::read::{ColumnPage, ReadOptions, TimeRange};
 use crate::row::borrowed::{ColumnRef, RowRef, Take, Wanted};
@@ -92,9 +91,9 @@ impl<'a> Projection<'a> {
         })
     }
 
-    /// Returns of each row at most [`MAX_READ_BYTES`], but at least one column.
-    pub(crate) fn bounded(mut self) -> Self {
-        self.bytes = MAX_READ_BYTES;
+    /// Returns of each row at most so many bytes, but at least one column.
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
         self
     }
 
