@@ -11,7 +11,7 @@ use souk_chassis::status::StatusBuilder;
 use tonic::{Code, Status};
 
 use super::route::{BodyUse, Route};
-use super::{decoded, parameters};
+use super::{decoded, natural, parameters};
 use crate::one_message;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,24 +122,26 @@ impl one_message::Read for Call {
 pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
     decoded::check(json)?;
     let mut reader = serde_json::Deserializer::from_slice(json);
-    let message = DynamicMessage::deserialize(kind, &mut reader);
+    let message = DynamicMessage::deserialize(kind.clone(), &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
-    message.map_err(|error| {
-        let words = format!(
-            "the body isn't what the call takes: {}",
-            quoted(&error.to_string())
-        );
-        let too_deep = error.to_string().contains("recursion limit exceeded");
-        let reason = if too_deep {
-            "MESSAGE_TOO_DEEP"
-        } else {
-            "JSON_MALFORMED"
-        };
-        StatusBuilder::invalid_argument(reason, words)
-            .metadata("line", error.line())
-            .metadata("column", error.column())
-            .build()
-    })
+    message
+        .or_else(|error| natural::read(&kind, json).ok_or(error))
+        .map_err(|error| {
+            let words = format!(
+                "the body isn't what the call takes: {}",
+                quoted(&error.to_string())
+            );
+            let too_deep = error.to_string().contains("recursion limit exceeded");
+            let reason = if too_deep {
+                "MESSAGE_TOO_DEEP"
+            } else {
+                "JSON_MALFORMED"
+            };
+            StatusBuilder::invalid_argument(reason, words)
+                .metadata("line", error.line())
+                .metadata("column", error.column())
+                .build()
+        })
 }
 
 /// The words of an error of prost-reflect, with the name that it doesn't know quoted as `{:?}` writes it: what callers send is told apart

@@ -133,6 +133,45 @@ fn path_query_and_body_make_one_message() {
 }
 
 #[test]
+fn values_may_be_written_plainly() {
+    use serde_json::json;
+    let cases = [
+        (
+            "/v1/tables/notes/rows:put",
+            json!({"key": ["ann", 1], "columns": {"a": "x", "b": -5, "c": 0.5, "d": true, "e": {"bytesValue": "AA=="}}}),
+            json!({"table": "notes", "key": [{"stringValue": "ann"}, {"intValue": "1"}], "columns": {
+                "a": {"stringValue": "x"}, "b": {"intValue": "-5"}, "c": {"doubleValue": 0.5},
+                "d": {"boolValue": true}, "e": {"bytesValue": "AA=="},
+            }}),
+        ),
+        (
+            "/v1/shops:search",
+            json!({"search": {"query": {"bool": {"must": [{"term": {"field": "type", "value": "奶茶"}}]}}}}),
+            json!({"search": {"query": {"bool": {"must": [
+                {"term": {"field": "type", "value": {"stringValue": "奶茶"}}},
+            ]}}}}),
+        ),
+    ];
+    for (path, body, message) in cases {
+        assert_eq!(
+            request(Method::POST, path, &body.to_string()),
+            Ok(message),
+            "{path}"
+        );
+    }
+    // Nothing else is taken that wasn't: what is wrong is told as without it.
+    for body in [
+        json!({"key": ["ann"], "columns": {"a": null}, "colour": 1}),
+        json!({"key": [["ann"]]}),
+        json!({"key": [u64::MAX], "page": 1}),
+        json!({"condition": 5}),
+    ] {
+        let refused = request(Method::POST, "/v1/tables/notes/rows:put", &body.to_string());
+        assert_eq!(refused.expect_err("no message").0, "JSON_MALFORMED", "{body}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let cases = [
         (
