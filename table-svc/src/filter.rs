@@ -1,13 +1,90 @@
 //! Conditions on the columns of rows.
 
 use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::storage::limits::{MAX_FILTER_DEPTH, MAX_FILTER_NODES};
 use souk_engine::storage::{Cast, Comparison, Filter, ValueRule};
 use souk_proto::table::v1::{self as pb, filter::Kind};
 
 use crate::value::cell;
 
-/// Reads a filter that stands at `at`; `None` breaks a rule, or comes with a violation. The store counts its nodes and levels.
+/// Most value rules of a request, in all of its filters: each takes time to compile, and memory while the request is worked on.
+pub(crate) const VALUE_RULES_MAX: usize = MAX_FILTER_NODES;
+
+/// How large a filter is, as the store counts it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    nodes: usize,
+    depth: usize,
+    rules: usize,
+}
+
+impl Size {
+    fn of(given: &pb::Filter) -> Self {
+        let (own, parts) = match &given.kind {
+            None | Some(Kind::Exists(_)) => (Self::node(0), None),
+            Some(Kind::Column(column)) => (Self::node(usize::from(column.rule.is_some())), None),
+            Some(Kind::AllOf(parts) | Kind::AnyOf(parts)) => (Self::node(0), Some(parts)),
+            // Not one of them: two nodes, one below the other.
+            Some(Kind::NoneOf(parts)) => (Self::node(0).above(Self::node(0)), Some(parts)),
+        };
+        let parts = parts.into_iter().flat_map(|parts| &parts.filters);
+        own.above(parts.map(Self::of).fold(Self::default(), Self::beside))
+    }
+
+    fn node(rules: usize) -> Self {
+        Self {
+            nodes: 1,
+            depth: 1,
+            rules,
+        }
+    }
+
+    fn above(self, below: Self) -> Self {
+        Self {
+            nodes: self.nodes + below.nodes,
+            depth: self.depth + below.depth,
+            rules: self.rules + below.rules,
+        }
+    }
+
+    fn beside(self, other: Self) -> Self {
+        Self {
+            depth: self.depth.max(other.depth),
+            ..self.above(other)
+        }
+    }
+}
+
+/// Refuses more than [`VALUE_RULES_MAX`] in all filters of the request, which stand below `at`.
+pub(crate) fn check_rules<'a>(
+    given: impl Iterator<Item = &'a pb::Filter>,
+    at: &FieldPath,
+    violations: &mut Violations,
+) -> Option<()> {
+    let rules = given.map(|given| Size::of(given).rules).sum();
+    within(at, "VALUE_RULES_MAX", VALUE_RULES_MAX, rules, violations)
+}
+
+/// Reads a filter that stands at `at`; `None` breaks a rule, or comes with a violation.
 pub(crate) fn filter(given: &pb::Filter, at: &FieldPath, violations: &mut Violations) -> Option<Filter> {
+    // Before any pattern is compiled.
+    let Size { nodes, depth, .. } = Size::of(given);
+    within(at, "MAX_FILTER_NODES", MAX_FILTER_NODES, nodes, violations)?;
+    within(at, "MAX_FILTER_DEPTH", MAX_FILTER_DEPTH, depth, violations)?;
+    read(given, at, violations)
+}
+
+/// Refuses what is more than it may be.
+fn within(at: &FieldPath, limit: &str, max: usize, actual: usize, violations: &mut Violations) -> Option<()> {
+    if actual > max {
+        let message = format!("is {actual}, above the limit {limit} of {max}; stay within it");
+        violations.push(at, "LIMIT_EXCEEDED", message);
+        return None;
+    }
+    Some(())
+}
+
+fn read(given: &pb::Filter, at: &FieldPath, violations: &mut Violations) -> Option<Filter> {
     Some(match given.kind.as_ref()? {
         Kind::Column(column) => compared(column, &at.field("column"), violations)?,
         Kind::Exists(column) => Filter::exists(column),
@@ -24,7 +101,7 @@ fn filters(given: &pb::FilterList, at: &FieldPath, violations: &mut Violations) 
     let at = at.field("filters");
     let given = given.filters.iter().enumerate();
     let read: Vec<_> = given
-        .map(|(nth, given)| filter(given, &at.index(nth), violations))
+        .map(|(nth, given)| read(given, &at.index(nth), violations))
         .collect();
     read.into_iter().collect()
 }

@@ -361,12 +361,7 @@ impl TableService for TableApi {
             not_in_transaction(&mut violations);
         }
         let transaction = read::transaction(&request.transaction_id, &mut violations);
-        let path = FieldPath::root("writes");
-        let writes = request.writes.into_iter().enumerate();
-        let writes: Vec<_> = writes
-            .map(|(nth, given)| write::write(given, &definition.schema, &path.index(nth), &mut violations))
-            .collect();
-        let writes: Option<Vec<_>> = writes.into_iter().collect();
+        let writes = write::batch(request.writes, &definition.schema, &mut violations);
         let (writes, transaction) = checked(writes.zip(transaction), violations)?;
         let written = match transaction {
             Some(id) => rows.write_in(id, writes, !request.atomic).await,

@@ -11,11 +11,28 @@ use souk_engine::storage::{
 use souk_proto::table::v1::{self as pb, row_write::Operation};
 use souk_proto::r#type::v1::Value as WireValue;
 
-use crate::filter::filter;
+use crate::filter::{check_rules, filter};
 use crate::value::{cell, key, key_values};
 
+/// Reads the writes of a batch; `None` breaks a rule, or comes with a violation.
+pub(crate) fn batch(
+    given: Vec<pb::RowWrite>,
+    schema: &TableSchema,
+    violations: &mut Violations,
+) -> Option<Vec<TableWrite>> {
+    let path = FieldPath::root("writes");
+    let conditions = given.iter().filter_map(|write| write.condition.as_ref());
+    let filters = conditions.filter_map(|condition| condition.columns.as_ref());
+    check_rules(filters, &path, violations)?;
+    let writes = given.into_iter().enumerate();
+    let writes: Vec<_> = writes
+        .map(|(nth, given)| write(given, schema, &path.index(nth), violations))
+        .collect();
+    writes.into_iter().collect()
+}
+
 /// Reads a write of a batch, which stands at `at`; `None` breaks a rule, or comes with a violation.
-pub(crate) fn write(
+fn write(
     given: pb::RowWrite,
     schema: &TableSchema,
     at: &FieldPath,

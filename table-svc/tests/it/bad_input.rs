@@ -2,8 +2,8 @@
 
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::{
-    BatchGetRowsRequest, BatchWriteRowsRequest, Cell, GetRowRequest, Key, PutRowRequest, ReadOptions,
-    RowDelete, RowPut, RowWrite, UpdateRowRequest, ValueRule,
+    BatchGetRowsRequest, BatchWriteRowsRequest, Cell, Condition, FilterList, GetRowRequest, Key,
+    PutRowRequest, ReadOptions, RowDelete, RowPut, RowWrite, UpdateRowRequest, ValueRule,
 };
 use souk_proto::table::v1::{ColumnFilter, Filter, filter};
 use souk_proto::r#type::v1::{Value, value};
@@ -233,5 +233,104 @@ async fn reads_and_changes_that_cant_be_are_refused() -> TestResult {
         .await
         .expect_err("two changes of a column");
     assert!(status.message().contains("changed twice"), "{status}");
+    Ok(())
+}
+
+/// A filter by a pattern.
+fn by_pattern(pattern: &str) -> Filter {
+    Filter {
+        kind: Some(filter::Kind::Column(ColumnFilter {
+            column: "word".to_owned(),
+            value: Some(text("x")),
+            rule: Some(ValueRule {
+                pattern: pattern.to_owned(),
+                ..ValueRule::default()
+            }),
+            ..ColumnFilter::default()
+        })),
+    }
+}
+
+fn any_of(filters: Vec<Filter>) -> Filter {
+    Filter {
+        kind: Some(filter::Kind::AnyOf(FilterList { filters })),
+    }
+}
+
+/// What is told of each violation.
+fn told(status: &Status) -> String {
+    let details = status.get_details_bad_request();
+    let violations = details.into_iter().flat_map(|details| details.field_violations);
+    let told: Vec<_> = violations.map(|violation| violation.description).collect();
+    told.join("\n")
+}
+
+#[tokio::test]
+async fn filters_are_counted_before_their_patterns_are_compiled() -> TestResult {
+    let (_running, mut client) = open().await?;
+    create(&mut client, notes()).await?;
+    let get = |filter: Filter| GetRowRequest {
+        table: "notes".to_owned(),
+        key: vec![text("ann"), int(1)],
+        read: Some(ReadOptions {
+            filter: Some(filter),
+            ..ReadOptions::default()
+        }),
+        ..GetRowRequest::default()
+    };
+    let broken = by_pattern("(");
+    let deep = (1..17).fold(broken.clone(), |below, _| any_of(vec![below]));
+    let halves = any_of(vec![any_of(vec![broken.clone(); 31]); 2]);
+    for (given, says) in [
+        (
+            any_of(vec![broken.clone(); 64]),
+            "is 65, above the limit MAX_FILTER_NODES of 64",
+        ),
+        (halves, "is 65, above the limit MAX_FILTER_NODES of 64"),
+        (deep, "is 17, above the limit MAX_FILTER_DEPTH of 16"),
+    ] {
+        let status = client.get_row(get(given)).await.expect_err(says);
+        assert_eq!(fields(&status), ["read.filter"], "{status}");
+        assert!(told(&status).contains(says), "{status}");
+    }
+    let status = client.get_row(get(any_of(vec![broken; 65]))).await;
+    let refused = fields(&status.expect_err("a list above its limit"));
+    assert!(
+        refused.contains(&"read.filter.any_of.filters".to_owned()),
+        "{refused:?}"
+    );
+    let all = any_of(vec![by_pattern("x+"); 63]);
+    assert_eq!(refusal(client.get_row(get(all)).await).0, Code::NotFound);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_patterns_of_a_batch_count_together() -> TestResult {
+    let (_running, mut client) = open().await?;
+    create(&mut client, notes()).await?;
+    let batch = |numbers: std::ops::Range<i64>| BatchWriteRowsRequest {
+        table: "notes".to_owned(),
+        writes: numbers
+            .map(|number| RowWrite {
+                operation: Some(Operation::Delete(RowDelete {
+                    key: vec![text("ann"), int(number)],
+                })),
+                condition: Some(Condition {
+                    columns: Some(by_pattern("x+")),
+                    ..Condition::default()
+                }),
+                ..RowWrite::default()
+            })
+            .collect(),
+        ..BatchWriteRowsRequest::default()
+    };
+    let answer = client.batch_write_rows(batch(0..64)).await?.into_inner();
+    assert_eq!(answer.results.len(), 64);
+    let status = client.batch_write_rows(batch(0..65)).await.expect_err("too many");
+    assert_eq!(fields(&status), ["writes"], "{status}");
+    assert!(
+        told(&status).contains("is 65, above the limit VALUE_RULES_MAX of 64"),
+        "{status}"
+    );
     Ok(())
 }
