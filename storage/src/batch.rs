@@ -147,6 +147,11 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// Whether patterns look at the row, so that it takes a while to decide.
+    pub(crate) fn matches_text(&self) -> bool {
+        self.columns.as_ref().is_some_and(|filter| filter.rules() > 0)
+    }
+
     /// No condition.
     pub fn none() -> Self {
         Self::default()

@@ -50,7 +50,11 @@ pub const MAX_FILTER_DEPTH: usize = 16;
 /// Longest pattern of a value transfer rule, bytes.
 pub const MAX_PATTERN_BYTES: usize = 256;
 /// Most memory the program of one pattern may take, and what matching with it may cache, bytes.
-pub const MAX_PATTERN_PROGRAM_BYTES: usize = 256 << 10;
+///
+/// Matching takes a time that grows with program and text, at worst some 2 s for a MiB. A `\w` takes 49 KiB.
+pub const MAX_PATTERN_PROGRAM_BYTES: usize = 64 << 10;
+/// Most bytes of text that the patterns of a filter look at in one row: as much as a single one at the largest value.
+pub const MAX_MATCHED_BYTES: usize = MAX_VALUE_BYTES;
 /// Most secondary indexes of a table. Tablestore allows 5.
 pub const MAX_INDEXES: usize = 16;
 /// Highest number of a secondary index. Each index of a table gets its own and never another's, so that this many

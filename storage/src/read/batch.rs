@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use souk_kv::{Space, limits::INLINE_ROWS};
+use tokio::task::yield_now;
 
 use crate::catalog::Table;
 use crate::error::{Error, Result};
@@ -61,6 +62,9 @@ pub(super) async fn get(snapshot: &Snapshot, tables: &[TableKeys]) -> Result<Vec
         let mut reads = Vec::with_capacity(part.keys.len());
         for (keys, stored) in part.keys.chunks(INLINE_ROWS).zip(part.stored.chunks(INLINE_ROWS)) {
             for (key, value) in keys.iter().zip(values(snapshot, stored).await) {
+                if part.projection.rules() > 0 {
+                    yield_now().await;
+                }
                 reads.push(value.and_then(|value| one(&part.projection, key, value.as_ref(), &mut bytes)));
             }
         }

@@ -102,6 +102,11 @@ impl<'a> Projection<'a> {
         self.keeps_empty && self.filter.is_none() && !self.expires
     }
 
+    /// How many patterns look at each row.
+    pub(crate) fn rules(&self) -> usize {
+        self.filter.map_or(0, Filter::rules)
+    }
+
     /// Whether it gives back everything of every row.
     fn takes_whole(&self) -> bool {
         self.takes_all()
@@ -139,19 +144,19 @@ impl<'a> Projection<'a> {
         };
         let found = RowRef::decode(value, self)
             .map_err(|Malformed(expected)| Error::corrupt(format!("row {key:?}: expected {expected}")))?;
-        Ok(self.found(key, &found))
+        self.found(key, &found)
     }
 
-    fn found(&self, key: PrimaryKey, found: &RowRef<'_>) -> Projected {
+    fn found(&self, key: PrimaryKey, found: &RowRef<'_>) -> Result<Projected> {
         if !found.present && !self.expiry.is_visible(found.life) {
-            return Projected::default();
+            return Ok(Projected::default());
         }
         let mut bytes = self.meter.key(&key);
         if !found.present && !self.keeps_empty {
-            return Projected {
+            return Ok(Projected {
                 bytes,
                 ..Projected::default()
-            };
+            });
         }
         let window = self.window(found.columns());
         let offset = self.page.map_or(0, |page| page.offset.min(window.len()));
@@ -172,17 +177,19 @@ impl<'a> Projection<'a> {
             count += 1;
         }
         bytes += taken;
-        if !self.filter.is_none_or(|filter| filter.passes(Some(found))) {
-            return Projected {
+        if let Some(filter) = self.filter
+            && !filter.passes(Some(found))?
+        {
+            return Ok(Projected {
                 bytes,
                 ..Projected::default()
-            };
+            });
         }
-        Projected {
+        Ok(Projected {
             row: Some(found.to_row(key, rest.iter().take(count))),
             next_column: rest.get(count).map(|column| column.name.to_owned()),
             bytes,
-        }
+        })
     }
 
     /// The columns from the start to the end of the window.

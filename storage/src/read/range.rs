@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use souk_kv::{self as kv, Direction, Page, Scan, Space};
+use tokio::task::yield_now;
 
 use crate::catalog::Table;
 use crate::error::Result;
@@ -138,7 +139,8 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
         Direction::Backward => (end, start),
     };
     let limit = bounded(request.limit, MAX_SCANNED_ROWS);
-    let mut bytes_left = bounded(request.bytes, MAX_SCANNED_BYTES);
+    // Each pattern looks at what is read.
+    let mut bytes_left = bounded(request.bytes, MAX_SCANNED_BYTES / projection.rules().max(1));
     let mut rows_left = MAX_SCANNED_ROWS;
     let mut rows = Vec::new();
     let mut measured = 0;
@@ -179,7 +181,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
                 ahead = Some(Ahead::begin(next).await);
             }
         }
-        let unread = match project(&projection, chunk.entries, limit, &mut rows, &mut measured) {
+        let unread = match project(&projection, chunk.entries, limit, &mut rows, &mut measured).await {
             Ok(unread) => unread,
             Err(error) => {
                 // Nobody reads any more when the answer is there.
@@ -203,8 +205,9 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
     })
 }
 
-/// Appends what is wanted of the entries to the rows, until they are `limit`; the key of the first entry that is left.
-fn project(
+/// Appends what is wanted of the entries to the rows, until they are `limit`; the key of the first entry that is left. Lets others run,
+/// and its caller give up, before each row that patterns look at.
+async fn project(
     projection: &Projection<'_>,
     entries: Vec<(Bytes, Bytes)>,
     limit: usize,
@@ -215,6 +218,9 @@ fn project(
     for (key, value) in entries {
         if rows.len() == limit {
             return Ok(Some(key));
+        }
+        if projection.rules() > 0 {
+            yield_now().await;
         }
         let projected = projection.row_after(rows.last(), key::primary_key_of_row(&key)?, &value)?;
         *measured += projected.bytes;
