@@ -7,7 +7,7 @@ use souk_chassis::layers::messages::{DECODED_BYTES_MAX, decoded_too_large};
 use tonic::Status;
 
 /// Bytes of a message with a field in it: a node with the places of eleven.
-const OBJECT: usize = 768;
+pub(super) const OBJECT: usize = 768;
 
 /// Bytes of another value, in a list or a field.
 const VALUE: usize = 64;

@@ -124,8 +124,12 @@ pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Resu
     let mut reader = serde_json::Deserializer::from_slice(json);
     let message = DynamicMessage::deserialize(kind.clone(), &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
+    let natural = match &message {
+        Ok(_) => None,
+        Err(_) => natural::read(&kind, json)?,
+    };
     message
-        .or_else(|error| natural::read(&kind, json).ok_or(error))
+        .or_else(|error| natural.ok_or(error))
         .map_err(|error| {
             let words = format!(
                 "the body isn't what the call takes: {}",

@@ -265,3 +265,41 @@ fn what_is_wrong_is_named() {
     let (reason, _) = request(Method::POST, "/v1/shops:search", &deep).expect_err("too deep");
     assert_eq!(reason, "MESSAGE_TOO_DEEP");
 }
+
+#[test]
+fn plain_values_take_what_messages_take() {
+    let put = |values: usize| format!(r#"{{"key":[{}0]}}"#, "0,".repeat(values - 1));
+    let path = "/v1/tables/notes/rows:put";
+    request(Method::POST, path, &put(1_000)).expect("a row");
+    let (reason, _) = request(Method::POST, path, &put(100_000)).expect_err("100,000 messages");
+    assert_eq!(reason, "DECODED_TOO_LARGE");
+}
+
+#[test]
+fn plain_numbers_without_a_fraction_are_whole() {
+    let path = "/v1/tables/notes/rows:put";
+    let key = |number: &str| request(Method::POST, path, &format!(r#"{{"key":[{number}]}}"#));
+    for (number, kind, told) in [
+        ("9223372036854775807", "intValue", "9223372036854775807"),
+        ("-9223372036854775808", "intValue", "-9223372036854775808"),
+        ("-0", "intValue", "0"),
+        ("-0.0", "doubleValue", "-0.0"),
+        ("0e-0", "doubleValue", "0.0"),
+        ("0.5", "doubleValue", "0.5"),
+        ("1.0", "doubleValue", "1.0"),
+    ] {
+        let value = key(number).expect("a value")["key"][0][kind].to_string();
+        assert_eq!(value.trim_matches('"'), told);
+    }
+    let text = request(Method::POST, path, r#"{"key":["\"-0,",-0 ]}"#).expect("a text and a number");
+    assert_eq!(text["key"][0]["stringValue"], "\"-0,");
+    assert_eq!(text["key"][1]["intValue"], "0");
+    for number in [
+        "9223372036854775808",
+        "-9223372036854775809",
+        "100000000000000000000",
+    ] {
+        let (reason, _) = key(number).expect_err(number);
+        assert_eq!(reason, "JSON_MALFORMED", "{number}");
+    }
+}
