@@ -65,7 +65,8 @@ impl TableHandle {
         .await
     }
 
-    /// Reads what the options ask of several rows, from one snapshot; each has an answer of its own.
+    /// Reads what the options ask of several rows, from one snapshot; each has an answer of its own. Rows behind [`MAX_PAGE_BYTES`] are
+    /// refused one by one.
     ///
     /// # Errors
     /// As [`TableHandle::get`], and [`Snapshot::batch_get`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone.
@@ -78,10 +79,27 @@ impl TableHandle {
         self.access("get_batch", async {
             self.check_all(&self.scope()?)?;
             let snapshot = self.snapshot(min_sequence).await?;
-            let keys = TableKeys::new(&self.open.table, keys).options(options.clone());
+            let keys = TableKeys::new(&self.open.table, keys)
+                .options(options.clone())
+                .within(MAX_PAGE_BYTES);
             let read = snapshot.batch_get(&[keys]).await?;
+            let mut returned = 0;
+            let mut fitting = |read: Read| {
+                let bytes = read.row.as_ref().map_or(0, Row::message_bytes);
+                let actual = returned + bytes;
+                if returned > 0 && actual > MAX_PAGE_BYTES {
+                    return Err(souk_storage::Error::LimitExceeded {
+                        limit: "MAX_PAGE_BYTES",
+                        max: MAX_PAGE_BYTES,
+                        actual,
+                    });
+                }
+                returned = actual;
+                Ok(read)
+            };
+            let read = read.into_iter().flatten();
             Ok(Written {
-                value: read.into_iter().flatten().collect(),
+                value: read.map(|read| read.and_then(&mut fitting)).collect(),
                 sequence: signed(snapshot.sequence()),
             })
         })

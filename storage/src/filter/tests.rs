@@ -41,7 +41,10 @@ fn a_cell_the_rule_can_not_read_satisfies_nothing() {
         for comparison in [Comparison::NotEqual, Comparison::Equal, Comparison::Less] {
             let rule = ValueRule::new("[0-9]+", Cast::Integer).unwrap();
             let filter = Filter::part("c", rule, comparison, 5);
-            assert!(!filter.matches(Some(&row(&[("c", cell.clone(), 1)]))).unwrap(), "{cell:?}");
+            assert!(
+                !filter.matches(Some(&row(&[("c", cell.clone(), 1)]))).unwrap(),
+                "{cell:?}"
+            );
         }
     }
     assert!(!part_equals("1e999", ".+", Cast::Double, 1.0));

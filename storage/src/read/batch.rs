@@ -15,6 +15,8 @@ use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS, MAX_READ_BYTE
 use crate::read::projection::Projection;
 use crate::read::rows::stored_keys;
 use crate::read::{Read, ReadOptions, Snapshot};
+#[cfg(doc)]
+use crate::row::Row;
 use crate::value::PrimaryKey;
 
 /// Rows of one table in a batch get.
@@ -26,6 +28,8 @@ pub struct TableKeys {
     pub keys: Vec<PrimaryKey>,
     /// What is read of each of them.
     pub options: ReadOptions,
+    /// Bytes of a row that are returned, as [`Row::message_bytes`] counts them; of a larger one at least a column.
+    pub row_bytes: usize,
 }
 
 impl TableKeys {
@@ -35,7 +39,15 @@ impl TableKeys {
             table: table.clone(),
             keys,
             options: ReadOptions::default(),
+            row_bytes: MAX_READ_BYTES,
         }
+    }
+
+    /// Of each row at most so many bytes.
+    #[must_use]
+    pub fn within(mut self, row_bytes: usize) -> Self {
+        self.row_bytes = row_bytes;
+        self
     }
 
     /// These rows, read like this.
@@ -93,7 +105,7 @@ fn check<'a>(snapshot: &Snapshot, tables: &'a [TableKeys]) -> Result<Vec<Checked
         Ok(Checked {
             projection: snapshot
                 .projection(&part.table, &part.options)?
-                .within(MAX_READ_BYTES),
+                .within(part.row_bytes),
             keys: &part.keys,
             stored: stored_keys(&part.table, &part.keys)?,
         })

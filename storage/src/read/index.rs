@@ -61,6 +61,12 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
         page.next = scanned.entries.last().map(|(key, _)| position_of(key));
     }
     let mut bytes = 0;
+    let mut room = if request.bytes == 0 {
+        usize::MAX
+    } else {
+        request.bytes
+    };
+    let mut before = None;
     for (key, value) in &scanned.entries {
         let entry = reading.entry(key, value, &mut bytes);
         let entry = entry.map_err(|Malformed(expected)| {
@@ -75,8 +81,15 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
             yield_now().await;
         }
         if reading.passes(&entry)? {
+            let taken = entry.message_bytes();
+            if taken > room && !page.entries.is_empty() {
+                page.next = before;
+                break;
+            }
+            room = room.saturating_sub(taken);
             page.entries.push(entry);
         }
+        before = Some(position_of(key));
     }
     page.consumed = CapacityUnits::reading(bytes);
     Ok(page)

@@ -13,7 +13,7 @@ use crate::filter::Filter;
 use crate::metering::Meter;
 use crate::read::{ColumnPage, ReadOptions, TimeRange};
 use crate::row::borrowed::{ColumnRef, RowRef, Take, Wanted};
-use crate::row::{ColumnSelection, Row, codec};
+use crate::row::{ColumnSelection, Row, cells_in_message, codec, key_in_message};
 use crate::value::PrimaryKey;
 
 /// What a read wants of each row, checked.
@@ -30,7 +30,7 @@ pub(crate) struct Projection<'a> {
     page: Option<ColumnPage>,
     /// Whether a row is returned although it has none of the selected cells.
     keeps_empty: bool,
-    /// Most bytes of columns of one row.
+    /// Most bytes of one row, as [`Row::message_bytes`] counts them.
     bytes: usize,
     /// Versions that are visible of each column.
     visible_versions: usize,
@@ -130,12 +130,11 @@ impl<'a> Projection<'a> {
         let key = if self.takes_whole() && value.len() <= self.bytes {
             let mut row = codec::decode_after(other, key, value, &ColumnSelection::All)?;
             drop_surplus(&mut row, self.visible_versions);
-            let bytes = self.meter.row(&row);
-            if bytes <= self.bytes {
+            if self.bytes == usize::MAX || row.message_bytes() <= self.bytes {
                 return Ok(Projected {
+                    bytes: self.meter.row(&row),
                     row: Some(row),
                     next_column: None,
-                    bytes,
                 });
             }
             row.key
@@ -167,16 +166,16 @@ impl<'a> Projection<'a> {
         };
         let most = self.page.map_or(usize::MAX, |page| page.limit);
         bytes += skipped.iter().map(size).sum::<usize>();
-        let (mut count, mut taken) = (0, 0);
+        let (mut count, mut taken) = (0, key_in_message(&key));
         for column in rest.iter().take(most) {
-            let size = size(column);
-            if count > 0 && taken + size > self.bytes {
+            let (values, cells) = found.measure(column);
+            taken += cells_in_message(column.name, cells, values);
+            if count > 0 && taken > self.bytes {
                 break;
             }
-            taken += size;
+            bytes += size(column);
             count += 1;
         }
-        bytes += taken;
         if let Some(filter) = self.filter
             && !filter.passes(Some(found))?
         {

@@ -1,8 +1,11 @@
 //! Pages of ranges and of secondary indexes: their tokens, and what they refuse.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prost::Message as _;
 use souk_proto::table::v1::{
-    IndexRange, IndexValues, Key, KeyRange, RangeIndexRequest, RangeRowsRequest, ReadOptions,
-    StreamRowsRequest, key_range,
+    BatchGetRowsRequest, Cell, IndexRange, IndexValues, Key, KeyRange, PutRowRequest, RangeIndexRequest,
+    RangeRowsRequest, ReadOptions, StreamRowsRequest, Table, VersionSelection, key_range,
 };
 use tonic::Code;
 
@@ -144,5 +147,68 @@ async fn a_secondary_index_is_paged_both_ways() -> TestResult {
     };
     let refused = refusal(client.range_index(unknown).await);
     assert_eq!(refused, (Code::NotFound, "SECONDARY_INDEX_NOT_FOUND".to_owned()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn versions_of_long_names_fit_into_messages() -> TestResult {
+    let (_running, mut client) = open().await?;
+    let versioned = Table {
+        max_versions: 1_000,
+        ..notes()
+    };
+    create(&mut client, versioned).await?;
+    let name = "n".repeat(255);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    let now = i64::try_from(now)?;
+    let keys: Vec<_> = (0..20).map(|number| vec![text("ann"), int(number)]).collect();
+    for key in &keys {
+        let cells = (0..1_000).map(|nth| Cell {
+            column: name.clone(),
+            value: Some(int(-1)),
+            version: Some(now - nth),
+        });
+        let put = PutRowRequest {
+            table: "notes".to_owned(),
+            key: key.clone(),
+            cells: cells.collect(),
+            ..PutRowRequest::default()
+        };
+        client.put_row(put).await?;
+    }
+    let read = Some(ReadOptions {
+        versions: Some(VersionSelection::default()),
+        ..ReadOptions::default()
+    });
+    let mut request = RangeRowsRequest {
+        read: read.clone(),
+        ..RangeRowsRequest {
+            page_size: 0,
+            ..range()
+        }
+    };
+    let mut found = 0;
+    loop {
+        let page = client.range_rows(request.clone()).await?.into_inner();
+        assert!(page.encoded_len() <= 3 << 20, "{}", page.encoded_len());
+        found += page.rows.len();
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    assert_eq!(found, 20);
+    let batch = BatchGetRowsRequest {
+        table: "notes".to_owned(),
+        keys: keys.into_iter().map(|values| Key { values }).collect(),
+        read,
+        ..BatchGetRowsRequest::default()
+    };
+    let answer = client.batch_get_rows(batch).await?.into_inner();
+    assert!(answer.encoded_len() <= 4 << 20, "{}", answer.encoded_len());
+    let refused = answer.results.iter().filter_map(|result| result.error.as_ref());
+    let refused: Vec<_> = refused.map(|error| error.reason.as_str()).collect();
+    assert!((5..15).contains(&refused.len()), "{}", refused.len());
+    assert!(refused.iter().all(|reason| *reason == "LIMIT_EXCEEDED"));
     Ok(())
 }
