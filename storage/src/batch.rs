@@ -264,6 +264,9 @@ pub struct WriteBatch {
     pub trace: Option<String>,
     /// How safe the batch is when it is acknowledged.
     pub durability: Durability,
+    /// Whether the rows given back are to fit into a message: [`crate::limits::MAX_SHOWN_BYTES`] instead of
+    /// [`crate::limits::MAX_RETURNED_BYTES`].
+    pub shown: bool,
 }
 
 impl WriteBatch {

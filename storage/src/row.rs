@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::value::{PrimaryKey, Value};
 
 /// What a value takes in a message beside its bytes and its name's: types, lengths, its version.
-const EACH_BYTES: usize = 16;
+pub(crate) const EACH_BYTES: usize = 16;
 
 /// About what a key takes in a message.
 pub(crate) fn key_in_message(key: &PrimaryKey) -> usize {

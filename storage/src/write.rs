@@ -105,7 +105,10 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
             rows.push(written);
         }
         let returned = rows.iter().map(WrittenRow::size).sum();
-        limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?;
+        match batch.shown {
+            true => limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, returned)?,
+            false => limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?,
+        }
         let mut commit = plan.finish(batch.trace.as_deref(), now)?;
         numbers.keep(&mut commit);
         let unlogged = commit.log.is_none();

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use souk_api::FoundRow;
-use souk_api::wire::signed;
+use souk_api::wire::{signed, time_to_wire};
 use souk_engine::storage::{
     CapacityUnits, ChangeKind, IndexEntry, KeyBound, PrimaryKey, Row, RowChange, Split, WrittenRow,
 };
-use souk_engine::{TableDefinition, ValueType};
+use souk_engine::{MAX_PAGE_BYTES, TableDefinition, ValueType, WatchEvent};
 use souk_proto::table::v1::{self as pb, key_range};
 
 use crate::value::{cell_to_wire, key_to_wire};
@@ -88,6 +88,32 @@ impl Told {
             kind: kind.into(),
             row: Some(row.map_or_else(|| key_alone(&change.key), |row| self.row(row))),
         }
+    }
+
+    /// What a watch tells of an event, in messages that are no larger than they may be unless one row is. The position has been told when its last
+    /// row has.
+    pub(crate) fn event(&self, event: &WatchEvent<RowChange>) -> Vec<pb::WatchRowsResponse> {
+        let message = |sequence: i64| pb::WatchRowsResponse {
+            sequence,
+            commit_time: Some(time_to_wire(event.commit_time)),
+            changes: Vec::new(),
+        };
+        let (mut messages, mut last, mut room) = (Vec::new(), message(event.sequence), MAX_PAGE_BYTES);
+        for change in &event.changes {
+            let bytes = change.row.as_ref().map_or(0, Row::message_bytes);
+            if bytes > room && !last.changes.is_empty() {
+                let full = std::mem::take(&mut last.changes);
+                messages.push(pb::WatchRowsResponse {
+                    changes: full,
+                    ..message(event.sequence - 1)
+                });
+                room = MAX_PAGE_BYTES;
+            }
+            room = room.saturating_sub(bytes);
+            last.changes.push(self.change(change));
+        }
+        messages.push(last);
+        messages
     }
 
     pub(crate) fn entry(&self, entry: IndexEntry, columns: &[String]) -> pb::IndexEntry {

@@ -1,6 +1,7 @@
 //! The RPCs of `souk.table.v1.TableService`.
 
 use std::collections::BTreeSet;
+use std::convert::identity;
 use std::future::ready;
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use souk_api::wire::{
 use souk_api::{Error, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
-use souk_engine::storage::{CapacityUnits, RangeRequest, Row, RowChange, RowOperation, WrittenRow};
-use souk_engine::{Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableWrite, WatchEvent};
+use souk_engine::storage::{CapacityUnits, RangeRequest, Row, RowOperation, WrittenRow};
+use souk_engine::{Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableWrite};
 use souk_proto::table::v1 as pb;
 use souk_proto::table::v1::table_service_server::TableService;
 use tokio_util::sync::CancellationToken;
@@ -566,16 +567,15 @@ impl TableService for TableApi {
         };
         let events = rows.watch(after).await.map_err(refused)?;
         let told = Told::new(&rows.definition(), false);
-        let answer = move |event: WatchEvent<RowChange>| pb::WatchRowsResponse {
-            sequence: event.sequence,
-            commit_time: Some(time_to_wire(event.commit_time)),
-            changes: event.changes.iter().map(|change| told.change(change)).collect(),
-        };
-        Ok(Response::new(endless_answers(
-            events,
-            self.draining.clone(),
-            answer,
-        )))
+        let messages = events.flat_map(move |event| {
+            let messages = event.map(|event| told.event(&event));
+            stream::iter(match messages {
+                Ok(messages) => messages.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
+            })
+        });
+        let draining = self.draining.clone();
+        Ok(Response::new(endless_answers(messages, draining, identity)))
     }
 
     async fn get_split_points(

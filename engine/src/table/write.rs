@@ -256,6 +256,7 @@ impl TableHandle {
             });
         }
         batch.request = request;
+        batch.shown = true;
         batch
     }
 

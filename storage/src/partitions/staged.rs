@@ -80,7 +80,7 @@ impl Staged {
         let (written, decided) = self.decide(catalog, below, writes, now).await?;
         let decided = decided.into_iter().collect::<Result<Vec<_>>>()?;
         let returned = decided.iter().map(|(_, row, _)| row.size()).sum();
-        limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?;
+        limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, returned)?;
         self.reserve(decided.iter(), &resize)?;
         self.written = written;
         Ok(decided.into_iter().map(|each| self.stage(each)).collect())
@@ -102,7 +102,7 @@ impl Staged {
         for decided in decided {
             rows.push(decided.and_then(|each| {
                 let bytes = returned + each.1.size();
-                limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, bytes)?;
+                limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, bytes)?;
                 self.reserve(std::iter::once(&each), &resize)?;
                 returned = bytes;
                 Ok(self.stage(each))

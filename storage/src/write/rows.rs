@@ -127,7 +127,7 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
         }
         let decided = decide::row(target, now).and_then(|(changed, row)| {
             let bytes = returned + row.size();
-            limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, bytes)?;
+            limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, bytes)?;
             Ok((changed, row))
         });
         match decided {

@@ -2,10 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use prost::Message as _;
 use prost_types::Timestamp;
+use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::{
-    DeleteRowRequest, ExportRowsRequest, GetSplitPointsRequest, RangeRowsRequest, RowChangeKind,
-    WatchRowsRequest,
+    BatchWriteRowsRequest, DeleteRowRequest, ExportRowsRequest, GetSplitPointsRequest, RangeRowsRequest,
+    RowChangeKind, RowUpdate, RowWrite, WatchRowsRequest,
 };
 use tonic::Code;
 
@@ -110,5 +112,51 @@ async fn an_export_goes_on_where_it_broke_and_parts_make_the_whole() -> TestResu
         rows += client.range_rows(range).await?.into_inner().rows.len();
     }
     assert_eq!((rows, counted), (1_201, 1_201));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_write_of_many_bytes_is_told_in_several_messages() -> TestResult {
+    let (_running, mut client) = open().await?;
+    create(&mut client, notes()).await?;
+    let first = client
+        .put_row(put("ann", 0, columns([("size", int(1))])))
+        .await?
+        .into_inner()
+        .sequence;
+    // Each change has a whole row, of which the write brought little.
+    let big = text(&"x".repeat(1 << 20));
+    for number in 1..=5 {
+        client
+            .put_row(put("ann", number, columns([("big", big.clone())])))
+            .await?;
+    }
+    let touched = (1..=5).map(|number| RowWrite {
+        operation: Some(Operation::Update(RowUpdate {
+            key: vec![text("ann"), int(number)],
+            put: columns([("size", int(number))]),
+            ..RowUpdate::default()
+        })),
+        ..RowWrite::default()
+    });
+    let batch = BatchWriteRowsRequest {
+        table: "notes".to_owned(),
+        writes: touched.collect(),
+        atomic: true,
+        ..BatchWriteRowsRequest::default()
+    };
+    let written = client.batch_write_rows(batch).await?.into_inner().sequence;
+    assert_eq!(written, first + 6);
+    let mut events = client
+        .watch_rows(watch(Some(written - 1), None))
+        .await?
+        .into_inner();
+    let mut told = Vec::new();
+    while told.last().is_none_or(|(sequence, _)| *sequence < written) {
+        let event = events.message().await?.expect("more");
+        assert!(event.encoded_len() <= 4 << 20, "{}", event.encoded_len());
+        told.push((event.sequence, event.changes.len()));
+    }
+    assert_eq!(told, [(written - 1, 2), (written - 1, 2), (written, 1)]);
     Ok(())
 }
