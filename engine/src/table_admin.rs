@@ -52,8 +52,22 @@ impl Engine {
     /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`], [`EngineError::InvalidDefinition`],
     /// [`EngineError::LimitExceeded`], [`EngineError::IndexBuilding`]; what the store refuses.
     pub async fn alter_table(&self, definition: TableDefinition) -> Result<()> {
-        let engine = self.clone();
-        undisturbed(async move { engine.alter(definition).await }).await
+        definition.check()?;
+        let name = definition.name().to_owned();
+        self.change_table(&name, |present| *present = definition).await
+    }
+
+    /// [`Engine::alter_table`] of what the table is by then: no other change comes between.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn change_table(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut TableDefinition) + Send + 'static,
+    ) -> Result<()> {
+        let (engine, name) = (self.clone(), name.to_owned());
+        undisturbed(async move { engine.alter(&name, change).await }).await
     }
 
     /// Drops a table that was created at run time, durably, with its rows and its index. Its name is free when this returns.
@@ -172,12 +186,14 @@ impl Engine {
         Ok(open)
     }
 
-    async fn alter(&self, mut definition: TableDefinition) -> Result<()> {
-        definition.check()?;
+    async fn alter(&self, name: &str, change: impl FnOnce(&mut TableDefinition)) -> Result<()> {
         let _changing = self.changing().lock().await;
         self.check_open()?;
-        let open = self.created(definition.name())?;
+        let open = self.created(name)?;
         let present = open.definition();
+        let mut definition = (*present).clone();
+        change(&mut definition);
+        definition.check()?;
         let (old, new) = (open.table.schema(), &definition.schema);
         if (&old.key, old.auto_increment, old.transactions)
             != (&new.key, new.auto_increment, new.transactions)

@@ -15,7 +15,9 @@ use souk_api::{Error, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
 use souk_engine::storage::{CapacityUnits, RangeRequest, Row, RowOperation, WrittenRow};
-use souk_engine::{Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableWrite};
+use souk_engine::{
+    Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableDefinition, TableWrite,
+};
 use souk_proto::table::v1 as pb;
 use souk_proto::table::v1::table_service_server::TableService;
 use tokio_util::sync::CancellationToken;
@@ -176,9 +178,9 @@ impl TableService for TableApi {
         let rows = self.rows(&given.name)?;
         let changed = table::changed_parts(&mask, &given, &table::to_wire(&rows));
         settled(broken(&changed, &FieldPath::root("table")))?;
-        let mut definition = (*rows.definition()).clone();
-        table::set_options(&mask, &given, &mut definition);
-        self.engine.alter_table(definition).await.map_err(of_table)?;
+        let name = given.name.clone();
+        let change = move |definition: &mut TableDefinition| table::set_options(&mask, &given, definition);
+        self.engine.change_table(&name, change).await.map_err(of_table)?;
         Ok(Response::new(pb::UpdateTableResponse {
             table: Some(table::to_wire(&rows)),
         }))

@@ -274,3 +274,39 @@ async fn an_index_that_cant_be_is_refused_by_field_and_nothing_is_created() -> T
     create(&mut client, notes()).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn changes_at_the_same_time_take_nothing_from_each_other() -> TestResult {
+    let (_running, mut client) = open().await?;
+    create(&mut client, notes()).await?;
+    let change = |field: &str, table: Table| UpdateTableRequest {
+        table: Some(table),
+        update_mask: Some(FieldMask {
+            paths: vec![field.to_owned()],
+        }),
+    };
+    let with = |max_versions: i32, max_version_offset: Duration| Table {
+        name: "notes".to_owned(),
+        max_versions,
+        max_version_offset: Some(max_version_offset),
+        ..Table::default()
+    };
+    for nth in 2..6_i32 {
+        let offset = Duration {
+            seconds: nth.into(),
+            nanos: 0,
+        };
+        let mut other = client.clone();
+        let (versions, offsets) = tokio::join!(
+            client.update_table(change("max_versions", with(nth, offset))),
+            other.update_table(change("max_version_offset", with(nth, offset))),
+        );
+        (versions?, offsets?);
+        let table = described(&mut client, "notes").await?;
+        assert_eq!(
+            (table.max_versions, table.max_version_offset),
+            (nth, Some(offset))
+        );
+    }
+    Ok(())
+}
