@@ -58,13 +58,11 @@ impl Told {
         rows.iter().map(|row| self.row(row)).collect()
     }
 
-    /// What a write gives back.
-    pub(crate) fn written(&self, written: &WrittenRow) -> Option<pb::Row> {
-        match (&written.row, &written.key) {
-            (Some(row), _) => Some(self.row(row)),
-            (None, Some(key)) => Some(key_alone(key)),
-            (None, None) => None,
-        }
+    /// What a write gives back of what was asked for.
+    pub(crate) fn written(&self, written: &WrittenRow, asked: pb::ReturnRow) -> Option<pb::Row> {
+        let key = written.key.as_ref().filter(|_| asked == pb::ReturnRow::Key);
+        let row = written.row.as_ref().map(|row| self.row(row));
+        row.or_else(|| key.map(key_alone))
     }
 
     pub(crate) fn hit(&self, hit: FoundRow) -> pb::RowHit {

@@ -211,6 +211,7 @@ impl TableService for TableApi {
             cells: request.cells,
         };
         let operation = write::put(put, &definition.schema, &FieldPath::message(), &mut violations);
+        let asked = write::asked(request.returning.as_ref());
         let returning = write::returning(request.returning.as_ref());
         let write = with_condition(operation, request.condition.as_ref(), &mut violations);
         let (write, violations) = kept(write, violations)?;
@@ -221,7 +222,7 @@ impl TableService for TableApi {
         };
         let (written, sequence) = self.write_one(&rows, one, violations).await?;
         Ok(Response::new(pb::PutRowResponse {
-            row: Told::new(&definition, false).written(&written),
+            row: Told::new(&definition, false).written(&written, asked),
             sequence,
             consumed: Some(consumed(written.consumed)),
         }))
@@ -244,6 +245,7 @@ impl TableService for TableApi {
             delete_versions: request.delete_versions,
         };
         let operation = write::update(update, &FieldPath::message(), &mut violations);
+        let asked = write::asked(request.returning.as_ref());
         let returning = write::returning(request.returning.as_ref());
         let write = with_condition(operation, request.condition.as_ref(), &mut violations);
         let (write, violations) = kept(write, violations)?;
@@ -254,7 +256,7 @@ impl TableService for TableApi {
         };
         let (written, sequence) = self.write_one(&rows, one, violations).await?;
         Ok(Response::new(pb::UpdateRowResponse {
-            row: Told::new(&rows.definition(), false).written(&written),
+            row: Told::new(&rows.definition(), false).written(&written, asked),
             sequence,
             consumed: Some(consumed(written.consumed)),
         }))
@@ -364,6 +366,10 @@ impl TableService for TableApi {
             not_in_transaction(&mut violations);
         }
         let transaction = read::transaction(&request.transaction_id, &mut violations);
+        let given = request.writes.iter();
+        let asked: Vec<_> = given
+            .map(|given| write::asked(given.returning.as_ref()))
+            .collect();
         let writes = write::batch(request.writes, &definition.schema, &mut violations);
         let (writes, transaction) = checked(writes.zip(transaction), violations)?;
         let written = match transaction {
@@ -377,25 +383,27 @@ impl TableService for TableApi {
         let told = Told::new(&definition, false);
         let mut cost = CapacityUnits::default();
         let mut sequence = 0;
-        let results = written
-            .map_err(refused)?
-            .into_iter()
-            .map(|written| match written {
-                Ok(written) => {
-                    cost += written.consumed;
-                    let at = written.sequence.map_or(0, signed);
-                    sequence = sequence.max(at);
-                    pb::WriteResult {
-                        row: told.written(&written),
-                        sequence: at,
-                        error: None,
+        let results =
+            written
+                .map_err(refused)?
+                .into_iter()
+                .zip(asked)
+                .map(|(written, asked)| match written {
+                    Ok(written) => {
+                        cost += written.consumed;
+                        let at = written.sequence.map_or(0, signed);
+                        sequence = sequence.max(at);
+                        pb::WriteResult {
+                            row: told.written(&written, asked),
+                            sequence: at,
+                            error: None,
+                        }
                     }
-                }
-                Err(error) => pb::WriteResult {
-                    error: Some(row_error(error)),
-                    ..pb::WriteResult::default()
-                },
-            });
+                    Err(error) => pb::WriteResult {
+                        error: Some(row_error(error)),
+                        ..pb::WriteResult::default()
+                    },
+                });
         let results = results.collect();
         Ok(Response::new(pb::BatchWriteRowsResponse {
             results,

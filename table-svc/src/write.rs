@@ -44,8 +44,13 @@ fn write(
         Operation::Delete(given) => delete(&given, &at.field("delete"), violations),
     };
     let condition = condition(given.condition.as_ref(), &at.field("condition"), violations);
-    let write = TableWrite::new(operation?).when(condition?);
-    Some(write.returning(returning(given.returning.as_ref())))
+    let operation = operation?;
+    let returning = match operation {
+        // No row is there behind it.
+        RowOperation::Delete { .. } => ReturnRow::None,
+        _ => returning(given.returning.as_ref()),
+    };
+    Some(TableWrite::new(operation).when(condition?).returning(returning))
 }
 
 /// Reads what replaces a row.
@@ -152,6 +157,11 @@ pub(crate) fn condition(
             None => None,
         },
     })
+}
+
+/// How much is to be given back.
+pub(crate) fn asked(given: Option<&pb::Returning>) -> pb::ReturnRow {
+    given.map_or(pb::ReturnRow::None, pb::Returning::row)
 }
 
 /// Reads what is given back.
