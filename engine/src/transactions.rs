@@ -1,6 +1,7 @@
 //! Transactions between the calls of their callers: whose each is, and how many there are.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use souk_storage::limits::MAX_TRANSACTION_LIFE;
@@ -27,6 +28,8 @@ pub enum Seeing {
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     open: Mutex<Vec<Entry>>,
+    /// The number of the next place: one that was given up is nobody else's.
+    next: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -52,7 +55,7 @@ impl Transactions {
             }
             _ if open.len() >= TRANSACTIONS_MAX => (TRANSACTIONS_MAX, LimitOf::All),
             _ => {
-                let number = open.last().map_or(0, |last| last.number.wrapping_add(1));
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
                 open.push(Entry {
                     id: None,
                     number,
@@ -118,5 +121,20 @@ mod tests {
         assert!(full.to_string().contains("of all callers"), "{full}");
         transactions.give_up(3);
         transactions.admit(table, caller(99)).expect("a place again");
+    }
+
+    #[test]
+    fn a_place_that_was_given_up_is_nobody_elses() {
+        let transactions = Transactions::default();
+        let table = TableId(1);
+        let first = transactions.admit(table, None).expect("a place");
+        transactions.give_up(first);
+        let second = transactions.admit(table, None).expect("a place");
+        assert_ne!(first, second);
+        // Late: it ends nothing.
+        transactions.give_up(first);
+        let id = "01".repeat(16).parse().expect("an id");
+        transactions.name(second, id);
+        transactions.check(id, table, None).expect("the second is there");
     }
 }
