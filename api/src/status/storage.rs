@@ -9,14 +9,24 @@ use super::{RETRY_AFTER_FAILURE, RETRY_CONTENDED, RETRY_WHILE_BUILDING, request_
 
 pub(super) fn status(error: Error) -> Status {
     match error {
-        Error::LimitExceeded { limit, max, actual } => StatusBuilder::invalid_argument(
-            "LIMIT_EXCEEDED",
-            format!("{limit} is {max}, but {actual} was given; send less at a time"),
-        )
-        .metadata("limit", limit)
-        .metadata("max", max)
-        .metadata("actual", actual)
-        .build(),
+        Error::LimitExceeded { limit, max, actual } => {
+            // What all callers have together: nothing is wrong with this call.
+            let is_shared = matches!(limit, "MAX_STAGED_BYTES" | "MAX_TRANSACTIONS");
+            let (code, advice) = match limit {
+                _ if is_shared => (Code::ResourceExhausted, ", of all callers together; repeat later"),
+                "MAX_SPLITS" | "MAX_SPLITS_BYTES" => (Code::InvalidArgument, "; ask for larger parts"),
+                _ => (Code::InvalidArgument, "; send less at a time"),
+            };
+            let message = format!("{limit} is {max}, but {actual} was given{advice}");
+            let status = StatusBuilder::new(code, "LIMIT_EXCEEDED", message)
+                .metadata("limit", limit)
+                .metadata("max", max)
+                .metadata("actual", actual);
+            match is_shared {
+                true => status.retry_after(RETRY_CONTENDED).build(),
+                false => status.build(),
+            }
+        }
         Error::RequestIdReused { .. } => request_id_reused(),
         Error::ChangesTrimmed { requested, oldest } => {
             super::of_engine(EngineError::ChangesTrimmed { after: requested, oldest })
