@@ -7,7 +7,7 @@ use prost_types::Timestamp;
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::{
     BatchWriteRowsRequest, DeleteRowRequest, ExportRowsRequest, GetSplitPointsRequest, RangeRowsRequest,
-    RowChangeKind, RowUpdate, RowWrite, WatchRowsRequest,
+    RowChangeKind, RowPut, RowUpdate, RowWrite, Table, WatchRowsRequest,
 };
 use tonic::Code;
 
@@ -158,5 +158,44 @@ async fn a_write_of_many_bytes_is_told_in_several_messages() -> TestResult {
         told.push((event.sequence, event.changes.len()));
     }
     assert_eq!(told, [(written - 1, 2), (written - 1, 2), (written, 1)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn parts_with_too_many_bytes_of_keys_are_refused() -> TestResult {
+    let (_running, mut client) = open().await?;
+    let unsearched = Table {
+        search_index: None,
+        ..notes()
+    };
+    create(&mut client, unsearched).await?;
+    let numbers: Vec<i64> = (0..1_600).collect();
+    for numbers in numbers.chunks(200) {
+        let writes = numbers.iter().map(|number| RowWrite {
+            operation: Some(Operation::Put(RowPut {
+                key: vec![text(&"x".repeat(1_000)), int(*number)],
+                ..RowPut::default()
+            })),
+            ..RowWrite::default()
+        });
+        let batch = BatchWriteRowsRequest {
+            table: "notes".to_owned(),
+            writes: writes.collect(),
+            ..BatchWriteRowsRequest::default()
+        };
+        client.batch_write_rows(batch).await?;
+    }
+    let split = |bytes: i64| GetSplitPointsRequest {
+        table: "notes".to_owned(),
+        bytes,
+    };
+    let status = client
+        .get_split_points(split(1))
+        .await
+        .expect_err("3 MiB of keys");
+    assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+    assert!(status.message().contains("ask for larger parts"), "{status}");
+    let parts = client.get_split_points(split(4_000)).await?.into_inner();
+    assert!(parts.encoded_len() < 3 << 20 && parts.splits.len() > 300);
     Ok(())
 }
