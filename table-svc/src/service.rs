@@ -494,20 +494,13 @@ impl TableService for TableApi {
         let rows = self.rows(&request.table)?;
         let min_sequence = unsigned(request.min_sequence);
         let page = rows.index_page(&range, &request.page_token, min_sequence).await;
-        let page = page.map_err(refused)?;
-        let definition = rows.definition();
-        let told = Told::new(&definition, false);
-        let index = definition
-            .schema
-            .indexes
-            .iter()
-            .find(|index| index.name == request.index);
-        let columns = index.map_or(&[][..], |index| &index.columns);
+        let (page, columns) = page.map_err(refused)?;
+        let told = Told::new(&rows.definition(), false);
         Ok(Response::new(pb::RangeIndexResponse {
             entries: page
                 .items
                 .into_iter()
-                .map(|entry| told.entry(entry, columns))
+                .map(|entry| told.entry(entry, &columns))
                 .collect(),
             next_page_token: page.next_page_token,
             sequence: page.sequence,

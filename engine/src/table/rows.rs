@@ -140,7 +140,7 @@ impl TableHandle {
         })
     }
 
-    /// Reads a page of the entries of a secondary index.
+    /// Reads a page of the entries of a secondary index; with it the columns that it is ordered by, as it was when the page was read.
     ///
     /// # Errors
     /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::NoOwnRows`] to callers who meet own rows
@@ -150,7 +150,7 @@ impl TableHandle {
         request: &IndexRequest,
         page_token: &str,
         min_sequence: u64,
-    ) -> Result<RowsPage<IndexEntry>> {
+    ) -> Result<(RowsPage<IndexEntry>, Vec<String>)> {
         let scope = self.scope()?;
         self.check_all(&scope)?;
         let schema = self.open.table.schema();
@@ -171,12 +171,14 @@ impl TableHandle {
             let snapshot = self.snapshot(min_sequence).await?;
             let page = snapshot.index(&self.open.table, &request).await?;
             let next = page.next.as_ref().map(IndexPosition::as_bytes);
-            Ok(RowsPage {
+            let columns = index.map_or_else(Vec::new, |index| index.columns.clone());
+            let page = RowsPage {
                 items: page.entries,
                 next_page_token: sealed(TokenKind::List, fingerprint, next),
                 sequence: signed(snapshot.sequence()),
                 consumed: page.consumed,
-            })
+            };
+            Ok((page, columns))
         })
         .await
     }
