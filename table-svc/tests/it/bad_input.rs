@@ -3,7 +3,7 @@
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::{
     BatchGetRowsRequest, BatchWriteRowsRequest, Cell, Condition, FilterList, GetRowRequest, Key,
-    PutRowRequest, ReadOptions, RowDelete, RowPut, RowWrite, UpdateRowRequest, ValueRule,
+    PutRowRequest, ReadOptions, RowDelete, RowPut, RowWrite, Table, UpdateRowRequest, ValueRule,
 };
 use souk_proto::table::v1::{ColumnFilter, Filter, filter};
 use souk_proto::r#type::v1::{Value, value};
@@ -206,6 +206,14 @@ async fn reads_and_changes_that_cant_be_are_refused() -> TestResult {
             },
             "transaction_id",
         ),
+        (
+            GetRowRequest {
+                transaction_id: "01".repeat(16),
+                min_sequence: 1,
+                ..get(ReadOptions::default())
+            },
+            "min_sequence",
+        ),
     ] {
         let status = client.get_row(request).await.expect_err(path);
         assert_eq!(fields(&status), [path], "{status}");
@@ -332,5 +340,31 @@ async fn the_patterns_of_a_batch_count_together() -> TestResult {
         told(&status).contains("is 65, above the limit VALUE_RULES_MAX of 64"),
         "{status}"
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn times_above_292_years_are_refused() -> TestResult {
+    let (_running, mut client) = open().await?;
+    let length = |seconds: i64| Some(prost_types::Duration { seconds, nanos: 0 });
+    for (table, path) in [
+        (
+            Table {
+                time_to_live: length(9_223_372_037),
+                ..notes()
+            },
+            "table.time_to_live",
+        ),
+        (
+            Table {
+                max_version_offset: length(9_223_372_037),
+                ..notes()
+            },
+            "table.max_version_offset",
+        ),
+    ] {
+        let status = create(&mut client, table).await.expect_err(path);
+        assert_eq!(fields(&status), [path], "{status}");
+    }
     Ok(())
 }

@@ -3,10 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use souk_proto::table::v1::filter::Kind;
+use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::{
-    Cell, CellVersion, ColumnFilter, ColumnType, Comparison, DefinedColumn, Filter, FilterList,
-    GetRowRequest, KeyType, PutRowRequest, RangeRowsRequest, ReadOptions, ReturnRow, Returning, Row, Table,
-    UpdateRowRequest, ValueCast, ValueRule, VersionSelection,
+    BatchWriteRowsRequest, Cell, CellVersion, ColumnFilter, ColumnType, Comparison, DefinedColumn, Filter,
+    FilterList, GetRowRequest, KeyType, PutRowRequest, RangeRowsRequest, ReadOptions, ReturnRow, Returning,
+    Row, RowDelete, RowPut, RowUpdate, RowWrite, Table, UpdateRowRequest, ValueCast, ValueRule,
+    VersionSelection,
 };
 use souk_proto::r#type::v1::{Value, value};
 use tonic::Code;
@@ -344,6 +346,56 @@ async fn filters_see_any_version_parts_of_texts_and_what_is_missing() -> TestRes
         };
         let found = client.get_row(get("versioned", vec![text("a")], read)).await;
         assert_eq!(found.is_ok(), passes, "{filter:?}: {found:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_given_back_of_a_row_that_isnt_there() -> TestResult {
+    let (_running, mut client) = open().await?;
+    create(&mut client, notes()).await?;
+    let key = |number: i64| vec![text("ann"), int(number)];
+    let update = |number: i64| {
+        Operation::Update(RowUpdate {
+            key: key(number),
+            delete: vec!["word".to_owned()],
+            ..RowUpdate::default()
+        })
+    };
+    let put = Operation::Put(RowPut {
+        key: key(0),
+        ..RowPut::default()
+    });
+    let delete = |number: i64| Operation::Delete(RowDelete { key: key(number) });
+    for (operation, asked, is_told) in [
+        (put, ReturnRow::Key, true),
+        (update(1), ReturnRow::All, false),
+        (update(1), ReturnRow::Columns, false),
+        (update(0), ReturnRow::Columns, true),
+        (update(0), ReturnRow::None, false),
+        (delete(1), ReturnRow::All, false),
+        (delete(0), ReturnRow::Key, false),
+    ] {
+        let write = RowWrite {
+            operation: Some(operation.clone()),
+            returning: Some(Returning {
+                row: asked.into(),
+                columns: match asked {
+                    ReturnRow::Columns => vec!["word".to_owned()],
+                    _ => Vec::new(),
+                },
+            }),
+            ..RowWrite::default()
+        };
+        let batch = BatchWriteRowsRequest {
+            table: "notes".to_owned(),
+            writes: vec![write],
+            ..BatchWriteRowsRequest::default()
+        };
+        let answer = client.batch_write_rows(batch).await?.into_inner();
+        let result = &answer.results[0];
+        assert_eq!(result.error, None, "{operation:?}");
+        assert_eq!(result.row.is_some(), is_told, "{operation:?} {asked:?}");
     }
     Ok(())
 }
