@@ -76,7 +76,13 @@ fn versions(given: &pb::VersionSelection) -> VersionSelection {
 
 /// What a read has to see; `None` comes with a violation.
 pub(crate) fn seeing(transaction_id: &str, min_sequence: i64, violations: &mut Violations) -> Option<Seeing> {
-    Some(match transaction(transaction_id, violations)? {
+    let transaction = transaction(transaction_id, violations)?;
+    if transaction.is_some() && min_sequence != 0 {
+        let message = "is of no use in a transaction, which sees what was there when it began; leave it out";
+        violations.push("min_sequence", "CONFLICTING_FIELDS", message);
+        return None;
+    }
+    Some(match transaction {
         None => Seeing::Sequence(unsigned(min_sequence)),
         Some(id) => Seeing::Transaction(id),
     })
