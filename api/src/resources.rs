@@ -3,7 +3,7 @@
 
 mod clusters;
 mod nearby;
-mod search;
+pub(crate) mod search;
 mod suggest;
 
 use futures_util::Stream;
@@ -227,7 +227,7 @@ impl<R: Resource> Resources<R> {
 }
 
 /// Principal and deadline of the call that this task serves, for the engine.
-fn current_call() -> Call {
+pub(crate) fn current_call() -> Call {
     let principal = match CallPrincipal::current() {
         CallPrincipal::Caller(caller) => Principal::Caller {
             name: caller.name(),

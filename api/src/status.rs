@@ -44,6 +44,9 @@ impl From<Error> for Status {
             .metadata("id", &id)
             .precondition(name.to_uppercase(), &id, "doesn't exist")
             .build(),
+            Error::Refused { subject, problem } => {
+                StatusBuilder::invalid_argument("INVALID_ARGUMENT", format!("{subject} {problem}")).build()
+            }
             Error::Engine(error) => of_engine(error),
         }
     }
@@ -157,6 +160,13 @@ fn of_engine(error: EngineError) -> Status {
                         format!("its caller has its share of the {max} watches; close one, or watch again later")
                     }
                 },
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .build(),
+            EngineError::TooManyTransactions { max, of } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_TRANSACTIONS",
+                format!("{max} transactions {of} are open already; end one, or wait until its time is up"),
             )
             .metadata("limit", max)
             .retry_after(RETRY_AFTER_FAILURE)

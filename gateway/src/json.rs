@@ -5,7 +5,8 @@
 //! ([`one_message`](crate::one_message)), and the answer is written when the stack has let it go.
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
-//! - `request`, `parameters`: JSON, path and query to a message; `decoded`: what JSON takes in memory.
+//! - `request`, `parameters`: JSON, path and query to a message; `natural`: values that are written plainly; `decoded`: what JSON
+//!   takes in memory.
 //! - `events`: streams to JSON.
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use tower::ServiceExt as _;
 
 mod decoded;
 mod events;
+mod natural;
 mod parameters;
 mod request;
 mod route;

@@ -23,7 +23,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 
 pub mod rules;
 
-pub use generated::{auth, index, media, order, search, shop, r#type};
+pub use generated::{auth, index, media, order, search, shop, table, r#type};
 
 /// [`type`](mod@type), for code that prost generates in other crates: it can't name a module by a raw identifier.
 #[doc(hidden)]
@@ -64,6 +64,11 @@ mod generated {
     pub mod shop {
         pub mod v1 {
             tonic::include_proto!("souk.shop.v1");
+        }
+    }
+    pub mod table {
+        pub mod v1 {
+            tonic::include_proto!("souk.table.v1");
         }
     }
     pub mod r#type {

@@ -33,11 +33,6 @@ impl Expiry {
         self.expired_version
     }
 
-    /// How many versions of a column are visible, the newest ones.
-    pub(crate) fn max_versions(self) -> usize {
-        self.max_versions
-    }
-
     /// Whether a version (milliseconds) hasn't expired.
     pub(crate) fn is_visible(self, version: i64) -> bool {
         self.expired_version.is_none_or(|expired| version > expired)

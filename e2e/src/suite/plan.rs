@@ -18,7 +18,7 @@ pub enum Layout {
     OneProcess,
     /// `souk demo` with little data: one process that loads it on its first start.
     Demo,
-    /// A gateway and three services, each a process of its own.
+    /// A gateway and the services, each a process of its own.
     FourProcesses,
 }
 

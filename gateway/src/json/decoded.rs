@@ -12,7 +12,7 @@ use tonic::Status;
 use crate::one_message::AT_ONCE_BYTES_MAX;
 
 /// Bytes of a message with a field in it: a node with the places of eleven.
-const OBJECT: usize = 768;
+pub(super) const OBJECT: usize = 768;
 
 /// Bytes of another value, in a list or a field.
 const VALUE: usize = 64;

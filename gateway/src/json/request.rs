@@ -10,7 +10,7 @@ use souk_chassis::status::StatusBuilder;
 use tonic::{Code, Status};
 
 use super::route::{BodyUse, Route};
-use super::{decoded, parameters};
+use super::{decoded, natural, parameters};
 use crate::answer::JSON;
 
 /// What a body is, by its content type.
@@ -112,9 +112,13 @@ impl JsonCall {
 pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
     decoded::check(json)?;
     let mut reader = serde_json::Deserializer::from_slice(json);
-    let message = DynamicMessage::deserialize(kind, &mut reader);
+    let message = DynamicMessage::deserialize(kind.clone(), &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
-    message.map_err(|error| {
+    let natural = match &message {
+        Ok(_) => None,
+        Err(_) => natural::read(&kind, json)?,
+    };
+    message.or_else(|error| natural.ok_or(error)).map_err(|error| {
         let told = error.to_string();
         let words = format!("the body isn't what the call takes: {}", quoted(&told));
         let reason = match told.contains("recursion limit exceeded") {

@@ -61,10 +61,12 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
     let visible = stored.and_then(|row| Expiry::new(table, now).visible(row));
     let meter = Meter::of(&table.schema());
     let looked_at = units_read(&write.condition, meter, &target.key, visible.as_ref());
-    row_change::check(&write.condition, visible.as_ref()).map_err(|reason| Error::ConditionFailed {
-        write: target.position,
-        reason,
-    })?;
+    if let Some(reason) = row_change::failure(&write.condition, visible.as_ref())? {
+        return Err(Error::ConditionFailed {
+            write: target.position,
+            reason,
+        });
+    }
     let parting = visible.as_ref().and_then(|row| parting(write, row));
     let outcome = row_change::apply(
         table,

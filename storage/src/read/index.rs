@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use souk_kv::{Direction, Scan, Space};
+use tokio::task::yield_now;
 
 use super::index_request::{IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest};
 use super::range::bounded;
@@ -24,34 +25,35 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
     snapshot.check_owned(table)?;
     let schema = table.schema();
     let found = table.index(&request.index, snapshot.generation)?;
-    let read = IndexRead::new(&schema, &found, request, Expiry::new(table, snapshot.now()))?;
-    let prefix = key::index(table.id(), found.number);
-    let start = read.cut(&prefix, &request.start)?;
-    let end = read.cut(&prefix, &request.end)?;
+    let reading = Reading::new(&schema, &found, request, Expiry::new(table, snapshot.now()))?;
+    let whole = key::index(table.id(), found.number);
+    let start = reading.cut(&whole, &request.start)?;
+    let end = reading.cut(&whole, &request.end)?;
     let (mut low, mut high) = match request.direction {
         Direction::Forward => (start, end),
         Direction::Backward => (end, start),
     };
     if let Some(position) = &request.after {
-        let last = read.key_of(&prefix, position)?;
-        if last < low || last >= high {
+        let place = reading.place(&whole, position)?;
+        if place < low || place >= high {
             return Err(Error::invalid(
                 format!("position in index {:?}", found.name),
                 "lies outside of the range",
             ));
         }
         match request.direction {
-            Direction::Forward => low = key::just_after(&last),
-            Direction::Backward => high = last,
+            Direction::Forward => low = key::just_after(&place),
+            Direction::Backward => high = place,
         }
     }
+    let rules = request.filter.as_ref().map_or(0, Filter::rules);
     let scan = Scan {
         space: Space::Index,
         low,
         high,
         direction: request.direction,
         rows: bounded(request.limit, MAX_SCANNED_ROWS),
-        bytes: bounded(request.bytes, MAX_SCANNED_BYTES),
+        bytes: bounded(request.bytes, MAX_SCANNED_BYTES / rules.max(1)),
     };
     let scanned = snapshot.kv.scan(scan).await?;
     let mut page = IndexPage::default();
@@ -59,8 +61,14 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
         page.next = scanned.entries.last().map(|(key, _)| position_of(key));
     }
     let mut bytes = 0;
+    let mut room = if request.bytes == 0 {
+        usize::MAX
+    } else {
+        request.bytes
+    };
+    let mut before = None;
     for (key, value) in &scanned.entries {
-        let entry = read.entry(key, value, &mut bytes);
+        let entry = reading.entry(key, value, &mut bytes);
         let entry = entry.map_err(|Malformed(expected)| {
             Error::corrupt(format!(
                 "index {:?} of table {:?}: expected {expected}",
@@ -68,14 +76,27 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
                 table.name()
             ))
         })?;
-        page.entries.extend(entry);
+        let Some(entry) = entry else { continue };
+        if rules > 0 {
+            yield_now().await;
+        }
+        if reading.passes(&entry)? {
+            let taken = entry.message_bytes();
+            if taken > room && !page.entries.is_empty() {
+                page.next = before;
+                break;
+            }
+            room = room.saturating_sub(taken);
+            page.entries.push(entry);
+        }
+        before = Some(position_of(key));
     }
     page.consumed = CapacityUnits::reading(bytes);
     Ok(page)
 }
 
-/// A validated request, for the entries of one index at one moment.
-struct IndexRead<'a> {
+/// One reading of an index, checked.
+struct Reading<'a> {
     schema: &'a TableSchema,
     index: &'a SecondaryIndexSchema,
     columns: &'a ColumnSelection,
@@ -84,21 +105,21 @@ struct IndexRead<'a> {
     meter: Meter,
 }
 
-/// The cells of an entry, as a filter sees them: the values that the index is ordered by, and the selected included columns.
-struct EntryCells<'a>(&'a SecondaryIndexSchema, &'a IndexEntry);
+/// What a filter sees of an entry.
+struct Seen<'a>(&'a SecondaryIndexSchema, &'a IndexEntry);
 
-impl Cells for EntryCells<'_> {
+impl Cells for Seen<'_> {
     fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
         let Self(index, entry) = self;
-        let position = index.columns.iter().position(|each| each == column);
-        let value = position.and_then(|position| entry.values.get(position));
+        let place = index.columns.iter().position(|each| each == column);
+        let value = place.and_then(|place| entry.values.get(place));
         let included = entry.included.iter().find(|(name, _)| name == column);
         let value = value.or(included.map(|(_, value)| value));
         value.map(ValueRef::from).into_iter()
     }
 }
 
-impl<'a> IndexRead<'a> {
+impl<'a> Reading<'a> {
     fn new(
         schema: &'a TableSchema,
         index: &'a SecondaryIndexSchema,
@@ -132,18 +153,18 @@ impl<'a> IndexRead<'a> {
         })
     }
 
-    /// The stored key at which a bound cuts the entries, which all have the index's `prefix`.
-    fn cut(&self, prefix: &[u8], bound: &IndexBound) -> Result<Bytes> {
+    /// The place of a cut among the entries, which all begin with `whole`.
+    fn cut(&self, whole: &[u8], bound: &IndexBound) -> Result<Bytes> {
         Ok(match bound {
-            IndexBound::Min => Bytes::copy_from_slice(prefix),
-            IndexBound::Max => key::after(prefix),
-            IndexBound::Before(values) => self.prefix_of(prefix, values)?.into(),
-            IndexBound::After(values) => key::after(&self.prefix_of(prefix, values)?),
+            IndexBound::Min => Bytes::copy_from_slice(whole),
+            IndexBound::Max => key::after(whole),
+            IndexBound::Before(values) => self.begin(whole, values)?.into(),
+            IndexBound::After(values) => key::after(&self.begin(whole, values)?),
         })
     }
 
-    /// The prefix of the entries with these first values: of the index's columns, then of the primary key.
-    fn prefix_of(&self, prefix: &[u8], values: &[Value]) -> Result<Vec<u8>> {
+    /// What the entries with these first values begin with.
+    fn begin(&self, whole: &[u8], values: &[Value]) -> Result<Vec<u8>> {
         let subject = || format!("bound in index {:?}", self.index.name);
         let most = self.index.columns.len() + self.schema.key.len();
         if values.len() > most {
@@ -152,17 +173,17 @@ impl<'a> IndexRead<'a> {
                 format!("has {} values for {most} columns", values.len()),
             ));
         }
-        let mut out = prefix.to_vec();
+        let mut begin = whole.to_vec();
         for value in values {
             if value.as_double().is_some_and(|number| !number.is_finite()) {
                 return Err(Error::invalid(subject(), "holds NaN or an infinity"));
             }
             secondary::check_length(value)
                 .map_err(|_| Error::invalid(subject(), "holds too long a value"))?;
-            put_ordered(&mut out, value);
+            put_ordered(&mut begin, value);
         }
-        let key_values = values.iter().skip(self.index.columns.len());
-        for ((column, kind), value) in self.schema.key.iter().zip(key_values) {
+        let of_key = values.iter().skip(self.index.columns.len());
+        for ((column, kind), value) in self.schema.key.iter().zip(of_key) {
             let fits = match kind {
                 KeyKind::String => value.as_str().is_some(),
                 KeyKind::Integer => value.as_integer().is_some(),
@@ -175,11 +196,11 @@ impl<'a> IndexRead<'a> {
                 ));
             }
         }
-        Ok(out)
+        Ok(begin)
     }
 
-    /// The stored key of a position, which a client may have made up.
-    fn key_of(&self, prefix: &[u8], position: &IndexPosition) -> Result<Bytes> {
+    /// The stored key of a position, which may come from anywhere.
+    fn place(&self, whole: &[u8], position: &IndexPosition) -> Result<Bytes> {
         let fits = key::read_index_entry(position.as_bytes(), self.index.columns.len())
             .is_ok_and(|(_, key)| self.schema.check_key(&key).is_ok());
         if !fits {
@@ -188,11 +209,10 @@ impl<'a> IndexRead<'a> {
                 "is not one of this index",
             ));
         }
-        Ok([prefix, position.as_bytes()].concat().into())
+        Ok([whole, position.as_bytes()].concat().into())
     }
 
-    /// Decodes an entry; `None` when it has expired or the filter refuses it. Adds its bytes, which capacity units are
-    /// counted of, to `bytes`: also those of a refused one, as for rows.
+    /// An entry, unless it has expired; adds what it counts to `bytes`.
     fn entry(&self, key: &Bytes, value: &[u8], bytes: &mut usize) -> Result<Option<IndexEntry>, Malformed> {
         let Some(mut included) = secondary::decode(self.index, value, self.expiry)? else {
             return Ok(None);
@@ -209,13 +229,16 @@ impl<'a> IndexRead<'a> {
             position,
         };
         *bytes += self.measure(&entry);
-        let passes = self
-            .filter
-            .is_none_or(|filter| filter.passes(Some(&EntryCells(self.index, &entry))));
-        Ok(passes.then_some(entry))
+        Ok(Some(entry))
     }
 
-    /// The metered bytes of an entry, which counts like a row: a key column that the index is ordered by counts once.
+    /// Whether the filter lets an entry pass.
+    fn passes(&self, entry: &IndexEntry) -> Result<bool> {
+        let seen = Seen(self.index, entry);
+        self.filter.map_or(Ok(true), |filter| filter.passes(Some(&seen)))
+    }
+
+    /// An entry counts like a row: a key column that the index is ordered by counts once.
     fn measure(&self, entry: &IndexEntry) -> usize {
         let values = self.index.columns.iter().zip(&entry.values);
         let own = values.filter(|(name, _)| self.schema.key_position(name).is_none());

@@ -1,4 +1,4 @@
-//! Projection: the part of a stored row that a read returns.
+//! What of a stored row a read gives back.
 
 #[cfg(test)]
 mod tests;
@@ -10,37 +10,39 @@ use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::filter::Filter;
-use crate::limits::MAX_READ_BYTES;
 use crate::metering::Meter;
 use crate::read::{ColumnPage, ReadOptions, TimeRange};
 use crate::row::borrowed::{ColumnRef, RowRef, Take, Wanted};
-use crate::row::{ColumnSelection, Row, codec};
+use crate::row::{ColumnSelection, Row, cells_in_message, codec, key_in_message};
 use crate::value::PrimaryKey;
 
-/// The validated [`ReadOptions`] of a read, for the rows of one table at one moment.
+/// What a read wants of each row, checked.
 #[derive(Debug)]
 pub(crate) struct Projection<'a> {
-    /// The selected columns, sorted; `None`: all.
+    /// The selected columns, in order; `None`: all.
     names: Option<Vec<&'a str>>,
     time: Option<TimeRange>,
     filter: Option<&'a Filter>,
-    /// The columns the filter looks at, sorted.
+    /// The columns the filter looks at, in order.
     filtered: Vec<&'a str>,
-    /// The first column of the window, and the one behind its last.
     start: Option<&'a str>,
     end: Option<&'a str>,
     page: Option<ColumnPage>,
     /// Whether a row is returned although it has none of the selected cells.
     keeps_empty: bool,
-    /// Most bytes of columns that are returned of one row.
-    max_bytes: usize,
-    /// Most versions that are returned of each column.
-    max_versions: usize,
+    /// Most bytes of one row, as [`Row::message_bytes`] counts them.
+    bytes: usize,
+    /// Versions that are visible of each column.
+    visible_versions: usize,
+    /// Versions that are returned of each column.
+    versions: usize,
+    /// Whether cells of the table expire.
+    expires: bool,
     expiry: Expiry,
     meter: Meter,
 }
 
-/// The outcome of a [`Projection`] of one row.
+/// What a read gets of a stored row.
 #[derive(Debug, Default)]
 pub(crate) struct Projected {
     /// The row, unless it has expired, has none of the columns, or the filter refuses it.
@@ -52,10 +54,7 @@ pub(crate) struct Projected {
 }
 
 impl<'a> Projection<'a> {
-    /// A projection of the table's rows as they are visible at `now`, nanoseconds since the Unix epoch.
-    ///
-    /// # Errors
-    /// As [`ReadOptions::check`].
+    /// Of rows of this table, as they are visible at `now`, nanoseconds.
     pub(crate) fn new(table: &Table, options: &'a ReadOptions, now: i64) -> Result<Self> {
         options.check()?;
         let schema = table.schema();
@@ -72,7 +71,8 @@ impl<'a> Projection<'a> {
             None => options.versions.time.is_none(),
             Some(names) => names.iter().any(|name| schema.key_position(name).is_some()),
         };
-        let max_versions = options.versions.max_versions.unwrap_or(schema.max_versions);
+        let visible_versions = usize::try_from(schema.max_versions).unwrap_or(usize::MAX);
+        let versions = options.versions.max_versions.unwrap_or(schema.max_versions);
         Ok(Self {
             names,
             time: options.versions.time,
@@ -82,62 +82,59 @@ impl<'a> Projection<'a> {
             end: options.end_column.as_deref(),
             page: options.column_page,
             keeps_empty,
-            max_bytes: usize::MAX,
-            max_versions: usize::try_from(max_versions).unwrap_or(usize::MAX),
+            bytes: usize::MAX,
+            visible_versions,
+            versions: usize::try_from(versions).unwrap_or(usize::MAX),
+            expires: schema.time_to_live.is_some(),
             expiry: Expiry::new(table, now),
             meter: Meter::of(&schema),
         })
     }
 
-    /// Returns of each row at most [`MAX_READ_BYTES`], but at least one column.
-    pub(crate) fn bounded(mut self) -> Self {
-        self.max_bytes = MAX_READ_BYTES;
+    /// Returns of each row at most so many bytes, but at least one column.
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
         self
     }
 
-    /// Whether it returns every stored row, if perhaps only a part of it.
+    /// Whether it gives back every stored row.
     pub(crate) fn takes_all(&self) -> bool {
-        self.keeps_empty && self.filter.is_none() && self.expiry.expired_version().is_none()
+        self.keeps_empty && self.filter.is_none() && !self.expires
     }
 
-    /// Whether it returns all that is visible of every stored row.
+    /// How many patterns look at each row.
+    pub(crate) fn rules(&self) -> usize {
+        self.filter.map_or(0, Filter::rules)
+    }
+
+    /// Whether it gives back everything of every row.
     fn takes_whole(&self) -> bool {
         self.takes_all()
             && self.names.is_none()
             && (self.start, self.end, self.page) == (None, None, None)
-            && self.max_versions >= self.expiry.max_versions()
+            && self.versions >= self.visible_versions
     }
 
-    /// Projects a row that may not be there: `value` is what is stored.
-    ///
-    /// # Errors
-    /// As [`Self::row_after`].
+    /// What it wants of a row that may not be there.
     pub(crate) fn stored(&self, key: &PrimaryKey, value: Option<&Bytes>) -> Result<Projected> {
         value.map_or_else(|| Ok(Projected::default()), |value| self.row(key.clone(), value))
     }
 
-    /// Projects a stored row.
-    ///
-    /// # Errors
-    /// As [`Self::row_after`].
+    /// What it wants of a stored value.
     pub(crate) fn row(&self, key: PrimaryKey, value: &[u8]) -> Result<Projected> {
         self.row_after(None, key, value)
     }
 
-    /// [`Self::row`], which takes less time with another row of the table: it mostly has the same column names.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when `value` isn't a row.
+    /// The same, which takes less time with another row of the table.
     pub(crate) fn row_after(&self, other: Option<&Row>, key: PrimaryKey, value: &[u8]) -> Result<Projected> {
-        let key = if self.takes_whole() && value.len() <= self.max_bytes {
+        let key = if self.takes_whole() && value.len() <= self.bytes {
             let mut row = codec::decode_after(other, key, value, &ColumnSelection::All)?;
-            self.expiry.drop_surplus(&mut row);
-            let bytes = self.meter.row(&row);
-            if bytes <= self.max_bytes {
+            drop_surplus(&mut row, self.visible_versions);
+            if self.bytes == usize::MAX || row.message_bytes() <= self.bytes {
                 return Ok(Projected {
+                    bytes: self.meter.row(&row),
                     row: Some(row),
                     next_column: None,
-                    bytes,
                 });
             }
             row.key
@@ -146,19 +143,19 @@ impl<'a> Projection<'a> {
         };
         let found = RowRef::decode(value, self)
             .map_err(|Malformed(expected)| Error::corrupt(format!("row {key:?}: expected {expected}")))?;
-        Ok(self.project(key, &found))
+        self.found(key, &found)
     }
 
-    fn project(&self, key: PrimaryKey, found: &RowRef<'_>) -> Projected {
+    fn found(&self, key: PrimaryKey, found: &RowRef<'_>) -> Result<Projected> {
         if !found.present && !self.expiry.is_visible(found.newest) {
-            return Projected::default();
+            return Ok(Projected::default());
         }
         let mut bytes = self.meter.key(&key);
         if !found.present && !self.keeps_empty {
-            return Projected {
+            return Ok(Projected {
                 bytes,
                 ..Projected::default()
-            };
+            });
         }
         let window = self.window(found.columns());
         let offset = self.page.map_or(0, |page| page.offset.min(window.len()));
@@ -167,29 +164,31 @@ impl<'a> Projection<'a> {
             let (values, cells) = found.measure(column);
             cells * self.meter.cell(column.name, 0) + values
         };
-        let limit = self.page.map_or(usize::MAX, |page| page.limit);
+        let most = self.page.map_or(usize::MAX, |page| page.limit);
         bytes += skipped.iter().map(size).sum::<usize>();
-        let (mut count, mut returned_bytes) = (0, 0);
-        for column in rest.iter().take(limit) {
-            let size = size(column);
-            if count > 0 && returned_bytes + size > self.max_bytes {
+        let (mut count, mut taken) = (0, key_in_message(&key));
+        for column in rest.iter().take(most) {
+            let (values, cells) = found.measure(column);
+            taken += cells_in_message(column.name, cells, values);
+            if count > 0 && taken > self.bytes {
                 break;
             }
-            returned_bytes += size;
+            bytes += size(column);
             count += 1;
         }
-        bytes += returned_bytes;
-        if !self.filter.is_none_or(|filter| filter.passes(Some(found))) {
-            return Projected {
+        if let Some(filter) = self.filter
+            && !filter.passes(Some(found))?
+        {
+            return Ok(Projected {
                 bytes,
                 ..Projected::default()
-            };
+            });
         }
-        Projected {
+        Ok(Projected {
             row: Some(found.to_row(key, rest.iter().take(count))),
             next_column: rest.get(count).map(|column| column.name.to_owned()),
             bytes,
-        }
+        })
     }
 
     /// The columns from the start to the end of the window.
@@ -212,9 +211,9 @@ impl<'a> Projection<'a> {
 impl Wanted for Projection<'_> {
     fn column(&self, name: &str, present: bool) -> Option<Take> {
         let behind = self.end.is_some_and(|end| name >= end);
-        let filter_is_done = self.filtered.last().is_none_or(|last| *last < name);
-        // Until a cell was found, any further one tells whether the row is visible.
-        if behind && filter_is_done && present {
+        let filtered_before = self.filtered.last().is_none_or(|last| *last < name);
+        // Whether the row is there shows in any of its cells, selected or not.
+        if behind && filtered_before && present {
             return None;
         }
         if !self.selects(name) {
@@ -229,12 +228,19 @@ impl Wanted for Projection<'_> {
     }
 
     fn cells(&self) -> usize {
-        self.max_versions
+        self.versions
     }
 
     fn version(&self, place: usize, version: i64) -> bool {
-        place < self.expiry.max_versions()
+        place < self.visible_versions
             && self.expiry.is_visible(version)
             && self.time.is_none_or(|time| time.contains(version))
+    }
+}
+
+/// Takes away the versions above what the table keeps now.
+fn drop_surplus(row: &mut Row, versions: usize) {
+    if row.columns().iter().any(|(_, cells)| cells.len() > versions) {
+        row.columns_mut().retain_cells(|_, place, _| place < versions);
     }
 }
