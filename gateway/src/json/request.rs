@@ -128,24 +128,22 @@ pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Resu
         Ok(_) => None,
         Err(_) => natural::read(&kind, json)?,
     };
-    message
-        .or_else(|error| natural.ok_or(error))
-        .map_err(|error| {
-            let words = format!(
-                "the body isn't what the call takes: {}",
-                quoted(&error.to_string())
-            );
-            let too_deep = error.to_string().contains("recursion limit exceeded");
-            let reason = if too_deep {
-                "MESSAGE_TOO_DEEP"
-            } else {
-                "JSON_MALFORMED"
-            };
-            StatusBuilder::invalid_argument(reason, words)
-                .metadata("line", error.line())
-                .metadata("column", error.column())
-                .build()
-        })
+    message.or_else(|error| natural.ok_or(error)).map_err(|error| {
+        let words = format!(
+            "the body isn't what the call takes: {}",
+            quoted(&error.to_string())
+        );
+        let too_deep = error.to_string().contains("recursion limit exceeded");
+        let reason = if too_deep {
+            "MESSAGE_TOO_DEEP"
+        } else {
+            "JSON_MALFORMED"
+        };
+        StatusBuilder::invalid_argument(reason, words)
+            .metadata("line", error.line())
+            .metadata("column", error.column())
+            .build()
+    })
 }
 
 /// The words of an error of prost-reflect, with the name that it doesn't know quoted as `{:?}` writes it: what callers send is told apart
