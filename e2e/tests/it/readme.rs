@@ -70,9 +70,15 @@ const NEEDLES: &[&[&str]] = &[
     &[r#""name":"notes""#, r#""searchIndex":{"fields":["#],
     &[r#""key":[{"stringValue":"ann"},{"intValue":"1"}]"#],
     &[r#""sequence":"4""#],
-    &[r#""stars":{"intValue":"4"}"#, r#""text":{"stringValue":"green tea in Uji"}"#],
-    &[r#""rows":[{"key":[{"stringValue":"ann"},{"intValue":"2"}]"#],
-    &[r#""total":{"value":"1","relation":"TOTAL_RELATION_EQUAL"}"#, r#""text":{"stringValue":"green tea in Uji"}"#],
+    &[
+        r#""stars":{"intValue":"4"}"#,
+        r#""text":{"stringValue":"green tea in Uji"}"#,
+    ],
+    &[r#""key":[{"stringValue":"ann"},{"intValue":"2"}]"#],
+    &[
+        r#""total":{"relation":"TOTAL_RELATION_EQUAL","value":"1"}"#,
+        r#""text":{"stringValue":"green tea in Uji"}"#,
+    ],
     &[r#"data: {"sequence":"3""#, "ROW_CHANGE_KIND_PUT"],
 ];
 
