@@ -301,7 +301,8 @@ async fn changes_at_the_same_time_take_nothing_from_each_other() -> TestResult {
             client.update_table(change("max_versions", with(nth, offset))),
             other.update_table(change("max_version_offset", with(nth, offset))),
         );
-        (versions?, offsets?);
+        versions?;
+        offsets?;
         let table = described(&mut client, "notes").await?;
         assert_eq!(
             (table.max_versions, table.max_version_offset),
