@@ -95,8 +95,10 @@ impl Template {
     }
 }
 
-/// The name of a variable without the fields that lead to it: `{order.order_id}` and `{order_id}` are one path.
+/// The name of a variable without the fields that lead to it: `{order.order_id}` and `{order_id}` are one path, and so are `{table.name}`
+/// and `{table}`.
 pub(crate) fn plain(field: &str) -> &str {
+    let field = field.strip_suffix(".name").unwrap_or(field);
     field.rsplit('.').next().unwrap_or(field)
 }
 
