@@ -22,7 +22,7 @@ pub use table::ALL;
 /// The `db.system.name` of the engine.
 const SYSTEM: &str = "souk";
 
-/// Opens an engine as [`Engine::open`] does, and records its metrics on the [meter](meter) of the service that this is
+/// Opens an engine as [`Engine::open`] does, and records its metrics on the [`meter`] of the service that this is
 /// called in. With an index as large as [`EngineConfig::large_index_from`] it allows the process
 /// [huge pages](souk_chassis::huge_pages).
 ///
