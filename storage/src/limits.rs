@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use souk_kv::limits::{MAX_COMMIT_BYTES, MAX_KEY_BYTES};
 
-use crate::row::EACH_BYTES;
-
 /// Most primary key columns of a table.
 pub const MAX_KEY_COLUMNS: usize = 4;
 /// Longest STRING or BINARY value in a primary key or in a secondary index, bytes.
@@ -161,11 +159,6 @@ const _: () = assert!(
     "a full batch fits a commit: each row once as a row and once in the log, and its index entries"
 );
 const _: () = assert!(MAX_VALUE_BYTES <= MAX_BATCH_BYTES);
-const _: () = assert!(
-    MAX_BATCH_BYTES + MAX_BATCH_ROWS * (MAX_COLUMNS_PER_WRITE + MAX_KEY_COLUMNS) * EACH_BYTES
-        <= MAX_RETURNED_BYTES,
-    "whatever a batch puts can be given back"
-);
 const _: () = assert!(MAX_CHANGE_BYTES <= MAX_STAGED_BYTES);
 const _: () = assert!(
     MAX_ROWS_COMMIT_BYTES + 2 * MAX_ROW_BYTES <= MAX_CHANGE_BYTES,

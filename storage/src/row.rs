@@ -8,10 +8,17 @@ mod selection;
 pub use self::columns::{ColumnName, Columns};
 pub use self::selection::ColumnSelection;
 use crate::error::Error;
+use crate::limits;
 use crate::value::{PrimaryKey, Value};
 
 /// What a value takes in a message beside its bytes and its name's: types, lengths, its version.
 pub(crate) const EACH_BYTES: usize = 16;
+const _: () = assert!(
+    limits::MAX_BATCH_BYTES
+        + limits::MAX_BATCH_ROWS * (limits::MAX_COLUMNS_PER_WRITE + limits::MAX_KEY_COLUMNS) * EACH_BYTES
+        <= limits::MAX_RETURNED_BYTES,
+    "whatever a batch puts can be given back"
+);
 
 /// About what a key takes in a message.
 pub(crate) fn key_in_message(key: &PrimaryKey) -> usize {

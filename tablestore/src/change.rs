@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use crate::error::Reason;
-use crate::key::{KeyColumn, KeyUse, check_name};
+use crate::key::{KeyUse, check_name};
 use crate::limits;
 use crate::messages::OperationType;
 use crate::plainbuffer::{CellOperation, PlainCell, PlainRow, decode_row};
-use crate::value::{Text, Value};
+use crate::value::{KeyColumn, Text, Value};
 
 /// What a write does to one row.
 #[derive(Clone, Debug, PartialEq)]

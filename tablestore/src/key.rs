@@ -5,26 +5,7 @@ use bytes::Bytes;
 use crate::error::Reason;
 use crate::limits;
 use crate::plainbuffer::decode_row;
-use crate::value::{KeyElement, Text};
-
-/// A column of a primary key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyColumn {
-    /// Its name.
-    pub name: Text,
-    /// Its value.
-    pub value: KeyElement,
-}
-
-impl KeyColumn {
-    /// A column with its value.
-    pub fn new(name: impl Into<Text>, value: impl Into<KeyElement>) -> Self {
-        Self {
-            name: name.into(),
-            value: value.into(),
-        }
-    }
-}
+use crate::value::{KeyColumn, KeyElement, Text};
 
 /// What a primary key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -53,7 +53,7 @@ pub use self::change::{CellChange, PutCell, RowChange};
 pub use self::condition::{Returning, RowCondition, RowExistence};
 pub use self::error::{ErrorCode, Reason, ServiceError};
 pub use self::filter::{CastType, ColumnFilter, ColumnPage, Comparator, ReadFilter, ValueTransfer};
-pub use self::key::{KeyColumn, KeyUse};
+pub use self::key::KeyUse;
 pub use self::operation::Operation;
 pub use self::plainbuffer::{CellOperation, PlainBufferError, PlainCell, PlainRow, SequenceInfo};
 pub use self::read::{TimeWindow, VersionSelection};
@@ -64,7 +64,7 @@ pub use self::search::{
 };
 pub use self::signature::{SignatureScheme, SigningKey};
 pub use self::strict::{MalformedMessage, Strict, decode};
-pub use self::value::{KeyElement, Text, Value};
+pub use self::value::{KeyColumn, KeyElement, Text, Value};
 
 /// The messages of `proto/`, with the tags of the official clients' contracts. Requests are read by [`decode`].
 #[expect(missing_docs, reason = "generated: the comments are in the .proto files")]

@@ -8,9 +8,8 @@ mod decode;
 mod encode;
 
 use crate::error::Reason;
-use crate::key::KeyColumn;
 use crate::reader::Damage;
-use crate::value::{Text, Value};
+use crate::value::{KeyColumn, Text, Value};
 
 pub use self::decode::{decode_row, decode_rows};
 pub use self::encode::{Encoder, RowEncoder, encode};

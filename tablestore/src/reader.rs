@@ -1,8 +1,7 @@
 //! Takes little-endian parts off the front of bytes.
 
 use bytes::{Buf as _, Bytes};
-
-use crate::value::Text;
+use smol_str::SmolStr;
 
 /// Why a value can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +57,10 @@ impl Reader {
     }
 
     /// A length and as many bytes of UTF-8.
-    pub(crate) fn text(&mut self) -> Result<Text, Damage> {
+    pub(crate) fn text(&mut self) -> Result<SmolStr, Damage> {
         let bytes = self.binary()?;
         std::str::from_utf8(&bytes)
-            .map(Text::from)
+            .map(SmolStr::from)
             .map_err(|_| Damage::Utf8)
     }
 }

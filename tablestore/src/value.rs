@@ -53,6 +53,25 @@ pub enum KeyElement {
     AutoIncrement,
 }
 
+/// A column of a primary key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyColumn {
+    /// Its name.
+    pub name: Text,
+    /// Its value.
+    pub value: KeyElement,
+}
+
+impl KeyColumn {
+    /// A column with its value.
+    pub fn new(name: impl Into<Text>, value: impl Into<KeyElement>) -> Self {
+        Self {
+            name: name.into(),
+            value: value.into(),
+        }
+    }
+}
+
 impl Value {
     /// The type, as error texts name it.
     #[must_use]

@@ -4,10 +4,9 @@ use bytes::Bytes;
 
 use super::{CellOperation, HEADER, PlainBufferError, PlainCell, PlainRow, SequenceInfo, tag};
 use crate::crc8::Crc8;
-use crate::key::KeyColumn;
 use crate::limits;
 use crate::reader::{Damage, Reader};
-use crate::value::{KeyElement, Text, Value};
+use crate::value::{KeyColumn, KeyElement, Text, Value};
 
 type Result<T, E = PlainBufferError> = std::result::Result<T, E>;
 
