@@ -97,13 +97,14 @@ pub(crate) fn transaction(given: &str, violations: &mut Violations) -> Option<Op
     id.map(Some)
 }
 
-/// A range of rows, which stands in the field `range`; `None` comes with a violation.
+/// A range of rows, which stands in the field `range`, and what is read of them, in the field `read`; `None` comes with a violation.
 pub(crate) fn range(
     given: Option<&pb::KeyRange>,
     descending: bool,
-    read: ReadOptions,
+    read: Option<&pb::ReadOptions>,
     violations: &mut Violations,
 ) -> Option<RangeRequest> {
+    let read = options(read, violations)?;
     let at = FieldPath::root("range");
     let mut bound =
         |given: &pb::Key, field: &str| key(&given.values, &at.field(field).field("values"), violations);

@@ -14,11 +14,10 @@ use souk_api::wire::{
 use souk_api::{Error, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
-use souk_engine::storage::{CapacityUnits, RangeRequest, Row, RowOperation, WrittenRow};
-use souk_engine::{
-    Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableDefinition, TableWrite,
-};
+use souk_engine::storage::{CapacityUnits, RangeRequest, Row};
+use souk_engine::{Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableDefinition};
 use souk_proto::table::v1 as pb;
+use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::table_service_server::TableService;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -42,11 +41,20 @@ pub(crate) struct TableApi {
     draining: CancellationToken,
 }
 
-/// A write of one row, as it was asked for.
+/// A call that writes one row.
 struct OneWrite {
-    write: TableWrite,
+    table: String,
+    write: pb::RowWrite,
     request_id: Option<RequestId>,
     transaction_id: String,
+}
+
+/// What became of it.
+struct OneWritten {
+    /// What was to be given back of the row.
+    row: Option<pb::Row>,
+    sequence: i64,
+    consumed: Option<pb::CapacityUnits>,
 }
 
 impl TableApi {
@@ -75,47 +83,35 @@ impl TableApi {
         }
     }
 
-    /// Writes one row; gives what was given back of it, and the position of the write.
-    async fn write_one(
-        &self,
-        rows: &Rows,
-        one: OneWrite,
-        mut violations: Violations,
-    ) -> Result<(WrittenRow, i64)> {
+    /// Writes one row.
+    async fn write_one(&self, one: OneWrite, mut violations: Violations) -> Result<OneWritten> {
+        settle_name(&one.table, &violations)?;
+        let rows = self.rows(&one.table)?;
+        let definition = rows.definition();
+        let asked = write::asked(one.write.returning.as_ref());
+        let write = write::one(one.write, &definition.schema, &mut violations);
         let transaction = read::transaction(&one.transaction_id, &mut violations);
         if one.request_id.is_some() && !one.transaction_id.is_empty() {
             not_in_transaction(&mut violations);
         }
-        let transaction = checked(transaction, violations)?;
+        let (write, transaction) = checked(write.zip(transaction), violations)?;
         let (written, sequence) = match transaction {
             Some(id) => {
-                let written = rows.write_in(id, vec![one.write], false).await.map_err(refused)?;
+                let written = rows.write_in(id, vec![write], false).await.map_err(refused)?;
                 let written: Vec<_> = written.into_iter().collect::<Result<_, _>>().map_err(refused)?;
                 (written, 0)
             }
             None => {
-                let written = rows
-                    .write(vec![one.write], one.request_id)
-                    .await
-                    .map_err(refused)?;
+                let written = rows.write(vec![write], one.request_id).await.map_err(refused)?;
                 (written.value, written.sequence)
             }
         };
-        let written = written.into_iter().next();
-        Ok((written.unwrap_or_default(), sequence))
-    }
-
-    /// A page of a range, which was read for its caller.
-    async fn page(
-        &self,
-        rows: &Rows,
-        request: &RangeRequest,
-        page_token: &str,
-        seeing: Seeing,
-    ) -> Result<RowsPage<Row>> {
-        rows.range_page(request, page_token, seeing)
-            .await
-            .map_err(refused)
+        let written = written.into_iter().next().unwrap_or_default();
+        Ok(OneWritten {
+            row: Told::new(&definition, false).written(&written, asked),
+            sequence,
+            consumed: Some(consumed(written.consumed)),
+        })
     }
 }
 
@@ -200,31 +196,26 @@ impl TableService for TableApi {
         &self,
         request: Request<pb::PutRowRequest>,
     ) -> Result<Response<pb::PutRowResponse>, Status> {
-        let (request, mut violations) = received(request);
-        let request_id = request_id(&request.request_id, &request);
-        settle_name(&request.table, &violations)?;
-        let rows = self.rows(&request.table)?;
-        let definition = rows.definition();
-        let put = pb::RowPut {
-            key: request.key,
-            columns: request.columns,
-            cells: request.cells,
-        };
-        let operation = write::put(put, &definition.schema, &FieldPath::message(), &mut violations);
-        let asked = write::asked(request.returning.as_ref());
-        let returning = write::returning(request.returning.as_ref());
-        let write = with_condition(operation, request.condition.as_ref(), &mut violations);
-        let (write, violations) = kept(write, violations)?;
+        let (request, violations) = received(request);
         let one = OneWrite {
-            write: write.returning(returning),
-            request_id,
+            request_id: request_id(&request.request_id, &request),
+            table: request.table,
+            write: pb::RowWrite {
+                operation: Some(Operation::Put(pb::RowPut {
+                    key: request.key,
+                    columns: request.columns,
+                    cells: request.cells,
+                })),
+                condition: request.condition,
+                returning: request.returning,
+            },
             transaction_id: request.transaction_id,
         };
-        let (written, sequence) = self.write_one(&rows, one, violations).await?;
+        let written = self.write_one(one, violations).await?;
         Ok(Response::new(pb::PutRowResponse {
-            row: Told::new(&definition, false).written(&written, asked),
-            sequence,
-            consumed: Some(consumed(written.consumed)),
+            row: written.row,
+            sequence: written.sequence,
+            consumed: written.consumed,
         }))
     }
 
@@ -232,33 +223,29 @@ impl TableService for TableApi {
         &self,
         request: Request<pb::UpdateRowRequest>,
     ) -> Result<Response<pb::UpdateRowResponse>, Status> {
-        let (request, mut violations) = received(request);
-        let request_id = request_id(&request.request_id, &request);
-        settle_name(&request.table, &violations)?;
-        let rows = self.rows(&request.table)?;
-        let update = pb::RowUpdate {
-            key: request.key,
-            put: request.put,
-            put_cells: request.put_cells,
-            increment: request.increment,
-            delete: request.delete,
-            delete_versions: request.delete_versions,
-        };
-        let operation = write::update(update, &FieldPath::message(), &mut violations);
-        let asked = write::asked(request.returning.as_ref());
-        let returning = write::returning(request.returning.as_ref());
-        let write = with_condition(operation, request.condition.as_ref(), &mut violations);
-        let (write, violations) = kept(write, violations)?;
+        let (request, violations) = received(request);
         let one = OneWrite {
-            write: write.returning(returning),
-            request_id,
+            request_id: request_id(&request.request_id, &request),
+            table: request.table,
+            write: pb::RowWrite {
+                operation: Some(Operation::Update(pb::RowUpdate {
+                    key: request.key,
+                    put: request.put,
+                    put_cells: request.put_cells,
+                    increment: request.increment,
+                    delete: request.delete,
+                    delete_versions: request.delete_versions,
+                })),
+                condition: request.condition,
+                returning: request.returning,
+            },
             transaction_id: request.transaction_id,
         };
-        let (written, sequence) = self.write_one(&rows, one, violations).await?;
+        let written = self.write_one(one, violations).await?;
         Ok(Response::new(pb::UpdateRowResponse {
-            row: Told::new(&rows.definition(), false).written(&written, asked),
-            sequence,
-            consumed: Some(consumed(written.consumed)),
+            row: written.row,
+            sequence: written.sequence,
+            consumed: written.consumed,
         }))
     }
 
@@ -266,23 +253,21 @@ impl TableService for TableApi {
         &self,
         request: Request<pb::DeleteRowRequest>,
     ) -> Result<Response<pb::DeleteRowResponse>, Status> {
-        let (request, mut violations) = received(request);
-        let request_id = request_id(&request.request_id, &request);
-        settle_name(&request.table, &violations)?;
-        let rows = self.rows(&request.table)?;
-        let delete = pb::RowDelete { key: request.key };
-        let operation = write::delete(&delete, &FieldPath::message(), &mut violations);
-        let write = with_condition(operation, request.condition.as_ref(), &mut violations);
-        let (write, violations) = kept(write, violations)?;
+        let (request, violations) = received(request);
         let one = OneWrite {
-            write,
-            request_id,
+            request_id: request_id(&request.request_id, &request),
+            table: request.table,
+            write: pb::RowWrite {
+                operation: Some(Operation::Delete(pb::RowDelete { key: request.key })),
+                condition: request.condition,
+                returning: None,
+            },
             transaction_id: request.transaction_id,
         };
-        let (written, sequence) = self.write_one(&rows, one, violations).await?;
+        let written = self.write_one(one, violations).await?;
         Ok(Response::new(pb::DeleteRowResponse {
-            sequence,
-            consumed: Some(consumed(written.consumed)),
+            sequence: written.sequence,
+            consumed: written.consumed,
         }))
     }
 
@@ -418,18 +403,13 @@ impl TableService for TableApi {
     ) -> Result<Response<pb::RangeRowsResponse>, Status> {
         let (request, mut violations) = received(request);
         let seeing = read::seeing(&request.transaction_id, request.min_sequence, &mut violations);
-        let range = read::options(request.read.as_ref(), &mut violations).and_then(|options| {
-            read::range(
-                request.range.as_ref(),
-                request.descending,
-                options,
-                &mut violations,
-            )
-        });
+        let (range, read) = (request.range.as_ref(), request.read.as_ref());
+        let range = read::range(range, request.descending, read, &mut violations);
         let (range, seeing) = checked(range.zip(seeing), violations)?;
         let range = range.limit(page_size(request.page_size, PAGE_ROWS_MAX, PAGE_ROWS_MAX));
         let rows = self.rows(&request.table)?;
-        let page = self.page(&rows, &range, &request.page_token, seeing).await?;
+        let page = rows.range_page(&range, &request.page_token, seeing).await;
+        let page = page.map_err(refused)?;
         let told = Told::new(&rows.definition(), read::tells_versions(request.read.as_ref()));
         Ok(Response::new(pb::RangeRowsResponse {
             rows: told.rows(&page.items),
@@ -446,21 +426,16 @@ impl TableService for TableApi {
         request: Request<pb::StreamRowsRequest>,
     ) -> Result<Response<Self::StreamRowsStream>, Status> {
         let (request, mut violations) = received(request);
-        let range = read::options(request.read.as_ref(), &mut violations).and_then(|options| {
-            read::range(
-                request.range.as_ref(),
-                request.descending,
-                options,
-                &mut violations,
-            )
-        });
+        let (range, read) = (request.range.as_ref(), request.read.as_ref());
+        let range = read::range(range, request.descending, read, &mut violations);
         let range = checked(range, violations)?;
         let range = range.limit(page_size(request.page_size, STREAM_ROWS, PAGE_ROWS_MAX));
         let rows = self.rows(&request.table)?;
         let told = Told::new(&rows.definition(), read::tells_versions(request.read.as_ref()));
         let seeing = Seeing::Sequence(unsigned(request.min_sequence));
         // The first page is read before anything is answered: what is wrong is the call's error.
-        let first = self.page(&rows, &range, &request.resume_token, seeing).await?;
+        let first = rows.range_page(&range, &request.resume_token, seeing).await;
+        let first = first.map_err(refused)?;
         let token = page_behind(&first);
         let others = stream::try_unfold(token, move |token| {
             let (rows, range) = (rows.clone(), range.clone());
@@ -654,25 +629,6 @@ async fn next_page(rows: Rows, range: RangeRequest, token: String) -> Result<Row
     let reading = async move { rows.range_page(&range, &token, Seeing::Sequence(0)).await };
     let read = AbortOnDropHandle::new(tokio::spawn(reading.in_current_span())).await;
     read.map_err(|_| EngineError::Defect("reading for a stream panicked"))?
-}
-
-/// An operation with its condition; `None` comes with a violation.
-fn with_condition(
-    operation: Option<RowOperation>,
-    given: Option<&pb::Condition>,
-    violations: &mut Violations,
-) -> Option<TableWrite> {
-    let condition = write::condition(given, &FieldPath::root("condition"), violations);
-    let (operation, condition) = operation.zip(condition)?;
-    Some(TableWrite::new(operation).when(condition))
-}
-
-/// What was read, with violations to which others may come; refused when something is missing already.
-fn kept<T>(read: Option<T>, violations: Violations) -> Result<(T, Violations)> {
-    match read {
-        Some(read) => Ok((read, violations)),
-        None => checked(None, violations),
-    }
 }
 
 /// Refuses a request about no table: what is wrong with the rest depends on it.

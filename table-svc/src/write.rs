@@ -26,24 +26,44 @@ pub(crate) fn batch(
     check_rules(filters, &path, violations)?;
     let writes = given.into_iter().enumerate();
     let writes: Vec<_> = writes
-        .map(|(nth, given)| write(given, schema, &path.index(nth), violations))
+        .map(|(nth, given)| {
+            let at = path.index(nth);
+            write(
+                given,
+                schema,
+                |kind| at.field(kind),
+                &at.field("condition"),
+                violations,
+            )
+        })
         .collect();
     writes.into_iter().collect()
 }
 
-/// Reads a write of a batch, which stands at `at`; `None` breaks a rule, or comes with a violation.
+/// Reads the write of a request that has its parts for its own; `None` breaks a rule, or comes with a violation.
+pub(crate) fn one(
+    given: pb::RowWrite,
+    schema: &TableSchema,
+    violations: &mut Violations,
+) -> Option<TableWrite> {
+    let condition_at = FieldPath::root("condition");
+    write(given, schema, |_| FieldPath::message(), &condition_at, violations)
+}
+
+/// Reads a write, whose operation of a kind stands at `operation_at`; `None` breaks a rule, or comes with a violation.
 fn write(
     given: pb::RowWrite,
     schema: &TableSchema,
-    at: &FieldPath,
+    operation_at: impl Fn(&str) -> FieldPath,
+    condition_at: &FieldPath,
     violations: &mut Violations,
 ) -> Option<TableWrite> {
     let operation = match given.operation? {
-        Operation::Put(given) => put(given, schema, &at.field("put"), violations),
-        Operation::Update(given) => update(given, &at.field("update"), violations),
-        Operation::Delete(given) => delete(&given, &at.field("delete"), violations),
+        Operation::Put(given) => put(given, schema, &operation_at("put"), violations),
+        Operation::Update(given) => update(given, &operation_at("update"), violations),
+        Operation::Delete(given) => delete(&given, &operation_at("delete"), violations),
     };
-    let condition = condition(given.condition.as_ref(), &at.field("condition"), violations);
+    let condition = condition(given.condition.as_ref(), condition_at, violations);
     let operation = operation?;
     let returning = match operation {
         // No row is there behind it.
@@ -54,7 +74,7 @@ fn write(
 }
 
 /// Reads what replaces a row.
-pub(crate) fn put(
+fn put(
     given: pb::RowPut,
     schema: &TableSchema,
     at: &FieldPath,
@@ -87,11 +107,7 @@ pub(crate) fn put(
 }
 
 /// Reads what changes columns.
-pub(crate) fn update(
-    given: pb::RowUpdate,
-    at: &FieldPath,
-    violations: &mut Violations,
-) -> Option<RowOperation> {
+fn update(given: pb::RowUpdate, at: &FieldPath, violations: &mut Violations) -> Option<RowOperation> {
     let key = key(&given.key, &at.field("key"), violations)?;
     let mut changes = Vec::new();
     for (column, value) in given.put {
@@ -127,17 +143,13 @@ pub(crate) fn update(
 }
 
 /// Reads what deletes a row.
-pub(crate) fn delete(
-    given: &pb::RowDelete,
-    at: &FieldPath,
-    violations: &mut Violations,
-) -> Option<RowOperation> {
+fn delete(given: &pb::RowDelete, at: &FieldPath, violations: &mut Violations) -> Option<RowOperation> {
     let key = key(&given.key, &at.field("key"), violations)?;
     Some(RowOperation::Delete { key })
 }
 
 /// Reads a condition, which stands at `at`.
-pub(crate) fn condition(
+fn condition(
     given: Option<&pb::Condition>,
     at: &FieldPath,
     violations: &mut Violations,
@@ -165,7 +177,7 @@ pub(crate) fn asked(given: Option<&pb::Returning>) -> pb::ReturnRow {
 }
 
 /// Reads what is given back.
-pub(crate) fn returning(given: Option<&pb::Returning>) -> ReturnRow {
+fn returning(given: Option<&pb::Returning>) -> ReturnRow {
     let Some(given) = given else {
         return ReturnRow::None;
     };
