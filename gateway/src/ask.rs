@@ -64,6 +64,8 @@ impl Ask {
                 return Ok(response);
             }
         }
+        // What doesn't know the service won't the next time, so who may is asked first.
+        silent.sort_by_key(|(_, response)| code_in(response.headers()) == Some(Code::Unimplemented));
         for (backend, refusal) in silent {
             let response = match backend.repeats(path) {
                 true => backend.call(request()).await,

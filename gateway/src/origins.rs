@@ -117,8 +117,10 @@ impl Pages {
         let may = match (site, headers.get(ORIGIN)) {
             // A page of this server, or whoever typed the address.
             (Some(b"same-origin" | b"none"), _) => true,
-            (_, Some(origin)) => self.has(origin) || is_own(origin, request),
-            (site, None) => site != Some(b"cross-site"),
+            // Of a browser that doesn't say where the page is.
+            (None, Some(origin)) => self.has(origin) || is_own(origin, request),
+            (Some(_), Some(origin)) => self.has(origin),
+            (site, None) => site.is_none(),
         };
         if may {
             return Ok(());
@@ -283,6 +285,12 @@ mod tests {
                 ("sec-fetch-site", "cross-site"),
             ],
             &[("sec-fetch-site", "cross-site")],
+            &[("sec-fetch-site", "same-site")],
+            // Of http while this is https.
+            &[
+                ("origin", "http://127.0.0.1:50051"),
+                ("sec-fetch-site", "cross-site"),
+            ],
         ] {
             assert!(!check(refused), "{refused:?}");
         }

@@ -110,9 +110,7 @@ impl Peer {
                 Ok(answer)
                     if answer.status() != StatusCode::OK && !answer.headers().contains_key(GRPC_STATUS) =>
                 {
-                    // Of something in between, or of HTTP itself: callers understand gRPC's alone.
-                    let how = format!("answered with HTTP status {}", answer.status().as_u16());
-                    return Ok(unavailable(&self.backend, &how).build().into_http());
+                    return Ok(self.without_grpc(answer.status()).into_http());
                 }
                 Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
                 Ok(answer) => {
@@ -133,6 +131,19 @@ impl Peer {
             request = unsent
                 .filter(|_| over < CONNECTIONS_OVER_MAX)
                 .ok_or_else(|| self.unreachable(error))?;
+        }
+    }
+
+    /// What an answer of HTTP alone means, of something in between or of HTTP/2 itself. Only what may be gone the next time counts as the
+    /// process's silence: a caller can have the rest whenever it likes, by headers that are too large (431).
+    fn without_grpc(&self, status: StatusCode) -> Status {
+        let how = format!("answered with HTTP status {}", status.as_u16());
+        match status {
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => unavailable(&self.backend, &how).build(),
+            _ => StatusBuilder::internal(format!("backend {} {how}", self.backend)).build(),
         }
     }
 

@@ -73,9 +73,9 @@ impl<O: Observer> Watch<O> {
 
     /// Goes on watching in the body of `response`, or ends here when the headers say all.
     pub(crate) fn follow<B>(mut self, response: Response<B>) -> Response<FollowedBody<B, Self>> {
-        if let Some(outcome) = told(response.headers()) {
-            let made_here = response.extensions().get::<Status>().cloned();
-            self.end(outcome.map_err(|told| made_here.unwrap_or(told)));
+        let made_here = response.extensions().get::<Status>().cloned();
+        if let Some(outcome) = made_here.map(Err).or_else(|| told(response.headers())) {
+            self.end(outcome);
             return followed(response, None);
         }
         self.due = self.due_whole;

@@ -228,7 +228,8 @@ impl Message {
     /// How much work the message is, as [`in_turn`](crate::one_message::in_turn) counts it.
     pub(super) fn work(&self, body: &[u8]) -> usize {
         let message = match &self.source {
-            Source::Body | Source::Envelope => body,
+            Source::Body => body,
+            Source::Envelope => body.get(ENVELOPE_BYTES..).unwrap_or_default(),
             Source::Query(message) => message,
         };
         match (self.encoding, self.codec) {

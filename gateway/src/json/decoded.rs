@@ -26,6 +26,9 @@ const JSON_BYTES_MAX: usize = 2 * DECODED_BYTES_MAX;
 /// Most visits of an encoder to values, one for each level that a value lies below: some 0.2 s. The largest batch takes 0.8 million.
 const VISITS_MAX: usize = 2 << 20;
 
+/// Levels that are read of JSON: serde_json ends there.
+const DEPTH_MAX: usize = 128;
+
 /// What stands in a body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
@@ -65,6 +68,22 @@ impl Cost {
     }
 }
 
+/// Bytes of memory that JSON takes as a message.
+pub(super) fn bytes(json: &[u8]) -> usize {
+    Cost::of(json).bytes
+}
+
+/// Refuses what takes more memory than JSON may.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
+pub(super) fn check_bytes(bytes: usize) -> Result<(), Status> {
+    match bytes > JSON_BYTES_MAX {
+        true => Err(decoded_too_large(JSON_BYTES_MAX)),
+        false => Ok(()),
+    }
+}
+
 /// How much work it is to read JSON, in bytes of a flat body.
 pub(crate) fn work(json: &[u8]) -> usize {
     match json.len() {
@@ -79,10 +98,15 @@ pub(crate) fn work(json: &[u8]) -> usize {
 /// # Errors
 /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE or NESTED_VALUES_MAX.
 pub(crate) fn check(json: &[u8]) -> Result<(), Status> {
-    let cost = Cost::of(json);
-    if cost.bytes > JSON_BYTES_MAX {
-        return Err(decoded_too_large(JSON_BYTES_MAX));
+    let (bytes, visits) = (
+        json.len().saturating_mul(OBJECT),
+        json.len().saturating_mul(DEPTH_MAX),
+    );
+    if bytes <= JSON_BYTES_MAX && visits <= VISITS_MAX {
+        return Ok(());
     }
+    let cost = Cost::of(json);
+    check_bytes(cost.bytes)?;
     if cost.visits > VISITS_MAX {
         let message = format!(
             "the values of the body, each counted once for every level that it lies below, are more than {VISITS_MAX}; nest them less, or \

@@ -2,21 +2,18 @@
 //!
 //! Only what can't be read as it is is looked at: whoever writes messages as protobuf's JSON has them pays nothing.
 
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::{DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value};
-use souk_chassis::layers::messages::{DECODED_BYTES_MAX, decoded_too_large};
 use tonic::Status;
 
-use super::decoded::OBJECT;
+use super::decoded::{self, OBJECT};
+use crate::contract::option;
 
 /// The option of a message of one value that may be written without saying of which type it is.
 const NATURAL: &str = "souk.rule.v1.natural";
 
 /// Above the 64-bit integers; no larger number has a fraction.
 const WHOLE_END: f64 = 9_223_372_036_854_775_808.0;
-
-/// Most bytes that plain values take once they are messages, beside what the body was charged with as it stood.
-const TAGGED_BYTES_MAX: usize = 2 * DECODED_BYTES_MAX;
 
 /// Reads a message in which values are written plainly; `None` when that doesn't make it one.
 ///
@@ -26,10 +23,15 @@ pub(super) fn read(kind: &MessageDescriptor, json: &[u8]) -> Result<Option<Dynam
     let Ok(mut value) = serde_json::from_slice(&whole_zeros(json)) else {
         return Ok(None);
     };
-    let mut tagged = Tagged::default();
-    tagged.message(kind, &mut value)?;
+    let mut tags = Tags {
+        option: kind.parent_pool().get_extension_by_name(NATURAL),
+        // As a tree, and as a message.
+        bytes: 2 * decoded::bytes(json),
+        any: false,
+    };
+    tags.message(kind, &mut value)?;
     let read = || DynamicMessage::deserialize(kind.clone(), value).ok();
-    Ok((tagged.bytes > 0).then(read).flatten())
+    Ok(tags.any.then(read).flatten())
 }
 
 /// The same JSON with `0` for `-0`, which has no fraction, and is read as a floating point number.
@@ -58,13 +60,17 @@ fn whole_zeros(json: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// What plain values take once it is said which field each is: a message of its own.
-#[derive(Debug, Default)]
-struct Tagged {
+/// Says of plain values which field each is.
+struct Tags {
+    /// [`NATURAL`], where the contract has it.
+    option: Option<ExtensionDescriptor>,
+    /// What all of it takes, with a message of its own for each value.
     bytes: usize,
+    /// Was there one?
+    any: bool,
 }
 
-impl Tagged {
+impl Tags {
     /// Says of each plain value in what is to be a message of `kind` which field it is.
     fn message(&mut self, kind: &MessageDescriptor, value: &mut Value) -> Result<(), Status> {
         if let Value::Object(object) = value {
@@ -74,11 +80,10 @@ impl Tagged {
                     self.field(&field, value)?;
                 }
             }
-        } else if let Some(field) = plain(kind, value) {
+        } else if let Some(field) = self.plain(kind, value) {
+            self.any = true;
             self.bytes += OBJECT;
-            if self.bytes > TAGGED_BYTES_MAX {
-                return Err(decoded_too_large(TAGGED_BYTES_MAX));
-            }
+            decoded::check_bytes(self.bytes)?;
             let tagged = Map::from_iter([(field.name().to_owned(), value.take())]);
             *value = Value::Object(tagged);
         }
@@ -102,26 +107,22 @@ impl Tagged {
             value => self.message(&kind, value),
         }
     }
-}
 
-/// The field that a plain value is of a message.
-fn plain(kind: &MessageDescriptor, value: &Value) -> Option<FieldDescriptor> {
-    let wanted = match value {
-        Value::String(_) => Kind::String,
-        Value::Bool(_) => Kind::Bool,
-        Value::Number(number) if number.is_i64() => Kind::Int64,
-        // What has no fraction is meant as a whole number, and this is none of 64 bits.
-        Value::Number(number) if number.as_f64().is_some_and(|number| number.abs() >= WHOLE_END) => {
-            return None;
-        }
-        Value::Number(_) => Kind::Double,
-        Value::Null | Value::Array(_) | Value::Object(_) => return None,
-    };
-    let option = kind.parent_pool().get_extension_by_name(NATURAL)?;
-    let options = kind.options();
-    let is_natural = options.has_extension(&option) && options.get_extension(&option).as_bool() == Some(true);
-    let mut fields = kind.fields();
-    is_natural
-        .then(|| fields.find(|field| field.kind() == wanted))
-        .flatten()
+    /// The field that a plain value is of a message.
+    fn plain(&self, kind: &MessageDescriptor, value: &Value) -> Option<FieldDescriptor> {
+        let wanted = match value {
+            Value::String(_) => Kind::String,
+            Value::Bool(_) => Kind::Bool,
+            Value::Number(number) if number.is_i64() => Kind::Int64,
+            // What has no fraction is meant as a whole number, and this is none of 64 bits.
+            Value::Number(number) if number.as_f64().is_some_and(|number| number.abs() >= WHOLE_END) => {
+                return None;
+            }
+            Value::Number(_) => Kind::Double,
+            Value::Null | Value::Array(_) | Value::Object(_) => return None,
+        };
+        let natural = option(&kind.options(), self.option.as_ref())?;
+        natural.as_bool().filter(|is_natural| *is_natural)?;
+        kind.fields().find(|field| field.kind() == wanted)
+    }
 }
