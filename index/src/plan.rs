@@ -32,18 +32,15 @@ mod multi_term;
 mod nested;
 mod number;
 mod observed;
-mod paced;
 mod pattern;
 mod phrase_prefix;
 mod phrase_score;
 mod range;
-mod scored_list;
 mod selection;
 mod shape;
 mod sloppy_phrase;
 mod terms;
 mod text;
-mod two_phase;
 mod union;
 mod words;
 
@@ -211,6 +208,7 @@ impl<'a> Planner<'a> {
         let observer = Observer {
             cost: open.and_then(|open| Some(self.trace.as_mut()?.end(open))),
             run: self.many.then(|| Arc::clone(self.run)),
+            _held: None,
         };
         clause.map(|clause| observer.observe(clause))
     }

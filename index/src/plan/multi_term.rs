@@ -17,7 +17,6 @@ use super::doc_set::DocSetBuilder;
 use super::keyword_range::walk_bounds;
 use super::pattern::beginning_with;
 use super::phrase_score::{FieldStatistics, SCALE};
-use super::scored_list::ScoreSums;
 use crate::allowance::Grant;
 use crate::edit_distance::edits_within;
 use crate::error::Error;
@@ -257,7 +256,7 @@ impl Weight for MultiTermWeight {
             return Ok(gathered.into_scorer(boost)?);
         };
         let norms = reader.fieldnorms_readers().get_field(*field)?;
-        let mut sums = ScoreSums::new(reader.max_doc(), run.allowance());
+        let mut sums = DocSetBuilder::<Score>::new(reader.max_doc(), run.allowance());
         let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
         multi_term.each(*field, &index, run, |term, info| {
             let Some(similarity) = similarities.get(term) else {

@@ -10,6 +10,7 @@ use tantivy::{DocId, Score, SeekDangerResult, SegmentReader};
 
 use super::clause::Clause;
 use super::selection::{Select, Selected};
+use crate::allowance::Grant;
 use crate::profile::Cost;
 use crate::run::Run;
 use crate::unexplained::unexplained;
@@ -24,6 +25,8 @@ pub(super) struct Observer {
     pub(super) run: Option<Arc<Run>>,
     /// Where the cost is noted, for profiles.
     pub(super) cost: Option<Arc<Cost>>,
+    /// What its scorers hold.
+    pub(super) _held: Option<Arc<Grant>>,
 }
 
 impl Observer {
@@ -70,9 +73,9 @@ impl Observer {
 }
 
 #[derive(Clone, Debug)]
-struct Observed<T> {
-    observer: Observer,
-    of: T,
+pub(super) struct Observed<T> {
+    pub(super) observer: Observer,
+    pub(super) of: T,
 }
 
 impl Query for Observed<Arc<dyn Query>> {

@@ -40,6 +40,8 @@ pub(super) trait Select: fmt::Debug + Send + Sync + 'static {
 /// The values of a column that match.
 pub(super) enum ValueSet {
     Range(RangeInclusive<u64>),
+    /// Several, ascending.
+    Listed(Arc<[u64]>),
     /// Ordinals of a dictionary.
     Ordinals(Arc<Bits>),
 }
@@ -48,9 +50,15 @@ impl ValueSet {
     fn contains(&self, value: u64) -> bool {
         match self {
             Self::Range(range) => range.contains(&value),
+            Self::Listed(listed) => listed.binary_search(&value).is_ok(),
             Self::Ordinals(ordinals) => contains_ordinal(ordinals, value),
         }
     }
+}
+
+/// From the lowest to the highest of ascending values.
+fn ends(listed: &[u64]) -> RangeInclusive<u64> {
+    listed.first().copied().unwrap_or(1)..=listed.last().copied().unwrap_or(0)
 }
 
 fn contains_ordinal(ordinals: &Bits, value: u64) -> bool {
@@ -97,7 +105,7 @@ impl Selection {
     pub(super) fn range(&self) -> Option<(&Arc<NumberColumn>, &RangeInclusive<u64>)> {
         match &self.values {
             ValueSet::Range(range) => Some((&self.column, range)),
-            ValueSet::Ordinals(_) => None,
+            ValueSet::Listed(_) | ValueSet::Ordinals(_) => None,
         }
     }
 
@@ -115,6 +123,7 @@ impl Selection {
     pub(super) fn estimate(&self) -> tantivy::Result<(u32, u32)> {
         Ok(match &self.values {
             ValueSet::Range(range) => self.column.blocks(&self.run)?.estimate(range),
+            ValueSet::Listed(listed) => self.column.blocks(&self.run)?.estimate(&ends(listed)),
             ValueSet::Ordinals(ordinals) => {
                 let values = self.column.column.max_value().saturating_add(1);
                 let share = f64::from(ordinals.len()) / values as f64;
@@ -127,6 +136,10 @@ impl Selection {
     pub(super) fn cover(&self, doc: DocId) -> tantivy::Result<Cover> {
         Ok(match &self.values {
             ValueSet::Range(range) => self.column.blocks(&self.run)?.of(doc).cover(range),
+            ValueSet::Listed(listed) => match self.column.blocks(&self.run)?.of(doc).cover(&ends(listed)) {
+                Cover::All => Cover::Some,
+                cover => cover,
+            },
             ValueSet::Ordinals(_) => Cover::Some,
         })
     }
@@ -168,12 +181,17 @@ impl Selection {
         Ok(())
     }
 
-    /// Appends the matches from `from` (inclusive) to `to` (exclusive), at most a block's, to `docs`.
+    /// Puts the matches from `from` (inclusive) to `to` (exclusive), at most a block's, into `docs`, which is empty.
     pub(super) fn collect(&self, from: DocId, to: DocId, docs: &mut Vec<DocId>) {
         match &self.values {
             ValueSet::Range(range) => {
                 let column = &self.column.column;
                 column.get_docids_for_value_range(range.clone(), from..to, docs);
+            }
+            ValueSet::Listed(listed) => {
+                let column = &self.column.column;
+                column.get_docids_for_value_range(ends(listed), from..to, docs);
+                docs.retain(|doc| self.matches(*doc));
             }
             ValueSet::Ordinals(ordinals) if self.column.column.get_cardinality() == Cardinality::Full => {
                 let mut buffer = [0; DOCS_PER_BLOCK as usize];

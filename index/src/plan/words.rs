@@ -20,7 +20,7 @@ use self::all::AllWords;
 use self::any::AnyWords;
 use self::cursor::Cursor;
 use super::min_score::MinScore;
-use super::paced::HeldWeight;
+use super::observed::{Observed, Observer};
 use crate::allowance::Grant;
 use crate::bm25::{Norms, average, idf};
 use crate::pace::Pace;
@@ -121,9 +121,12 @@ impl Query for WordsQuery {
         match scoring {
             EnableScoring::Enabled { searcher, .. } => Ok(Box::new(self.scored(searcher)?)),
             EnableScoring::Disabled { .. } => {
-                let held = self.held()?;
-                let weight = self.unscored().weight(scoring)?;
-                Ok(Box::new(HeldWeight::new(weight, held)))
+                let observer = Observer {
+                    _held: Some(Arc::new(self.held()?)),
+                    ..Observer::default()
+                };
+                let of = self.unscored().weight(scoring)?;
+                Ok(Box::new(Observed { observer, of }))
             }
         }
     }
