@@ -12,7 +12,6 @@ use crate::count::Count;
 use crate::error::Error;
 use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
-use crate::layout::Layout;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::profile::{Recorder, Stopwatch};
@@ -53,13 +52,11 @@ impl Index {
 }
 
 impl Searcher {
-    /// What the view goes through.
-    pub(crate) fn segments(&self) -> &[SegmentReader] {
-        self.view.searcher.segment_readers()
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.shared.layout
+    /// The search library's view, for tests that read what the files hold.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn physical(&self) -> &tantivy::Searcher {
+        &self.view.searcher
     }
 
     /// Which opening of an index this is a view of.
