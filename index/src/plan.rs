@@ -218,63 +218,34 @@ impl<'a> Planner<'a> {
             return self.attribute_clause(query, attribute, path);
         }
         let at = &*format!("{path}.{}", query.kind());
+        let (field, weight) = (query.field().unwrap_or_default(), query.weight());
         match query {
             Query::MatchAll => Some(self.everything(1.0)),
-            Query::Term { field, value, weight } => self.term(at, field, value, *weight),
-            Query::Terms {
-                field,
-                values,
-                weight,
-            } => self.terms(at, field, values, *weight),
-            Query::Range { field, lower, upper } => self.range(at, field, lower, upper),
-            Query::Prefix { field, value, weight } => self.prefix(at, field, value, *weight),
-            Query::Suffix { field, value, weight } => self.suffix(at, field, value, *weight),
-            Query::Wildcard {
-                field,
-                pattern,
-                weight,
-            } => self.wildcard(at, field, pattern, *weight),
-            Query::Exists { field } => self.exists(at, field),
+            Query::Term { value, .. } => self.term(at, field, value, weight),
+            Query::Terms { values, .. } => self.terms(at, field, values, weight),
+            Query::Range { lower, upper, .. } => self.range(at, field, lower, upper),
+            Query::Prefix { value, .. } => self.prefix(at, field, value, weight),
+            Query::Suffix { value, .. } => self.suffix(at, field, value, weight),
+            Query::Wildcard { pattern, .. } => self.wildcard(at, field, pattern, weight),
+            Query::Exists { .. } => self.exists(at, field),
             Query::Match {
-                field,
                 text,
                 operator,
                 minimum_should_match,
-                weight,
-            } => {
-                let combine = text::Combine {
-                    operator: *operator,
-                    minimum: *minimum_should_match,
-                };
-                self.match_text(at, field, text, combine, *weight)
-            }
-            Query::MatchPhrase {
-                field,
-                text,
-                slop,
-                weight,
-            } => self.match_phrase(at, field, text, *slop, *weight),
-            Query::MatchPhrasePrefix { field, text, weight } => {
-                self.match_phrase_prefix(at, field, text, *weight)
-            }
+                ..
+            } => self.match_text(at, field, text, (*operator, *minimum_should_match), weight),
+            Query::MatchPhrase { text, slop, .. } => self.match_phrase(at, field, text, *slop, weight),
+            Query::MatchPhrasePrefix { text, .. } => self.match_phrase_prefix(at, field, text, weight),
             Query::MatchFuzzy {
-                field,
                 text,
                 operator,
                 minimum_should_match,
                 fuzziness,
                 prefix_length,
-                weight,
+                ..
             } => {
-                let combine = text::Combine {
-                    operator: *operator,
-                    minimum: *minimum_should_match,
-                };
-                let fuzzy = fuzzy_match::Fuzzy {
-                    fuzziness: *fuzziness,
-                    prefix_length: *prefix_length,
-                };
-                self.match_fuzzy(at, field, text, &combine, &fuzzy, *weight)
+                let (combine, fuzzy) = ((*operator, *minimum_should_match), (*fuzziness, *prefix_length));
+                self.match_fuzzy(at, field, text, combine, fuzzy, weight)
             }
             Query::Bool {
                 must,
@@ -282,56 +253,35 @@ impl<'a> Planner<'a> {
                 should,
                 must_not,
                 minimum_should_match,
-            } => {
-                let parts = boolean::Parts {
-                    must,
-                    filter,
-                    should,
-                    must_not,
-                    minimum: *minimum_should_match,
-                };
-                self.boolean(at, &parts)
-            }
+            } => self.boolean(at, [must, filter, should, must_not], *minimum_should_match),
             Query::Nested {
-                path: nested,
                 query,
                 score_mode,
-                weight,
                 inner_hits,
-            } => {
-                let asked = nested::Asked {
-                    path: nested,
-                    query,
-                    score_mode: *score_mode,
-                    weight: *weight,
-                    inner_hits: inner_hits.as_ref(),
-                };
-                self.nested(at, &asked)
-            }
+                ..
+            } => self.nested(at, field, query, *score_mode, weight, inner_hits.as_ref()),
             Query::GeoDistance {
-                field,
                 center,
                 distance_meters,
+                ..
             } => self.geo_distance(at, field, *center, *distance_meters),
             Query::GeoBoundingBox {
-                field,
                 top_left,
                 bottom_right,
+                ..
             } => self.geo_bounding_box(at, field, *top_left, *bottom_right),
-            Query::GeoPolygon { field, vertices } => self.geo_polygon(at, field, vertices),
-            Query::ConstScore { filter, weight } => {
-                let weighed = self.weight(at, *weight);
+            Query::GeoPolygon { vertices, .. } => self.geo_polygon(at, field, vertices),
+            Query::ConstScore { filter, .. } => {
+                let weighed = self.weight(at, weight);
                 let filter = self.clause(filter, &format!("{at}.filter"))?;
                 weighed.map(|weight| Clause::constant(filter.query, weight))
             }
             Query::FunctionScore(scored) => self.function_score(at, scored),
             Query::DisMax {
-                queries,
-                tie_breaker,
-                weight,
-            } => self.dis_max(at, queries, *tie_breaker, *weight),
+                queries, tie_breaker, ..
+            } => self.dis_max(at, queries, *tie_breaker, weight),
             // The weight belongs to the query inside, on the wire too.
-            Query::Weighted { query, weight } => self.weighted(path, query, *weight),
+            Query::Weighted { query, .. } => self.weighted(path, query, weight),
         }
     }
 

@@ -49,18 +49,8 @@ impl<'a> Planner<'a> {
         (path, name): (&str, &str),
         at: &str,
     ) -> Option<Clause> {
-        let weight = match query {
-            Query::Term { weight, .. }
-            | Query::Terms { weight, .. }
-            | Query::Prefix { weight, .. }
-            | Query::Suffix { weight, .. }
-            | Query::Wildcard { weight, .. }
-            | Query::Match { weight, .. }
-            | Query::MatchPhrase { weight, .. } => *weight,
-            _ => 1.0,
-        };
         let at = format!("{at}.{}", query.kind());
-        let weighed = self.weight(&at, weight);
+        let weighed = self.weight(&at, query.weight());
         let field = self.field(&at, path)?;
         if name.is_empty() && !matches!(query, Query::Exists { .. }) {
             let message = format!("`{path}` is {}, and no attribute is named", field.kind.word());

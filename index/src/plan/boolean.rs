@@ -15,21 +15,20 @@ use crate::request::Query;
 use crate::run::Run;
 use crate::score::single;
 
-pub(super) struct Parts<'a> {
-    pub(super) must: &'a [Query],
-    pub(super) filter: &'a [Query],
-    pub(super) should: &'a [Query],
-    pub(super) must_not: &'a [Query],
-    pub(super) minimum: Option<u32>,
-}
-
 impl Planner<'_> {
-    pub(super) fn boolean(&mut self, at: &str, parts: &Parts<'_>) -> Option<Clause> {
-        let must = self.clauses(parts.must, &format!("{at}.must"));
-        let filter = self.clauses(parts.filter, &format!("{at}.filter"));
-        let should = self.clauses(parts.should, &format!("{at}.should"));
-        let must_not = self.clauses(parts.must_not, &format!("{at}.must_not"));
-        let minimum = self.minimum(at, parts);
+    /// Of clauses that must match, filter, should match and must not.
+    pub(super) fn boolean(
+        &mut self,
+        at: &str,
+        [must, filter, should, must_not]: [&[Query]; 4],
+        minimum: Option<u32>,
+    ) -> Option<Clause> {
+        let (count, required) = (should.len(), !must.is_empty() || !filter.is_empty());
+        let must = self.clauses(must, &format!("{at}.must"));
+        let filter = self.clauses(filter, &format!("{at}.filter"));
+        let should = self.clauses(should, &format!("{at}.should"));
+        let must_not = self.clauses(must_not, &format!("{at}.must_not"));
+        let minimum = self.minimum(at, minimum, count, required);
         let (must, filter, should, must_not, minimum) = (must?, filter?, should?, must_not?, minimum?);
         if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
             return Some(self.everything(1.0));
@@ -59,11 +58,9 @@ impl Planner<'_> {
         planned.into_iter().collect()
     }
 
-    /// How many of `should` have to match.
-    fn minimum(&mut self, at: &str, parts: &Parts<'_>) -> Option<usize> {
-        let count = parts.should.len();
-        let required = !parts.must.is_empty() || !parts.filter.is_empty();
-        let Some(minimum) = parts.minimum else {
+    /// How many of `should`, so many as `count`, have to match.
+    fn minimum(&mut self, at: &str, minimum: Option<u32>, count: usize, required: bool) -> Option<usize> {
+        let Some(minimum) = minimum else {
             return Some(usize::from(!required && count > 0));
         };
         if minimum as usize > count {

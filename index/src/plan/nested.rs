@@ -26,19 +26,17 @@ pub(crate) struct NestedClause {
     pub(crate) inner_hits: Option<InnerHits>,
 }
 
-/// What a `nested` query asks for.
-pub(super) struct Asked<'a> {
-    pub(super) path: &'a str,
-    pub(super) query: &'a Query,
-    pub(super) score_mode: ScoreMode,
-    pub(super) weight: f32,
-    pub(super) inner_hits: Option<&'a InnerHits>,
-}
-
 impl Planner<'_> {
-    pub(super) fn nested(&mut self, at: &str, asked: &Asked<'_>) -> Option<Clause> {
-        let Asked { path, score_mode, .. } = *asked;
-        let weighed = self.weight(at, asked.weight);
+    pub(super) fn nested(
+        &mut self,
+        at: &str,
+        path: &str,
+        query: &Query,
+        score_mode: ScoreMode,
+        weight: f32,
+        inner_hits: Option<&InnerHits>,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
         self.nested_path(at, path)?;
         let (nth, outer) = (self.nested.len(), self.inside);
         self.nested.push(NestedClause {
@@ -46,13 +44,11 @@ impl Planner<'_> {
             path: path.to_owned(),
             child: Arc::new(EmptyQuery),
             outer,
-            inner_hits: asked.inner_hits.cloned(),
+            inner_hits: inner_hits.cloned(),
         });
         self.inside = Some(nth);
         let around = self.scope.replace(path.to_owned());
-        let child = self.weighing(weighed, |inside| {
-            inside.clause(asked.query, &format!("{at}.query"))
-        });
+        let child = self.weighing(weighed, |inside| inside.clause(query, &format!("{at}.query")));
         (self.inside, self.scope) = (outer, around);
         let child = child?;
         let (weight, parent_kind) = (weighed?, self.layout.kind_term(self.scope.as_deref())?);

@@ -23,10 +23,7 @@ use crate::request::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
 
 /// How many of a text's tokens have to match.
-pub(super) struct Combine {
-    pub(super) operator: Operator,
-    pub(super) minimum: Option<u32>,
-}
+pub(super) type Combine = (Operator, Option<u32>);
 
 impl<'a> Planner<'a> {
     pub(super) fn match_text(
@@ -38,7 +35,7 @@ impl<'a> Planner<'a> {
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let minimum = self.match_minimum(at, &combine);
+        let minimum = self.match_minimum(at, combine);
         let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
@@ -57,7 +54,7 @@ impl<'a> Planner<'a> {
             .map(|token| query_parts(analyzer, text, token))
             .collect();
         self.tokens_fit(at, words.iter().map(Vec::len).sum())?;
-        let needed = match combine.operator {
+        let needed = match combine.0 {
             Operator::And => words.len(),
             Operator::Or => minimum,
         };
@@ -191,11 +188,11 @@ impl<'a> Planner<'a> {
         Some(())
     }
 
-    pub(super) fn match_minimum(&mut self, at: &str, combine: &Combine) -> Option<usize> {
+    pub(super) fn match_minimum(&mut self, at: &str, combine: Combine) -> Option<usize> {
         let at = format!("{at}.minimum_should_match");
-        match (combine.operator, combine.minimum) {
+        match combine {
             (_, None) => Some(1),
-            (Operator::Or, Some(1..)) => combine.minimum.map(|minimum| minimum as usize),
+            (Operator::Or, Some(minimum @ 1..)) => Some(minimum as usize),
             (Operator::Or, Some(0)) => {
                 let message = "a match without a matching token is none";
                 let advice = "give at least 1, or leave it out";
