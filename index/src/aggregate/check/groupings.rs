@@ -3,7 +3,7 @@
 use h3o::Resolution;
 
 use super::field::Wanted;
-use super::{Check, Grouped, Level, Placed, is_number};
+use super::{At, Check, Grouped, Placed, is_number};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
@@ -15,12 +15,7 @@ use crate::plan;
 use crate::request::{Aggregation, Query, QueryValue, ValueRange};
 
 impl Check<'_> {
-    pub(super) fn grouping(
-        &mut self,
-        aggregation: &Aggregation,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<Grouped> {
+    pub(super) fn grouping(&mut self, aggregation: &Aggregation, at: At<'_>) -> Option<Grouped> {
         let inside = aggregation.inside();
         let (by, scope, size, min_doc_count, order) = match aggregation {
             Aggregation::Terms {
@@ -32,7 +27,7 @@ impl Check<'_> {
                 ..
             } => {
                 let fits = self.size(*size, limit!(MAX_TERMS_GROUPS), at);
-                let field = self.field(field, Wanted::Key, missing.as_ref(), at, level);
+                let field = self.field(field, Wanted::Key, missing.as_ref(), at);
                 let ordered = self.order(order, inside, at);
                 let (field, scope) = field?;
                 fits.and(ordered)?;
@@ -51,13 +46,13 @@ impl Check<'_> {
                 ..
             } => {
                 let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
-                let (field, scope) = self.cells(field, *resolution, at, level)?;
+                let (field, scope) = self.cells(field, *resolution, at)?;
                 fits?;
                 (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
             }
             Aggregation::Range { field, ranges, .. } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
-                let (field, scope) = self.field(field, Wanted::Number, None, at, level)?;
+                let (field, scope) = self.field(field, Wanted::Number, None, at)?;
                 counted?;
                 let ranges = ranges.iter().enumerate();
                 let ranges: Vec<_> = ranges
@@ -69,9 +64,9 @@ impl Check<'_> {
             }
             Aggregation::Filters { filters, .. } => {
                 self.ranges(filters.len(), "filters", at)?;
-                let planned = self.filters(filters, at, level)?;
+                let planned = self.filters(filters, at)?;
                 let size = Size::Each(planned.len());
-                let scope = level.scope.map(str::to_owned);
+                let scope = at.scope.map(str::to_owned);
                 (By::Filters(planned), scope, size, 0, Vec::new())
             }
             Aggregation::GeoDistance {
@@ -81,7 +76,7 @@ impl Check<'_> {
                 ..
             } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
-                let (field, scope) = self.field(field, Wanted::Point, None, at, level)?;
+                let (field, scope) = self.field(field, Wanted::Point, None, at)?;
                 counted?;
                 let ranges = self.distances(ranges, at)?;
                 let size = Size::Each(ranges.len());
@@ -103,7 +98,7 @@ impl Check<'_> {
                 ..
             } => {
                 let ordered = self.order(order, inside, at);
-                let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at, level);
+                let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at);
                 let (field, scope, steps) = placed?;
                 ordered?;
                 let by = self.stepped((field, scope), steps, bounds, at)?;
@@ -124,7 +119,7 @@ impl Check<'_> {
             } => {
                 let ordered = self.order(order, inside, at);
                 let wide = self.interval(*interval, at);
-                let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at, level)?;
+                let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at)?;
                 ordered.and(wide)?;
                 let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
                 let by = self.stepped((field, scope), steps, bounds, at)?;
@@ -146,22 +141,16 @@ impl Check<'_> {
         Some((grouping, scope))
     }
 
-    pub(super) fn cells(
-        &mut self,
-        field: &str,
-        resolution: u8,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<Placed> {
+    pub(super) fn cells(&mut self, field: &str, resolution: u8, at: At<'_>) -> Option<Placed> {
         let Ok(resolution) = Resolution::try_from(resolution) else {
             let message = format!("{resolution} is no H3 resolution");
             let path = format!("{at}.resolution");
             return self.refuse(path, Reason::OutOfRange, message, "use 0 to 15");
         };
-        self.field(field, Wanted::Cell(resolution), None, at, level)
+        self.field(field, Wanted::Cell(resolution), None, at)
     }
 
-    fn ranges(&mut self, count: usize, part: &str, at: &str) -> Option<()> {
+    fn ranges(&mut self, count: usize, part: &str, at: At<'_>) -> Option<()> {
         let path = format!("{at}.{part}");
         if count == 0 {
             return self.refuse(path, Reason::Missing, "there is none", "give at least one");
@@ -205,15 +194,10 @@ impl Check<'_> {
         end.map(Some)
     }
 
-    fn filters(
-        &mut self,
-        filters: &[Query],
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
+    fn filters(&mut self, filters: &[Query], at: At<'_>) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
         let planned = filters.iter().enumerate().map(|(nth, filter)| {
-            let at = format!("{at}.filters[{nth}]");
-            let planned = plan::plan_in_scope(self.layout, self.run, filter, level.scope, &at);
+            let path = format!("{at}.filters[{nth}]");
+            let planned = plan::plan_in_scope(self.layout, self.run, filter, at.scope, &path);
             match planned {
                 Ok(planned) => return Some(planned),
                 Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),
@@ -225,7 +209,7 @@ impl Check<'_> {
         planned.into_iter().collect()
     }
 
-    fn distances(&mut self, ranges: &[(Option<f64>, Option<f64>)], at: &str) -> Option<Vec<(f64, f64)>> {
+    fn distances(&mut self, ranges: &[(Option<f64>, Option<f64>)], at: At<'_>) -> Option<Vec<(f64, f64)>> {
         let read = ranges.iter().enumerate().map(|(nth, (from, to))| {
             let at = format!("{at}.ranges[{nth}]");
             let from = from.unwrap_or(0.0);
@@ -244,7 +228,7 @@ impl Check<'_> {
         read.into_iter().collect()
     }
 
-    pub(super) fn interval(&mut self, interval: u32, at: &str) -> Option<()> {
+    pub(super) fn interval(&mut self, interval: u32, at: At<'_>) -> Option<()> {
         if interval == 0 {
             let path = format!("{at}.interval");
             return self.refuse(path, Reason::OutOfRange, "is 0", "give a width from 1");
@@ -258,10 +242,9 @@ impl Check<'_> {
         interval: f64,
         offset: f64,
         missing: Option<&QueryValue>,
-        at: &str,
-        level: Level<'_>,
+        at: At<'_>,
     ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Steps)> {
-        let placed = self.field(field, Wanted::LongOrDouble, missing, at, level);
+        let placed = self.field(field, Wanted::LongOrDouble, missing, at);
         let mut fits = true;
         if !(interval > 0.0 && interval.is_finite()) {
             fits = false;
@@ -288,7 +271,7 @@ impl Check<'_> {
         (field, scope): Placed,
         steps: Steps,
         bounds: &ValueRange,
-        at: &str,
+        at: At<'_>,
     ) -> Option<(By, Option<String>)> {
         self.range(bounds, field.kind, &format!("{at}.bounds"))?;
         let bounds = Bounds::new(&steps, field.kind, bounds);
