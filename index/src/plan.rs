@@ -9,7 +9,6 @@
 //! Clauses that score the same for every document are wrapped in a constant, so that nothing is computed for them, and
 //! the plan says whether scores can differ at all: if not, the order by score is the order by key.
 
-mod any_term;
 mod area;
 mod area_scorer;
 mod attribute;
@@ -56,8 +55,9 @@ use crate::limits::{MAX_WEIGHT, limit};
 use crate::profile::Trace;
 use crate::request::Query;
 use crate::run::Run;
-use crate::schema::{ResolvedField, owner};
+use crate::schema::{FieldKind, ResolvedField, owner};
 use clause::{Clause, ClauseScore};
+use glob::Form;
 pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
 use observed::Observer;
@@ -224,8 +224,8 @@ impl<'a> Planner<'a> {
             Query::Term { value, .. } => self.term(at, field, value, weight),
             Query::Terms { values, .. } => self.terms(at, field, values, weight),
             Query::Range { lower, upper, .. } => self.range(at, field, lower, upper),
-            Query::Prefix { value, .. } => self.prefix(at, field, value, weight),
-            Query::Suffix { value, .. } => self.suffix(at, field, value, weight),
+            Query::Prefix { value, .. } => self.affixed(at, field, Form::Prefix, value, weight),
+            Query::Suffix { value, .. } => self.affixed(at, field, Form::Suffix, value, weight),
             Query::Wildcard { pattern, .. } => self.wildcard(at, field, pattern, weight),
             Query::Exists { .. } => self.exists(at, field),
             Query::Match {
@@ -365,14 +365,30 @@ impl<'a> Planner<'a> {
         planned
     }
 
+    /// The field of a clause, if its type is one that `fits`.
+    fn field_of(
+        &mut self,
+        at: &str,
+        name: &str,
+        fits: fn(&FieldKind) -> bool,
+        wants: &str,
+        advice: &str,
+    ) -> Option<&'a ResolvedField> {
+        let field = self.field(at, name)?;
+        if fits(&field.kind) {
+            return Some(field);
+        }
+        self.wrong_kind(at, field, wants, advice)
+    }
+
     /// The clause can't be used on a field of this type.
-    fn wrong_kind(&mut self, at: &str, field: &ResolvedField, wants: &str, advice: &str) {
+    fn wrong_kind<T>(&mut self, at: &str, field: &ResolvedField, wants: &str, advice: &str) -> Option<T> {
         let message = format!(
             "`{}` is {}, but this query is for {wants}",
             field.path,
             field.kind.word()
         );
-        self.note(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+        self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice)
     }
 }
 

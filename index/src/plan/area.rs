@@ -53,12 +53,8 @@ impl<'a> Planner<'a> {
     }
 
     fn point_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
-        let field = self.field(at, field)?;
-        if field.kind == FieldKind::GeoPoint {
-            return Some(field);
-        }
-        self.wrong_kind(at, field, "GEO_POINT fields", "use a GEO_POINT field");
-        None
+        let is_point = |kind: &FieldKind| *kind == FieldKind::GeoPoint;
+        self.field_of(at, field, is_point, "GEO_POINT fields", "use a GEO_POINT field")
     }
 
     fn shape<T>(&mut self, at: &str, shape: Result<T, GeoError>) -> Option<T> {

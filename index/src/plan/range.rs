@@ -63,8 +63,7 @@ impl Planner<'_> {
             }
             FieldKind::Boolean | FieldKind::GeoPoint | FieldKind::Nested(_) | FieldKind::Attributes => {
                 let wants = "KEYWORD, TEXT, LONG, DOUBLE and DATE fields";
-                self.wrong_kind(at, field, wants, "use term, a geo query or a nested query");
-                None
+                self.wrong_kind(at, field, wants, "use term, a geo query or a nested query")
             }
         }
     }
@@ -77,14 +76,7 @@ impl Planner<'_> {
     ) -> Option<Bound<String>> {
         self.bound(bound, |planner, value| match value {
             QueryValue::String(text) => planner.fits(at, text).map(|()| text.clone()),
-            QueryValue::Integer(_)
-            | QueryValue::Double(_)
-            | QueryValue::Boolean(_)
-            | QueryValue::Bytes(_)
-            | QueryValue::Time(_) => {
-                planner.wrong_value(at, field, "a string", value);
-                None
-            }
+            _ => planner.wrong_value(at, field, "a string", value),
         })
     }
 

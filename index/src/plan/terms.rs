@@ -8,18 +8,22 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{Score, SegmentReader, Term};
 
 use super::Planner;
-use super::any_term::AnyTermQuery;
 use super::clause::Clause;
+use super::doc_set::DocSetBuilder;
 use super::number::Number;
 use super::selection::{self, Select, Selected, Selection, SelectionQuery, ValueSet};
 use crate::error::{Checker, Reason};
-use crate::limits::limit;
+use crate::limits::{DOCUMENTS_PER_CHECK, limit};
+use crate::pace::Pace;
 use crate::request::QueryValue;
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField};
 
 /// Terms up to which a union of their documents, which can skip, beats gathering all of them.
 const FEW_TERMS: usize = 16;
+
+/// Looking a term up takes as long as so many of its documents.
+const DOCUMENTS_PER_LOOKUP: u32 = 128;
 
 /// Where a value is looked up.
 enum Lookup {
@@ -99,27 +103,13 @@ impl Planner<'_> {
         value: &QueryValue,
     ) -> Option<Lookup> {
         let wanted = match (&field.kind, value) {
-            (FieldKind::GeoPoint, _) => {
-                self.wrong_kind(
-                    clause_at,
-                    field,
-                    "single values",
-                    "use geo_distance, geo_bounding_box or geo_polygon",
-                );
-                return None;
-            }
-            (FieldKind::Nested(_), _) => {
-                self.wrong_kind(
-                    clause_at,
-                    field,
-                    "single values",
-                    "use a nested query on a field inside it",
-                );
-                return None;
-            }
-            (FieldKind::Attributes, _) => {
-                self.wrong_kind(clause_at, field, "single values", "name one of its attributes");
-                return None;
+            (FieldKind::GeoPoint | FieldKind::Nested(_) | FieldKind::Attributes, _) => {
+                let advice = match field.kind {
+                    FieldKind::GeoPoint => "use geo_distance, geo_bounding_box or geo_polygon",
+                    FieldKind::Nested(_) => "use a nested query on a field inside it",
+                    _ => "name one of its attributes",
+                };
+                return self.wrong_kind(clause_at, field, "single values", advice);
             }
             (FieldKind::Text(_), QueryValue::String(text)) => {
                 self.fits(at, text)?;
@@ -150,8 +140,7 @@ impl Planner<'_> {
                 return Some(found.unwrap_or(Lookup::Nowhere));
             }
         };
-        self.wrong_value(at, field, wanted, value);
-        None
+        self.wrong_value(at, field, wanted, value)
     }
 
     /// The value as a number that the field's values can be compared with.
@@ -163,8 +152,7 @@ impl Planner<'_> {
             _ => Some("an integer or a double"),
         };
         if let Some(wanted) = wanted {
-            self.wrong_value(at, field, wanted, value);
-            return None;
+            return self.wrong_value(at, field, wanted, value);
         }
         let number = Number::of(value);
         if number.is_none() {
@@ -174,21 +162,26 @@ impl Planner<'_> {
         number
     }
 
-    pub(super) fn wrong_value(&mut self, at: &str, field: &ResolvedField, wanted: &str, value: &QueryValue) {
+    pub(super) fn wrong_value<T>(
+        &mut self,
+        at: &str,
+        field: &ResolvedField,
+        wanted: &str,
+        value: &QueryValue,
+    ) -> Option<T> {
         let message = format!(
             "`{}` is {}, the value is {}",
             field.path,
             field.kind.word(),
             value.type_word()
         );
-        self.note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
+        self.refuse(at, Reason::TypeMismatch, message, format!("give {wanted}"))
     }
 
     /// Checks that a string could be a value.
     pub(super) fn fits(&mut self, at: &str, text: &str) -> Option<()> {
         let advice = "shorten the value: longer ones are not indexed";
-        self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
-        Some(())
+        self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)
     }
 
     /// The documents with one of the terms, which are of one field.
@@ -198,7 +191,10 @@ impl Planner<'_> {
         match terms.len() {
             0 => Box::new(EmptyQuery),
             1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
-            _ => Box::new(AnyTermQuery::new(terms, self.run)),
+            _ => Box::new(SelectionQuery(Arc::new(AnyTerm {
+                terms,
+                run: Arc::clone(self.run),
+            }))),
         }
     }
 
@@ -226,6 +222,33 @@ impl Planner<'_> {
 /// The documents with a term.
 pub(super) fn having(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+}
+
+/// The documents with any of many terms of one field, in order. (The search library's own takes a bit for each document of
+/// the segment, however few documents there are.)
+#[derive(Debug)]
+struct AnyTerm {
+    terms: Vec<Term>,
+    run: Arc<Run>,
+}
+
+impl Select for AnyTerm {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
+        let Self { terms, run } = self;
+        let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
+        let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
+        if let Some(first) = terms.first() {
+            let index = reader.inverted_index(first.field())?;
+            for term in terms {
+                pace.step(DOCUMENTS_PER_LOOKUP)?;
+                if let Some(info) = index.get_term_info(term)? {
+                    pace.step(info.doc_freq)?;
+                    gathered.insert_term(&index, &info, |_| true)?;
+                }
+            }
+        }
+        Ok(Selected::Documents(gathered))
+    }
 }
 
 /// The documents with one of some numbers, ascending, in a column.

@@ -25,6 +25,11 @@ use crate::schema::{Analyzer, FieldKind, ResolvedField};
 /// How many of a text's tokens have to match.
 pub(super) type Combine = (Operator, Option<u32>);
 
+/// Whether values of the type are strings, whole or in tokens.
+pub(super) fn is_text(kind: &FieldKind) -> bool {
+    matches!(kind, FieldKind::Keyword | FieldKind::Text(_))
+}
+
 impl<'a> Planner<'a> {
     pub(super) fn match_text(
         &mut self,
@@ -164,12 +169,7 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn text_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
-        let field = self.field(at, field)?;
-        if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
-            return Some(field);
-        }
-        self.wrong_kind(at, field, "TEXT and KEYWORD fields", "use term or range");
-        None
+        self.field_of(at, field, is_text, "TEXT and KEYWORD fields", "use term or range")
     }
 
     pub(super) fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
@@ -178,14 +178,12 @@ impl<'a> Planner<'a> {
             let advice = "give a text, or use exists";
             return self.refuse(at, Reason::Missing, "the text is empty", advice);
         }
-        self.at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")?;
-        Some(())
+        self.at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")
     }
 
     pub(super) fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
         let advice = "shorten the text";
-        self.at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)?;
-        Some(())
+        self.at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)
     }
 
     pub(super) fn match_minimum(&mut self, at: &str, combine: Combine) -> Option<usize> {

@@ -110,8 +110,7 @@ fn origin(
             })
         }
         (FieldKind::GeoPoint, DecayOrigin::Value(value)) => {
-            planner.wrong_value(&value_at, field, "a point as the origin", value);
-            None
+            planner.wrong_value(&value_at, field, "a point as the origin", value)
         }
         (FieldKind::Long | FieldKind::Double | FieldKind::Date, DecayOrigin::Point(_)) => {
             let message = format!("`{}` is {}, the origin is a point", field.path, field.kind.word());
@@ -120,8 +119,7 @@ fn origin(
         }
         _ => {
             let wanted = "LONG, DOUBLE, DATE and GEO_POINT fields";
-            planner.wrong_kind(at, field, wanted, "use a weight with a filter");
-            None
+            planner.wrong_kind(at, field, wanted, "use a weight with a filter")
         }
     }
 }
