@@ -29,12 +29,7 @@ pub(super) fn pieces(text: &str, delimit_word: bool) -> impl Iterator<Item = Pie
                 to = at + c.len_utf8();
             }
         }
-        let piece = Piece {
-            from,
-            to,
-            position,
-            units: 1,
-        };
+        let piece = Piece::single(from, to, position);
         position += 1;
         Some(piece)
     })

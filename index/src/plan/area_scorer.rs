@@ -21,7 +21,7 @@ use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
 use crate::points::Points;
 use crate::run::Run;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 /// Documents of a cell at the boundary up to which comparing them is quicker than walking the finer cells inside it.
 const COMPARED_AT_ONCE: u32 = 192;
@@ -84,12 +84,7 @@ impl Weight for AreaQuery {
     }
 
     /// Puts off gathering: the rest of the intersection may leave over fewer documents.
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let mut docs = match self.found(reader)? {
             Some(found) if found.cells.documents() > GATHERED_AT_ONCE => AreaDocSet::comparing(found),
             Some(found) => AreaDocSet::gathered(found.gather()?.into_scorer(1.0)?),

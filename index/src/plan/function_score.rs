@@ -26,7 +26,7 @@ use crate::pace::Pace;
 use crate::request::{Function, FunctionScore, ScoreFunction};
 use crate::run::Run;
 use crate::score::single;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 const VALUES_PER_CHECK: u32 = 1_024;
 
@@ -245,12 +245,7 @@ impl Weight for FunctionScoreWeight {
     }
 
     /// Doesn't look for a first match: the other clauses of an intersection may be far ahead.
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let (found, inner) = self.inner.scorer_danger(reader, target, 1.0)?;
         let mut scorer = self.over(inner, reader, boost)?;
         Ok((scorer.verified(found, target), Box::new(scorer)))

@@ -15,7 +15,7 @@ use super::doc_set::DocSetBuilder;
 use crate::bits::Bits;
 use crate::columns::{Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
 use crate::run::Run;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 /// Blocks between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
@@ -383,12 +383,7 @@ impl Weight for SelectionQuery {
     }
 
     /// Doesn't look for a first match: the other clauses of an intersection may be far ahead of it.
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let mut scorer = self.open(reader, Some(target), boost)?;
         let found = scorer.seek_danger(target);
         Ok((found, scorer))

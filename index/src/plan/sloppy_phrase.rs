@@ -17,7 +17,7 @@ use crate::bm25::{Bm25, Norms, average, idf};
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 /// Lists that are moved on, and places that are looked at, between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 2_048;
@@ -143,12 +143,7 @@ impl Weight for SloppyPhraseWeight {
         Ok(Box::new(scorer))
     }
 
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let Some(mut scorer) = self.open(reader, boost)? else {
             return Ok((
                 SeekDangerResult::SeekLowerBound(TERMINATED),

@@ -1,6 +1,5 @@
 //! Collects the best documents of a search: [`SegmentTopCollector`] those of a segment, [`TopCollector`] those of all.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io;
 
@@ -99,30 +98,40 @@ fn keep_best(ranked: &mut Vec<(Rank, DocId)>, size: usize, after: Option<Rank>) 
     ranked.retain(|(rank, _)| *rank <= last);
 }
 
-/// A document in a heap, whose top is the last one in the order.
+/// A document in a heap, whose top is the last one in the order; no two have the same ranks.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HeapEntry {
     pub(super) ranks: Vec<Rank>,
-    pub(super) score: Score,
+    score_bits: u32,
 }
 
-impl PartialEq for HeapEntry {
-    fn eq(&self, other: &Self) -> bool {
-        self.ranks == other.ranks
+impl HeapEntry {
+    pub(super) fn score(&self) -> Score {
+        Score::from_bits(self.score_bits)
     }
 }
 
-impl Eq for HeapEntry {}
-
-impl PartialOrd for HeapEntry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+/// Puts the document that the order stands on among the first `size`, if it is one; whether there is one more now.
+pub(super) fn keep(
+    heap: &mut BinaryHeap<HeapEntry>,
+    order: &mut SegmentOrder<'_>,
+    size: usize,
+    score: Score,
+) -> bool {
+    let score_bits = score.to_bits();
+    if heap.len() < size {
+        let ranks = order.ranks().to_vec();
+        heap.push(HeapEntry { ranks, score_bits });
+        return true;
     }
-}
-
-impl Ord for HeapEntry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.ranks.cmp(&other.ranks)
+    if let Some(mut last) = heap.peek_mut()
+        && order.compare(&last.ranks).is_lt()
+    {
+        last.ranks.clear();
+        last.ranks.extend_from_slice(order.ranks());
+        last.score_bits = score_bits;
     }
+    false
 }
 
 /// Collects the first `size` documents of a segment that lie between `after` and `before`.
@@ -249,20 +258,6 @@ impl SegmentTopCollector<'_> {
         {
             return;
         }
-        if self.heap.len() < self.size {
-            self.heap.push(HeapEntry {
-                ranks: self.order.ranks().to_vec(),
-                score,
-            });
-            return;
-        }
-        let Some(mut last) = self.heap.peek_mut() else {
-            return;
-        };
-        if self.order.compare(&last.ranks).is_lt() {
-            last.ranks.clear();
-            last.ranks.extend_from_slice(self.order.ranks());
-            last.score = score;
-        }
+        keep(&mut self.heap, &mut self.order, self.size, score);
     }
 }

@@ -73,10 +73,10 @@ impl<'a> TopK<'a> {
         let top_k = best
             .into_iter()
             .zip(numbers)
-            .map(|(HeapEntry { ranks, score }, sort_values)| Candidate {
+            .map(|(entry, sort_values)| Candidate {
                 segment: nth,
-                ranks,
-                score,
+                score: entry.score(),
+                ranks: entry.ranks,
                 sort_values,
             });
         self.kept.extend(top_k);
