@@ -60,16 +60,16 @@ impl ParentCache {
 
 /// The parents of the objects that `child` matches.
 #[derive(Clone, Debug)]
-pub(crate) struct JoinQuery {
+pub(crate) struct Join<T = Arc<dyn Query>> {
     /// Matches objects only, never parents.
-    pub(crate) child: Arc<dyn Query>,
+    pub(crate) child: T,
     /// The term of `_kind` that the parents have.
     pub(crate) parent_kind: Term,
     pub(crate) score_mode: ScoreMode,
     pub(crate) parents: Arc<ParentCache>,
 }
 
-impl Query for JoinQuery {
+impl Query for Join {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let (child, score_mode) = match scoring {
             EnableScoring::Enabled { .. } if self.score_mode != ScoreMode::None => {
@@ -82,7 +82,7 @@ impl Query for JoinQuery {
             ),
             EnableScoring::Disabled { .. } => (self.child.weight(scoring)?, ScoreMode::None),
         };
-        Ok(Box::new(JoinWeight {
+        Ok(Box::new(Join {
             child,
             parent_kind: self.parent_kind.clone(),
             score_mode,
@@ -91,14 +91,7 @@ impl Query for JoinQuery {
     }
 }
 
-struct JoinWeight {
-    child: Box<dyn Weight>,
-    parent_kind: Term,
-    score_mode: ScoreMode,
-    parents: Arc<ParentCache>,
-}
-
-impl Weight for JoinWeight {
+impl Weight for Join<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let parents = self.parents.get(reader, &self.parent_kind)?;
         // An object's score is at most the greatest that single precision holds, and so is the document's: what makes scores larger counts

@@ -17,7 +17,7 @@ use super::pattern::beginning_with;
 use super::selection::Select;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
-use crate::error::{Checker, Reason};
+use crate::error::{Checker, Reason, every};
 use crate::limits::limit;
 use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, ResolvedField};
@@ -126,12 +126,8 @@ impl<'a> Planner<'a> {
         }
         let advice = "split the values over several clauses";
         self.at_most(&at, limit!(MAX_TERMS), values.len(), advice)?;
-        let terms: Vec<Option<Term>> = values
-            .iter()
-            .enumerate()
-            .map(|(nth, value)| self.attribute_term(of, value, &format!("{at}[{nth}]")))
-            .collect();
-        let terms: Option<Vec<Term>> = terms.into_iter().collect();
+        let values = values.iter().enumerate();
+        let terms = every(values.map(|(nth, value)| self.attribute_term(of, value, &format!("{at}[{nth}]"))));
         Some(Clause::constant(self.having_any(terms?), weighed?))
     }
 

@@ -7,10 +7,10 @@ use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
 use super::conjunction::{ConjunctionQuery, Role};
-use super::exclusion::ExclusionQuery;
-use super::filtered::FilteredQuery;
+use super::exclusion::Exclusion;
+use super::filtered::Filtered;
 use super::union::{Together, UnionQuery};
-use crate::error::{Checker, Reason};
+use crate::error::{Checker, Reason, every};
 use crate::request::Query;
 use crate::run::Run;
 use crate::score::single;
@@ -48,14 +48,9 @@ impl Planner<'_> {
         })
     }
 
-    /// Plans all, so that all violations are found.
     pub(super) fn clauses(&mut self, queries: &[Query], at: &str) -> Option<Vec<Clause>> {
-        let planned: Vec<Option<Clause>> = queries
-            .iter()
-            .enumerate()
-            .map(|(nth, query)| self.clause(query, &format!("{at}[{nth}]")))
-            .collect();
-        planned.into_iter().collect()
+        let queries = queries.iter().enumerate();
+        every(queries.map(|(nth, query)| self.clause(query, &format!("{at}[{nth}]"))))
     }
 
     /// How many of `should`, so many as `count`, have to match.
@@ -95,7 +90,7 @@ impl Planned {
             .collect();
         if clauses.is_empty() && self.minimum == 0 {
             if !selects.is_empty() && self.must_not.is_empty() {
-                return Box::new(FilteredQuery { query: None, selects });
+                return Box::new(Filtered { query: None, selects });
             }
             clauses.push((Occur::Must, self.everything.box_clone()));
         }
@@ -118,7 +113,7 @@ impl Planned {
             query
         } else {
             let query = Some(Arc::from(query));
-            Box::new(FilteredQuery { query, selects })
+            Box::new(Filtered { query, selects })
         }
     }
 
@@ -129,7 +124,7 @@ impl Planned {
 
     fn excluded(&self) -> Vec<(Occur, Box<dyn PhysicalQuery>)> {
         let excluded = self.must_not.iter().map(|clause| {
-            let query: Box<dyn PhysicalQuery> = Box::new(ExclusionQuery(Arc::from(clause.query.box_clone())));
+            let query: Box<dyn PhysicalQuery> = Box::new(Exclusion(Arc::from(clause.query.box_clone())));
             (Occur::MustNot, query)
         });
         excluded.collect()

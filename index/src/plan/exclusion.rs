@@ -13,17 +13,15 @@ use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader};
 
 /// The documents of another query, without scores, to be excluded.
 #[derive(Clone, Debug)]
-pub(super) struct ExclusionQuery(pub(super) Arc<dyn Query>);
+pub(super) struct Exclusion<T = Arc<dyn Query>>(pub(super) T);
 
-impl Query for ExclusionQuery {
+impl Query for Exclusion {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(ExclusionWeight(self.0.weight(unscored(&scoring))?)))
+        Ok(Box::new(Exclusion(self.0.weight(unscored(&scoring))?)))
     }
 }
 
-struct ExclusionWeight(Box<dyn Weight>);
-
-impl Weight for ExclusionWeight {
+impl Weight for Exclusion<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let inner = self.0.scorer(reader, boost)?;
         // These two are recognised, which saves looking at any document.

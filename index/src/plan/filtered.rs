@@ -31,28 +31,23 @@ pub(super) fn unscored<'a>(scoring: &EnableScoring<'a>) -> EnableScoring<'a> {
 
 /// Documents that match `query`, if there is one, and that all of `selects` select.
 #[derive(Clone, Debug)]
-pub(super) struct FilteredQuery {
-    pub(super) query: Option<Arc<dyn Query>>,
+pub(super) struct Filtered<T = Arc<dyn Query>> {
+    pub(super) query: Option<T>,
     pub(super) selects: Vec<Arc<dyn Select>>,
 }
 
-impl Query for FilteredQuery {
+impl Query for Filtered {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let unscored = unscored(&scoring);
         let weight = self.query.as_ref().map(|query| query.weight(unscored));
-        Ok(Box::new(FilteredWeight {
-            weight: weight.transpose()?,
+        Ok(Box::new(Filtered {
+            query: weight.transpose()?,
             selects: self.selects.clone(),
         }))
     }
 }
 
-struct FilteredWeight {
-    weight: Option<Box<dyn Weight>>,
-    selects: Vec<Arc<dyn Select>>,
-}
-
-impl Weight for FilteredWeight {
+impl Weight for Filtered<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let mut leads: Vec<Box<dyn Scorer>> = Vec::new();
         let mut checks: Vec<Selection> = Vec::new();
@@ -64,7 +59,7 @@ impl Weight for FilteredWeight {
                 Selected::Documents(documents) => leads.push(documents.into_scorer(1.0)?),
             }
         }
-        if let Some(weight) = &self.weight {
+        if let Some(weight) = &self.query {
             let lead = weight.scorer(reader, 1.0)?;
             if lead.doc() == TERMINATED {
                 return Ok(Box::new(EmptyScorer));

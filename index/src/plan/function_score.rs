@@ -20,7 +20,7 @@ use self::decay::Falloff;
 use self::factor::Factor;
 use super::Planner;
 use super::clause::Clause;
-use crate::error::{Checker, Reason};
+use crate::error::{Checker, Reason, every};
 use crate::limits::limit;
 use crate::pace::Pace;
 use crate::request::{Function, FunctionScore, ScoreFunction};
@@ -70,14 +70,11 @@ impl Planner<'_> {
         let query = self.within(weights, |inside| {
             inside.clause(&scored.query, &format!("{at}.query"))
         });
-        let functions: Vec<Option<PlannedFunction>> = scored
-            .functions
-            .iter()
-            .enumerate()
-            .map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), function))
-            .collect();
-        let (min_score, max_score, query) = (min?, max?, query?);
-        let functions: Vec<PlannedFunction> = functions.into_iter().collect::<Option<_>>()?;
+        let functions = scored.functions.iter().enumerate();
+        let functions = every(
+            functions.map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), function)),
+        );
+        let (min_score, max_score, query, functions) = (min?, max?, query?, functions?);
         if !computes {
             return Some(query);
         }

@@ -7,7 +7,7 @@ use tantivy::query::{EmptyQuery, Query as PhysicalQuery};
 use super::Planner;
 use super::clause::{Clause, ClauseScore};
 use crate::error::{Checker, Error, Reason};
-use crate::join::JoinQuery;
+use crate::join::Join;
 use crate::request::InnerHits;
 use crate::request::{Query, ScoreMode};
 use crate::schema::{FieldKind, owner};
@@ -66,7 +66,7 @@ impl Planner<'_> {
         if let Some(clause) = self.nested.get_mut(nth) {
             clause.child = Arc::clone(&child);
         }
-        let join = JoinQuery {
+        let join = Join {
             child,
             parent_kind,
             score_mode,

@@ -42,7 +42,7 @@ impl Together {
 /// The documents that `needed` of the clauses match.
 #[derive(Clone, Debug)]
 pub(super) struct UnionQuery {
-    clauses: Vec<UnionClause>,
+    clauses: Vec<UnionClause<Arc<dyn Query>>>,
     needed: usize,
     together: Together,
     run: Arc<Run>,
@@ -50,8 +50,8 @@ pub(super) struct UnionQuery {
 
 /// One of the clauses.
 #[derive(Clone, Debug)]
-struct UnionClause {
-    query: Arc<dyn Query>,
+struct UnionClause<T> {
+    of: T,
     /// The score of each document, if all have the same.
     score: Option<Score>,
     select: Option<Arc<dyn Select>>,
@@ -61,7 +61,7 @@ impl UnionQuery {
     /// `needed` is at least 1.
     pub(super) fn new(clauses: Vec<Clause>, needed: usize, together: Together, run: &Arc<Run>) -> Self {
         let clauses = clauses.into_iter().map(|clause| UnionClause {
-            query: Arc::from(clause.query),
+            of: Arc::from(clause.query),
             score: match clause.score {
                 ClauseScore::Constant(score) => Some(score),
                 ClauseScore::Varies => None,
@@ -80,13 +80,13 @@ impl UnionQuery {
 impl Query for UnionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         if self.needed == 1 && !scoring.is_scoring_enabled() {
-            let clauses = self.clauses.iter().map(|clause| clause.query.box_clone());
+            let clauses = self.clauses.iter().map(|clause| clause.of.box_clone());
             // The library's own, which knows bit sets.
             return BooleanQuery::union(clauses.collect()).weight(scoring);
         }
-        let weigh = |clause: &UnionClause| {
-            Ok(WeighedClause {
-                weight: clause.query.weight(scoring)?,
+        let weigh = |clause: &UnionClause<Arc<dyn Query>>| {
+            Ok(UnionClause {
+                of: clause.of.weight(scoring)?,
                 score: clause.score,
                 select: clause.select.clone(),
             })
@@ -101,13 +101,7 @@ impl Query for UnionQuery {
     }
 }
 
-struct WeighedClause {
-    weight: Box<dyn Weight>,
-    score: Option<Score>,
-    select: Option<Arc<dyn Select>>,
-}
-
-impl WeighedClause {
+impl UnionClause<Box<dyn Weight>> {
     /// What it matches of a segment, and about how many documents that are; `None` when it's none.
     fn open(
         &self,
@@ -134,7 +128,7 @@ impl WeighedClause {
                 }
             });
         }
-        let scorer = self.weight.scorer(reader, boost)?;
+        let scorer = self.of.scorer(reader, boost)?;
         if scorer.doc() == TERMINATED {
             return Ok(None);
         }
@@ -147,7 +141,7 @@ impl WeighedClause {
 }
 
 struct UnionWeight {
-    clauses: Vec<WeighedClause>,
+    clauses: Vec<UnionClause<Box<dyn Weight>>>,
     needed: usize,
     /// `None` when nobody asks for scores.
     together: Option<Together>,

@@ -9,7 +9,7 @@ use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
-use crate::error::{Checker, Error, Reason};
+use crate::error::{Checker, Error, Reason, every};
 use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
 use crate::request::{Aggregation, Query, QueryValue, ValueRange};
@@ -55,10 +55,9 @@ impl Check<'_> {
                 let (field, scope) = self.field(field, Wanted::Number, None, at)?;
                 counted?;
                 let ranges = ranges.iter().enumerate();
-                let ranges: Vec<_> = ranges
-                    .map(|(nth, range)| self.range(range, field.kind, &format!("{at}.ranges[{nth}]")))
-                    .collect();
-                let ranges = ranges.into_iter().collect::<Option<Vec<_>>>()?;
+                let ranges = every(
+                    ranges.map(|(nth, range)| self.range(range, field.kind, &format!("{at}.ranges[{nth}]"))),
+                )?;
                 let size = Size::Each(ranges.len());
                 (By::Ranges { field, ranges }, scope, size, 0, Vec::new())
             }
@@ -195,7 +194,7 @@ impl Check<'_> {
     }
 
     fn filters(&mut self, filters: &[Query], at: At<'_>) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
-        let planned = filters.iter().enumerate().map(|(nth, filter)| {
+        every(filters.iter().enumerate().map(|(nth, filter)| {
             let path = format!("{at}.filters[{nth}]");
             let planned = plan::plan_in_scope(self.layout, self.run, filter, at.scope, &path);
             match planned {
@@ -204,13 +203,11 @@ impl Check<'_> {
                 Err(other) => drop(self.refused.get_or_insert(other)),
             }
             None
-        });
-        let planned: Vec<_> = planned.collect();
-        planned.into_iter().collect()
+        }))
     }
 
     fn distances(&mut self, ranges: &[(Option<f64>, Option<f64>)], at: At<'_>) -> Option<Vec<(f64, f64)>> {
-        let read = ranges.iter().enumerate().map(|(nth, (from, to))| {
+        every(ranges.iter().enumerate().map(|(nth, (from, to))| {
             let at = format!("{at}.ranges[{nth}]");
             let from = from.unwrap_or(0.0);
             let to = to.unwrap_or(f64::INFINITY);
@@ -223,9 +220,7 @@ impl Check<'_> {
                 return None;
             }
             Some((from, to))
-        });
-        let read: Vec<_> = read.collect();
-        read.into_iter().collect()
+        }))
     }
 
     pub(super) fn interval(&mut self, interval: u32, at: At<'_>) -> Option<()> {

@@ -6,7 +6,7 @@ use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::Steps;
 use crate::aggregate::node::{By, Composite, Shape, Source};
-use crate::error::{Checker, Error, Reason};
+use crate::error::{Checker, Error, Reason, every};
 use crate::limits::limit;
 use crate::page::{self, Origin};
 use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
@@ -32,7 +32,7 @@ impl Check<'_> {
         }
         self.within_limit(&path, limit!(MAX_COMPOSITE_SOURCES), sources.len())?;
         let mut scopes = Vec::with_capacity(sources.len());
-        let read = sources.iter().enumerate().map(|(nth, source)| {
+        let read = every(sources.iter().enumerate().map(|(nth, source)| {
             let path = &format!("{path}[{nth}]");
             let (by, scope) = self.source(source, At { path, ..at })?;
             scopes.push(scope);
@@ -41,9 +41,7 @@ impl Check<'_> {
                 descending: source.descending,
                 include_missing: source.include_missing,
             })
-        });
-        let read: Vec<_> = read.collect();
-        let read = read.into_iter().collect::<Option<Vec<_>>>()?;
+        }))?;
         fits?;
         let scope = scopes.first().cloned().flatten();
         if scopes.iter().any(|other| *other != scope) {
