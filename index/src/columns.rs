@@ -21,7 +21,7 @@ use memchr::memmem::Finder;
 use parking_lot::RwLock;
 use tantivy::columnar::{BytesColumn, Cardinality, Column, ColumnType};
 use tantivy::index::SegmentId;
-use tantivy::{DocId, SegmentReader};
+use tantivy::{DocId, Result, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
 pub(crate) use va_file::{VaFile, Within};
@@ -55,11 +55,7 @@ struct Segment {
 
 impl ColumnCache {
     /// A column of numbers; `None` when no document of the segment has a value.
-    pub(crate) fn numbers(
-        &self,
-        reader: &SegmentReader,
-        path: &str,
-    ) -> tantivy::Result<Option<Arc<NumberColumn>>> {
+    pub(crate) fn numbers(&self, reader: &SegmentReader, path: &str) -> Result<Option<Arc<NumberColumn>>> {
         let segment = self.segment(reader);
         if let Some(known) = segment.numbers.read().get(path) {
             return Ok(known.clone());
@@ -80,11 +76,7 @@ impl ColumnCache {
     }
 
     /// A column of strings; `None` when no document of the segment has a value.
-    pub(crate) fn strings(
-        &self,
-        reader: &SegmentReader,
-        path: &str,
-    ) -> tantivy::Result<Option<Arc<StringColumn>>> {
+    pub(crate) fn strings(&self, reader: &SegmentReader, path: &str) -> Result<Option<Arc<StringColumn>>> {
         let segment = self.segment(reader);
         if let Some(known) = segment.strings.read().get(path) {
             return Ok(known.clone());
@@ -148,7 +140,7 @@ impl NumberColumn {
 
     /// The codes of the column's values, once as many documents were asked for one by one as make reading the whole
     /// column worth while; `docs` more are.
-    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> tantivy::Result<Option<&VaFile>> {
+    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> Result<Option<&VaFile>> {
         if self.codes.get().is_none() {
             if self.max_doc < MIN_CODED_DOCS {
                 return Ok(None);
@@ -187,7 +179,7 @@ impl NumberColumn {
     }
 
     /// The column's blocks. The first call reads the whole column.
-    pub(crate) fn blocks(&self, run: &Execution) -> tantivy::Result<&Blocks> {
+    pub(crate) fn blocks(&self, run: &Execution) -> Result<&Blocks> {
         if self.blocks.get().is_none() {
             let blocks = Blocks::new(&self.column, self.max_doc, run)?;
             let held = Held::new(blocks.bytes(), &self.held);
@@ -285,7 +277,7 @@ impl StringColumn {
         run: &Execution,
         fits: impl Fn(&[u8]) -> bool,
         mut found: impl FnMut(u64, &[u8]),
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         if among.is_empty() {
             // What begins behind the last string has no block to begin at.
             return Ok(());

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tantivy::query::{EmptyScorer, EnableScoring, Query as PhysicalQuery, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
+use tantivy::{DocId, DocSet, Result, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
 use self::combine::Combine;
 use self::decay::Falloff;
@@ -35,7 +35,7 @@ type Value = Box<dyn FnMut(DocId) -> Option<f64> + Send>;
 
 /// What a function computes, on any segment.
 trait Formula: fmt::Debug + Send + Sync + 'static {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Value>;
+    fn open(&self, reader: &SegmentReader) -> Result<Value>;
 }
 
 /// 1 for every document.
@@ -43,7 +43,7 @@ trait Formula: fmt::Debug + Send + Sync + 'static {
 struct One;
 
 impl Formula for One {
-    fn open(&self, _: &SegmentReader) -> tantivy::Result<Value> {
+    fn open(&self, _: &SegmentReader) -> Result<Value> {
         Ok(Box::new(|_| Some(1.0)))
     }
 }
@@ -161,7 +161,7 @@ struct FunctionScoreQuery {
 }
 
 impl PhysicalQuery for FunctionScoreQuery {
-    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+    fn weight(&self, scoring: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         if self.min_score.is_none() && !scoring.is_scoring_enabled() {
             return self.query.weight(scoring);
         }
@@ -183,7 +183,7 @@ impl PhysicalQuery for FunctionScoreQuery {
             })
         });
         Ok(Box::new(FunctionScoreWeight {
-            functions: functions.collect::<tantivy::Result<_>>()?,
+            functions: functions.collect::<Result<_>>()?,
             inner: self.query.weight(enabled)?,
             combine: self.combine,
             min_score: self.min_score,
@@ -207,12 +207,7 @@ struct FunctionScoreWeight {
 }
 
 impl FunctionScoreWeight {
-    fn over(
-        &self,
-        inner: Box<dyn Scorer>,
-        reader: &SegmentReader,
-        boost: Score,
-    ) -> tantivy::Result<FunctionScorer> {
+    fn over(&self, inner: Box<dyn Scorer>, reader: &SegmentReader, boost: Score) -> Result<FunctionScorer> {
         let functions = self.functions.iter().map(|function| {
             let filter = function.filter.as_ref().map(|filter| filter.scorer(reader, 1.0));
             Ok(OpenFunction {
@@ -223,7 +218,7 @@ impl FunctionScoreWeight {
         });
         Ok(FunctionScorer {
             inner,
-            functions: functions.collect::<tantivy::Result<_>>()?,
+            functions: functions.collect::<Result<_>>()?,
             combine: self.combine,
             min_score: self.min_score,
             boost,
@@ -233,7 +228,7 @@ impl FunctionScoreWeight {
 }
 
 impl Weight for FunctionScoreWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         // The boost is of the computed score, not of the query's.
         let inner = self.inner.scorer(reader, 1.0)?;
         let mut scorer = self.over(inner, reader, boost)?;

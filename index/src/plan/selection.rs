@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tantivy::columnar::Cardinality;
 use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
+use tantivy::{DocId, DocSet, Result, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
 use super::doc_set::DocSetBuilder;
 use crate::bits::Bits;
@@ -34,7 +34,7 @@ pub(super) enum Selected {
 
 /// A clause that selects documents by their values, without scores.
 pub(super) trait Select: fmt::Debug + Send + Sync + 'static {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected>;
+    fn open(&self, reader: &SegmentReader) -> Result<Selected>;
 }
 
 /// The values of a column that match.
@@ -110,7 +110,7 @@ impl Selection {
     }
 
     /// Fails when the search has to stop.
-    pub(super) fn check(&self) -> tantivy::Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         self.run.check_inside()
     }
 
@@ -120,7 +120,7 @@ impl Selection {
     }
 
     /// Estimates how many documents match, and of how many the values have to be read.
-    pub(super) fn estimate(&self) -> tantivy::Result<(u32, u32)> {
+    pub(super) fn estimate(&self) -> Result<(u32, u32)> {
         Ok(match &self.values {
             ValueSet::Range(range) => self.column.blocks(&self.run)?.estimate(range),
             ValueSet::Listed(listed) => self.column.blocks(&self.run)?.estimate(&ends(listed)),
@@ -133,7 +133,7 @@ impl Selection {
     }
 
     /// How much of the document's block matches, as far as its lowest and highest value tell.
-    pub(super) fn cover(&self, doc: DocId) -> tantivy::Result<Cover> {
+    pub(super) fn cover(&self, doc: DocId) -> Result<Cover> {
         Ok(match &self.values {
             ValueSet::Range(range) => self.column.blocks(&self.run)?.of(doc).cover(range),
             ValueSet::Listed(listed) => match self.column.blocks(&self.run)?.of(doc).cover(&ends(listed)) {
@@ -153,7 +153,7 @@ impl Selection {
     }
 
     /// Retains the documents, which are in ascending order, that match.
-    pub(super) fn retain(&self, docs: &mut Vec<DocId>) -> tantivy::Result<()> {
+    pub(super) fn retain(&self, docs: &mut Vec<DocId>) -> Result<()> {
         let ValueSet::Range(range) = &self.values else {
             docs.retain(|doc| self.matches(*doc));
             return Ok(());
@@ -210,7 +210,7 @@ impl Selection {
 
     /// The matches in order, each with the same score. Without `target` the scorer stands on the first match. With it the
     /// scorer stands nowhere: the caller begins with [`DocSet::seek_danger`] of `target`.
-    pub(super) fn scorer(self, target: Option<DocId>, score: Score) -> tantivy::Result<SelectionScorer> {
+    pub(super) fn scorer(self, target: Option<DocId>, score: Score) -> Result<SelectionScorer> {
         let (matches, to_read) = match target {
             None => self.estimate()?,
             // The most will do: the order of the intersection's clauses is decided by now.
@@ -356,12 +356,7 @@ impl Scorer for SelectionScorer {
 pub(super) struct SelectionQuery(pub(super) Arc<dyn Select>);
 
 impl SelectionQuery {
-    fn open(
-        &self,
-        reader: &SegmentReader,
-        target: Option<DocId>,
-        boost: Score,
-    ) -> tantivy::Result<Box<dyn Scorer>> {
+    fn open(&self, reader: &SegmentReader, target: Option<DocId>, boost: Score) -> Result<Box<dyn Scorer>> {
         Ok(match self.0.open(reader)? {
             Selected::Nothing => Box::new(EmptyScorer),
             Selected::Everything => Box::new(AllScorer::new(reader.max_doc())),
@@ -372,13 +367,13 @@ impl SelectionQuery {
 }
 
 impl Query for SelectionQuery {
-    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+    fn weight(&self, _: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         Ok(Box::new(self.clone()))
     }
 }
 
 impl Weight for SelectionQuery {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         self.open(reader, None, boost)
     }
 

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{DocId, DocSet, Result, Score, SegmentReader, TERMINATED};
 
 use super::clause::{Clause, ClauseScore};
 use super::selection::{Select, Selected};
@@ -78,7 +78,7 @@ impl UnionQuery {
 }
 
 impl Query for UnionQuery {
-    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+    fn weight(&self, scoring: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         if self.needed == 1 && !scoring.is_scoring_enabled() {
             let clauses = self.clauses.iter().map(|clause| clause.of.box_clone());
             // The library's own, which knows bit sets.
@@ -93,7 +93,7 @@ impl Query for UnionQuery {
         };
         let clauses = self.clauses.iter().map(weigh);
         Ok(Box::new(UnionWeight {
-            clauses: clauses.collect::<tantivy::Result<_>>()?,
+            clauses: clauses.collect::<Result<_>>()?,
             needed: self.needed,
             together: scoring.is_scoring_enabled().then_some(self.together),
             run: Arc::clone(&self.run),
@@ -103,12 +103,7 @@ impl Query for UnionQuery {
 
 impl UnionClause<Box<dyn Weight>> {
     /// What it matches of a segment, and about how many documents that are; `None` when it's none.
-    fn open(
-        &self,
-        reader: &SegmentReader,
-        boost: Score,
-        scored: bool,
-    ) -> tantivy::Result<Option<(Part, u64)>> {
+    fn open(&self, reader: &SegmentReader, boost: Score, scored: bool) -> Result<Option<(Part, u64)>> {
         let score = if scored { self.score } else { Some(0.0) };
         if let (Some(score), Some(select)) = (score, &self.select) {
             let score = score * boost;
@@ -152,7 +147,7 @@ struct UnionWeight {
 const DENSE_SHARE: u64 = 16;
 
 impl Weight for UnionWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         let mut parts = Vec::with_capacity(self.clauses.len());
         let mut matches = 0_u64;
         for clause in &self.clauses {
@@ -173,7 +168,7 @@ impl Weight for UnionWeight {
             return Ok(Box::new(scorer));
         }
         let clauses = parts.into_iter().map(|part| part.into_scorer(max_doc));
-        let clauses: Vec<_> = clauses.collect::<tantivy::Result<_>>()?;
+        let clauses: Vec<_> = clauses.collect::<Result<_>>()?;
         let docs = clauses.iter().map(|scorer| scorer.doc()).enumerate();
         let mut scorer = UnionScorer {
             behind: docs
