@@ -107,28 +107,18 @@ impl Weight for AreaQuery {
                 None => scorer.count_including_deleted(),
             });
         }
-        let mut count = 0;
-        let boundary = &found.cells.boundary;
-        match reader.alive_bitset() {
-            None => {
-                count += found.cells.inside.iter().map(|list| list.doc_freq).sum::<u32>();
-                found.each(boundary, |docs| {
-                    count += docs.iter().filter(|doc| found.contains(**doc)).count() as u32;
-                })?;
-            }
-            Some(alive) => {
-                let inside = &found.cells.inside;
-                found.each(inside, |docs| {
-                    count += docs.iter().filter(|doc| alive.is_alive(**doc)).count() as u32;
-                })?;
-                found.each(boundary, |docs| {
-                    let found = docs
-                        .iter()
-                        .filter(|doc| alive.is_alive(**doc) && found.contains(**doc));
-                    count += found.count() as u32;
-                })?;
-            }
+        let alive = reader.alive_bitset();
+        let lives = |doc: &&DocId| alive.is_none_or(|alive| alive.is_alive(**doc));
+        let (inside, mut count) = (&found.cells.inside, 0);
+        if alive.is_none() {
+            count = inside.iter().map(|list| list.doc_freq).sum::<u32>();
+        } else {
+            found.each(inside, |docs| count += docs.iter().filter(lives).count() as u32)?;
         }
+        found.each(&found.cells.boundary, |docs| {
+            let here = docs.iter().filter(lives).filter(|doc| found.contains(**doc));
+            count += here.count() as u32;
+        })?;
         Ok(count)
     }
 

@@ -16,19 +16,13 @@ pub(super) enum Touch {
     Unknown,
 }
 
-/// A rectangle in the plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bounds {
-    x: (i64, i64),
-    y: (i64, i64),
-}
-
-impl Bounds {
+impl Place {
     const NOTHING: Self = Self {
         x: (i64::MAX, i64::MIN),
         y: (i64::MAX, i64::MIN),
     };
 
+    /// The rectangle around both.
     fn with(self, other: Self) -> Self {
         Self {
             x: (self.x.0.min(other.x.0), self.x.1.max(other.x.1)),
@@ -42,34 +36,34 @@ impl Bounds {
 pub(super) struct Boxes {
     edges: Vec<Edge>,
     /// The root is at 1, the lowest level begins at `leaves`.
-    bounds: Vec<Bounds>,
+    bounds: Vec<Place>,
     leaves: usize,
 }
 
 impl Boxes {
     pub(super) fn new(edges: Vec<Edge>) -> Self {
         let leaves = edges.len().div_ceil(EDGES_PER_BOX).next_power_of_two();
-        let mut lowest: Vec<Bounds> = edges
+        let mut lowest: Vec<Place> = edges
             .chunks(EDGES_PER_BOX)
             .map(|edges| {
-                edges.iter().fold(Bounds::NOTHING, |bounds, edge| {
-                    bounds.with(Bounds {
+                edges.iter().fold(Place::NOTHING, |bounds, edge| {
+                    bounds.with(Place {
                         x: edge.x(),
                         y: edge.y(),
                     })
                 })
             })
             .collect();
-        lowest.resize(leaves, Bounds::NOTHING);
+        lowest.resize(leaves, Place::NOTHING);
         // Level by level from the lowest to the root, then turned around.
         let mut levels = vec![lowest];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
             let above = last
                 .chunks(2)
-                .map(|pair| pair.iter().fold(Bounds::NOTHING, |bounds, one| bounds.with(*one)));
+                .map(|pair| pair.iter().fold(Place::NOTHING, |bounds, one| bounds.with(*one)));
             levels.push(above.collect());
         }
-        let mut bounds = vec![Bounds::NOTHING];
+        let mut bounds = vec![Place::NOTHING];
         bounds.extend(levels.into_iter().rev().flatten());
         Self {
             edges,
