@@ -56,7 +56,7 @@ use crate::profile::Trace;
 use crate::request::Query;
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField, owner};
-use clause::{Clause, ClauseScore};
+use clause::Clause;
 use glob::Form;
 pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
@@ -99,14 +99,10 @@ pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -
     let mut planner = Planner::new(layout, run);
     planner.trace = run.measured().then(Trace::default);
     let clause = planner.root(query, None, path)?;
-    let (scores, constant_score) = match clause.score {
-        ClauseScore::Constant(score) => (false, score),
-        ClauseScore::Varies => (true, 0.0),
-    };
     Ok(Plan {
         query: clause.query,
-        scores,
-        constant_score,
+        scores: clause.score.is_none(),
+        constant_score: clause.score.unwrap_or_default(),
         everything: matches!(query, Query::MatchAll) && layout.root_kind().is_none(),
         counts_at_once: shape::counts_at_once(query),
         begins_at_once: shape::begins_at_once(query, &layout.schema),

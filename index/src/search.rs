@@ -346,19 +346,14 @@ impl<'a> Pass<'a> {
                 found = true;
                 scorer = weight.scorer(reader, 1.0).map_err(failed)?;
             }
-            let sinks = Sinks {
-                best: (!found).then_some(&mut best),
-                aggregations: Some(&mut own),
-            };
-            let matches = self.walk(scorer, reader, sinks).map_err(failed)?;
+            let page = (!found).then_some(&mut best);
+            let matches = self.walk(scorer, reader, page, Some(&mut own)).map_err(failed)?;
             own.end().map_err(failed)?;
             count.add(matches);
             access = SegmentAccess::AllMatches(matches);
         } else if walks {
             let scorer = weight.scorer(reader, 1.0).map_err(failed)?;
-            let matches = self
-                .walk(scorer, reader, Sinks::only(&mut best))
-                .map_err(failed)?;
+            let matches = self.walk(scorer, reader, Some(&mut best), None).map_err(failed)?;
             count.add(matches);
             access = SegmentAccess::AllMatches(matches);
         } else if !best.beaten() {
@@ -412,19 +407,13 @@ impl<'a> Pass<'a> {
         best: &mut SegmentTopCollector<'_>,
     ) -> tantivy::Result<SegmentAccess> {
         let mut scorer = weight.scorer(reader, 1.0)?;
-        if self.scores {
-            let sinks = Sinks::only(best);
-            return self
-                .scored(scorer, reader, sinks, false)
-                .map(SegmentAccess::AllMatches);
-        }
-        if !self.probed(&mut scorer, weight, reader, best)? {
-            let sinks = Sinks::only(best);
-            return self
-                .unscored(scorer, reader, sinks)
-                .map(SegmentAccess::AllMatches);
-        }
-        Ok(SegmentAccess::BestValues)
+        Ok(if self.scores {
+            SegmentAccess::AllMatches(self.scored(scorer, reader, Some(best), None, false)?)
+        } else if self.probed(&mut scorer, weight, reader, best)? {
+            SegmentAccess::BestValues
+        } else {
+            SegmentAccess::AllMatches(self.unscored(scorer, reader, Some(best), None)?)
+        })
     }
 
     /// Offers what can get in, if that takes no walk over all matches; whether it was enough. If not, `scorer` is left on
@@ -461,12 +450,13 @@ impl<'a> Pass<'a> {
         &self,
         scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        sinks: Sinks<'_, '_, '_>,
+        best: Option<&mut SegmentTopCollector<'_>>,
+        aggregations: Option<&mut SegmentWalk<'_>>,
     ) -> tantivy::Result<u64> {
         if self.scores {
-            self.scored(scorer, reader, sinks, true)
+            self.scored(scorer, reader, best, aggregations, true)
         } else {
-            self.unscored(scorer, reader, sinks)
+            self.unscored(scorer, reader, best, aggregations)
         }
     }
 
@@ -475,7 +465,8 @@ impl<'a> Pass<'a> {
         &self,
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        mut sinks: Sinks<'_, '_, '_>,
+        mut best: Option<&mut SegmentTopCollector<'_>>,
+        mut aggregations: Option<&mut SegmentWalk<'_>>,
         counts: bool,
     ) -> tantivy::Result<u64> {
         // Most documents score less than the worst that is kept; those that score the same may still get in.
@@ -491,7 +482,7 @@ impl<'a> Pass<'a> {
         let mut told = None;
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
-        let mut min_score = match sinks.best.as_deref() {
+        let mut min_score = match best.as_deref() {
             Some(best) => min_score_of(best, doc)?,
             None => None,
         };
@@ -503,13 +494,13 @@ impl<'a> Pass<'a> {
             if !reader.is_deleted(doc) {
                 matches += 1;
                 let score = scorer.score();
-                if let Some(best) = sinks.best.as_deref_mut()
+                if let Some(best) = best.as_deref_mut()
                     && min_score.is_none_or(|min_score| min_score.admits(score))
                 {
                     best.offer(doc, score);
                     min_score = min_score_of(best, doc)?;
                 }
-                if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
+                if let Some(aggregations) = aggregations.as_deref_mut() {
                     docs.push(doc);
                     scores.push(score);
                     if docs.len() == COLLECT_BLOCK_BUFFER_LEN {
@@ -527,7 +518,7 @@ impl<'a> Pass<'a> {
             }
             doc = scorer.advance();
         }
-        if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
+        if let Some(aggregations) = aggregations.as_deref_mut() {
             aggregations.take(&docs, &scores)?;
         }
         Ok(matches)
@@ -537,7 +528,8 @@ impl<'a> Pass<'a> {
         &self,
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        mut sinks: Sinks<'_, '_, '_>,
+        mut best: Option<&mut SegmentTopCollector<'_>>,
+        mut aggregations: Option<&mut SegmentWalk<'_>>,
     ) -> tantivy::Result<u64> {
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
         let per_check = self.documents_per_check();
@@ -552,10 +544,10 @@ impl<'a> Pass<'a> {
                 docs = &alive;
             }
             matches += docs.len() as u64;
-            if let Some(best) = sinks.best.as_deref_mut() {
+            if let Some(best) = best.as_deref_mut() {
                 best.offer_all(docs, self.plan.constant_score);
             }
-            if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
+            if let Some(aggregations) = aggregations.as_deref_mut() {
                 aggregations.take(docs, &[])?;
             }
             if filled < buffer.len() {
@@ -566,22 +558,6 @@ impl<'a> Pass<'a> {
                 visited = 0;
                 self.run.check_inside()?;
             }
-        }
-    }
-}
-
-/// Those that take the matches of a segment.
-struct Sinks<'t, 'b, 'w> {
-    best: Option<&'t mut SegmentTopCollector<'b>>,
-    aggregations: Option<&'t mut SegmentWalk<'w>>,
-}
-
-impl<'t, 'b> Sinks<'t, 'b, '_> {
-    /// Only the page.
-    fn only(best: &'t mut SegmentTopCollector<'b>) -> Self {
-        Self {
-            best: Some(best),
-            aggregations: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 
 use super::Planner;
-use super::clause::{Clause, ClauseScore};
+use super::clause::Clause;
 use super::conjunction::{ConjunctionQuery, Role};
 use super::exclusion::Exclusion;
 use super::filtered::Filtered;
@@ -165,19 +165,11 @@ impl Planned {
 
 /// What every match scores, if that is the same for all.
 fn constant_score(must: &[Clause], should: &[Clause], minimum: usize) -> Option<f32> {
-    let all_required = minimum == should.len();
-    let optional_score = should
-        .iter()
-        .any(|clause| clause.score != ClauseScore::Constant(0.0));
-    if !all_required && optional_score {
+    let optional_score = should.iter().any(|clause| clause.score != Some(0.0));
+    if minimum != should.len() && optional_score {
         return None;
     }
-    let sum = must
-        .iter()
-        .chain(should)
-        .try_fold(0.0, |sum, clause| match clause.score {
-            ClauseScore::Constant(score) => Some(sum + f64::from(score)),
-            ClauseScore::Varies => None,
-        });
+    let mut scores = must.iter().chain(should).map(|clause| clause.score);
+    let sum = scores.try_fold(0.0, |sum, score| Some(sum + f64::from(score?)));
     sum.map(single)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tantivy::query::{EmptyQuery, Query as PhysicalQuery};
 
 use super::Planner;
-use super::clause::{Clause, ClauseScore};
+use super::clause::Clause;
 use crate::error::{Checker, Error, Reason};
 use crate::join::Join;
 use crate::request::InnerHits;
@@ -54,14 +54,10 @@ impl Planner<'_> {
         let (weight, parent_kind) = (weighed?, self.layout.kind_term(self.scope.as_deref())?);
         let constant = match (score_mode, child.score) {
             (ScoreMode::None, _) => Some(0.0),
-            (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, ClauseScore::Constant(score)) => Some(score),
+            (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, score) => score,
             _ => None,
         };
-        let score_mode = if constant.is_some() {
-            ScoreMode::None
-        } else {
-            score_mode
-        };
+        let score_mode = constant.map_or(score_mode, |_| ScoreMode::None);
         let child: Arc<dyn PhysicalQuery> = Arc::from(child.query);
         if let Some(clause) = self.nested.get_mut(nth) {
             clause.child = Arc::clone(&child);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Result, Score, SegmentReader, TERMINATED};
 
-use super::clause::{Clause, ClauseScore};
+use super::clause::Clause;
 use super::selection::{Select, Selected};
 use crate::run::Run;
 use crate::score::single;
@@ -62,10 +62,7 @@ impl UnionQuery {
     pub(super) fn new(clauses: Vec<Clause>, needed: usize, together: Together, run: &Arc<Run>) -> Self {
         let clauses = clauses.into_iter().map(|clause| UnionClause {
             of: Arc::from(clause.query),
-            score: match clause.score {
-                ClauseScore::Constant(score) => Some(score),
-                ClauseScore::Varies => None,
-            },
+            score: clause.score,
             select: clause.select,
         });
         Self {
