@@ -173,9 +173,6 @@ pub(crate) struct Pass<'a> {
 
 impl Pass<'_> {
     /// The heads of the first `wanted` groups behind a position, in order. Counts all matches.
-    ///
-    /// # Errors
-    /// [`Error::LimitExceeded`] when too many groups came before; what searching can fail with.
     #[expect(
         clippy::mutable_key_type,
         reason = "only what they hold of the memory can change, which is no part of their value"

@@ -42,9 +42,10 @@ impl FieldValue {
     }
 }
 
+/// Makes values of an enum of what its variants hold.
 macro_rules! from {
-    ($($type:ty => $variant:ident,)*) => {
-        $(impl From<$type> for FieldValue {
+    ($of:ident: $($type:ty => $variant:ident,)*) => {
+        $(impl From<$type> for $of {
             fn from(value: $type) -> Self {
                 Self::$variant(value.into())
             }
@@ -52,7 +53,10 @@ macro_rules! from {
     };
 }
 
+pub(crate) use from;
+
 from! {
+    FieldValue:
     &str => String,
     String => String,
     i64 => Long,

@@ -92,9 +92,6 @@ pub(crate) struct Plan {
 /// the plan trace what its clauses cost.
 ///
 /// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
-///
-/// # Errors
-/// [`Error::InvalidQuery`] with every violation.
 pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<Plan, Error> {
     let mut planner = Planner::new(layout, run);
     planner.trace = run.measured().then(Trace::default);

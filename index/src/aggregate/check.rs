@@ -21,10 +21,6 @@ use crate::sort::Order;
 use field::Wanted;
 
 /// Checks aggregations of a query; paths begin with `aggregations`.
-///
-/// # Errors
-/// [`Error::InvalidQuery`] with every violation; [`Error::PageTokenInvalid`]; what [`crate::plan::plan_in_scope`] refuses
-/// in filters.
 pub(crate) fn prepare(
     layout: &Layout,
     run: &Arc<Run>,

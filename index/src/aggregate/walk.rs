@@ -77,9 +77,6 @@ impl<'a> Walk<'a> {
     }
 
     /// The answers.
-    ///
-    /// # Errors
-    /// [`Error::LimitExceeded`], [`Error::DeadlineExceeded`], [`Error::Cancelled`], [`Error::Io`].
     pub(crate) fn conclude(mut self) -> Result<Vec<(String, AggregationResult)>, Error> {
         let run = self.run;
         self.results().map_err(|error| run.reason("aggregating", error))

@@ -44,9 +44,6 @@ impl Living {
 
 /// Compares lists of deleted documents, and as many other files as the options say; all of them when the processes before
 /// ended early.
-///
-/// # Errors
-/// [`Error::Cancelled`] when it was told to stop; as [`all`].
 pub(super) fn quick(
     index: &tantivy::Index,
     directory: &SoftDirectory,

@@ -27,9 +27,6 @@ type Lists = Vec<(String, InnerHitList)>;
 type Placed = (DocId, usize);
 
 /// The lists of the hits with these keys, in the same order.
-///
-/// # Errors
-/// [`Error::DeadlineExceeded`], [`Error::Cancelled`], [`Error::Io`], [`Error::Corrupt`].
 pub(crate) fn collect(
     prepared: &PreparedInnerHits,
     layout: &Layout,

@@ -41,9 +41,6 @@ pub(super) struct PreparedList {
 }
 
 /// Prepares the inner hits of a search, given its `nested` queries and the most hits of a page.
-///
-/// # Errors
-/// [`Error::InvalidQuery`] with every violation; the errors of [`Order::of_objects`].
 pub(crate) fn prepare(
     layout: &Layout,
     run: &Arc<Run>,

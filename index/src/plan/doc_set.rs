@@ -154,9 +154,6 @@ impl DocSetBuilder {
     }
 
     /// All of them in order, each with the same score.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`] when there wasn't room for all.
     pub(crate) fn into_scorer(self, score: Score) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
         if let Some(exceeded) = self.exceeded {
             return Err(exceeded);

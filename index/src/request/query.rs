@@ -10,6 +10,7 @@ pub use function_score::{
 };
 
 use super::InnerHits;
+use crate::document::from;
 use crate::geo::GeoPoint;
 
 /// The weight of a clause that has none.
@@ -55,17 +56,8 @@ impl QueryValue {
     }
 }
 
-macro_rules! from {
-    ($($type:ty => $variant:ident,)*) => {
-        $(impl From<$type> for QueryValue {
-            fn from(value: $type) -> Self {
-                Self::$variant(value.into())
-            }
-        })*
-    };
-}
-
 from! {
+    QueryValue:
     &str => String,
     i64 => Integer,
     f64 => Double,

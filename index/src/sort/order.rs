@@ -165,9 +165,6 @@ pub(crate) struct Order {
 
 impl Order {
     /// Checks the sorts of a request; none means by score.
-    ///
-    /// # Errors
-    /// [`Error::InvalidQuery`] with every violation; what [`crate::plan::plan_in_scope`] refuses in filters.
     pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
         let mut keys = Check::new(layout, run).sorts(sorts, "sort")?;
         let requested = keys.len();

@@ -42,9 +42,6 @@ impl<'a> TopCollector<'a> {
     }
 
     /// Begins a segment, given the order on it.
-    ///
-    /// # Errors
-    /// When the strings of `after` can't be looked up, or the search has no memory left for its documents.
     pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTopCollector<'a>> {
         let after = self.after.as_ref();
         let after = after.map(|after| order.ranks_of(after)).transpose()?;
@@ -65,9 +62,6 @@ impl<'a> TopCollector<'a> {
     }
 
     /// Ends a segment: merges its best documents with those of the segments before.
-    ///
-    /// # Errors
-    /// As [`TopK::take`].
     pub(crate) fn take(&mut self, segment: SegmentTopCollector<'a>) -> io::Result<()> {
         let SegmentTopCollector { order, heap, .. } = segment;
         // Sorted by ranks here, so that strings are read only to compare them with those of other segments.
@@ -75,9 +69,6 @@ impl<'a> TopCollector<'a> {
     }
 
     /// The best documents, in order.
-    ///
-    /// # Errors
-    /// When their strings can't be read, or the search has no memory left for them.
     pub(crate) fn into_winners(self) -> io::Result<Vec<Winner>> {
         self.top_k.into_winners()
     }

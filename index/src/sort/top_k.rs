@@ -56,9 +56,6 @@ impl<'a> TopK<'a> {
     }
 
     /// Takes the best documents of a segment, which come in order.
-    ///
-    /// # Errors
-    /// When a column can't be read, or the strings that are held get too many.
     pub(super) fn take(&mut self, segment: SegmentOrder<'a>, best: Vec<HeapEntry>) -> io::Result<()> {
         if best.is_empty() {
             return Ok(());
