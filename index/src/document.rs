@@ -90,13 +90,6 @@ impl Object {
         }
     }
 
-    /// Adds a string to `field` unless it is empty: the field then doesn't exist.
-    pub fn push_text(&mut self, field: impl Into<SmolStr>, text: &str) {
-        if !text.is_empty() {
-            self.push(field, text);
-        }
-    }
-
     /// [`Object::push`] that hands the object on.
     #[must_use]
     pub fn with(mut self, field: impl Into<SmolStr>, value: impl Into<FieldValue>) -> Self {

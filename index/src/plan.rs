@@ -19,7 +19,6 @@ mod dictionary_walk;
 mod dis_max;
 mod doc_set;
 mod exclusion;
-mod exists;
 mod filtered;
 mod function_score;
 mod fuzzy_match;
@@ -33,7 +32,6 @@ mod number;
 mod observed;
 mod pattern;
 mod phrase_prefix;
-mod phrase_score;
 mod range;
 mod selection;
 mod shape;
@@ -63,6 +61,7 @@ pub(crate) use nested::NestedClause;
 use observed::Observer;
 
 pub(crate) use doc_set::DocSetBuilder;
+pub(crate) use keyword_range::ordinals_between;
 
 /// A query, ready to run.
 pub(crate) struct Plan {

@@ -251,12 +251,6 @@ impl IndexWriter {
         self.refresh()
     }
 
-    /// The last change that a commit includes.
-    #[must_use]
-    pub fn committed_sequence(&self) -> u64 {
-        self.committed
-    }
-
     /// Whether a commit would let go of much memory: removals are held until then.
     #[must_use]
     pub fn wants_commit(&self) -> bool {

@@ -12,7 +12,7 @@ use super::column::{Block, Buffer, Kind, Values};
 use super::composite::SegmentComposite;
 use super::distinct::{Different, SegmentDifferent};
 use super::keys::Keys;
-use super::node::{By, Node, Shape};
+use super::node::{By, Grouping, Node, Shape};
 use super::numbers::{self, Numbers};
 use super::quantiles::Quantiles;
 use super::slots::Slots;
@@ -48,11 +48,11 @@ impl<'a> Armed<'a> {
     }
 
     fn new(node: &'a Node, layout: &'a Layout, run: &'a Run, searcher: &Searcher) -> Result<Self> {
-        let filters = match &node.shape {
-            Shape::Groups(grouping) => match &grouping.by {
-                By::Filters(filters) => filters.as_slice(),
-                _ => &[],
-            },
+        let filters: &[_] = match &node.shape {
+            Shape::Groups(Grouping {
+                by: By::Filters(filters),
+                ..
+            }) => filters,
             _ => &[],
         };
         let filters = filters

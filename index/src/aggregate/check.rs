@@ -126,13 +126,7 @@ impl Check<'_> {
             Aggregation::Composite {
                 sources, size, after, ..
             } => self.composite(sources, *size, after.as_deref(), at),
-            Aggregation::Terms { .. }
-            | Aggregation::Range { .. }
-            | Aggregation::Filters { .. }
-            | Aggregation::GeoDistance { .. }
-            | Aggregation::Histogram { .. }
-            | Aggregation::DateHistogram { .. }
-            | Aggregation::GeoCell { .. } => self
+            _ => self
                 .grouping(aggregation, at)
                 .map(|(grouping, scope)| (Shape::Groups(grouping), scope)),
         };

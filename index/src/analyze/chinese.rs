@@ -206,7 +206,7 @@ fn cut(
         let first = position;
         let (pieces, positions) = match run {
             Run::Han { from, to } => words(&HanRun::new(text, from, to), first),
-            Run::Syllable { from, to } | Run::Word { from, to } => (vec![Piece::single(from, to, first)], 1),
+            Run::Word { from, to } => (vec![Piece::single(from, to, first)], 1),
         };
         position += positions;
         pieces

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::IndexOptions;
-use super::folder::unreadable;
+use super::folder::segments;
 use crate::directory::{DELETES, SoftDirectory};
 use crate::error::Error;
 use crate::priority;
@@ -129,10 +129,7 @@ pub(super) fn slowly(
 }
 
 fn living(index: &tantivy::Index, directory: &SoftDirectory) -> Result<Vec<Living>, Error> {
-    let metas = index
-        .load_metas()
-        .map_err(|error| unreadable("the list of segments", error))?;
-    let files = metas.list_segment_files().into_iter();
+    let files = segments(index)?.list_segment_files().into_iter();
     // Not every segment has every file; whether one is missing is seen when it is read.
     let mut living: Vec<Living> = files
         .map(|path| Living {
@@ -168,8 +165,6 @@ fn verify(
 
 /// Whether a file was made, and no merge has replaced it.
 fn is_expected(index: &tantivy::Index, path: &Path) -> Result<bool, Error> {
-    let metas = index
-        .load_metas()
-        .map_err(|error| unreadable("the list of segments", error))?;
-    Ok(metas.list_segment_files().contains(path) && index.directory().list_managed_files().contains(path))
+    Ok(segments(index)?.list_segment_files().contains(path)
+        && index.directory().list_managed_files().contains(path))
 }

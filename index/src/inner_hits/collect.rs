@@ -8,7 +8,7 @@ use tantivy::query::{EnableScoring, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 
-use super::prepare::{PreparedInnerHits, PreparedList};
+use super::{PreparedInnerHits, PreparedList};
 use crate::allowance::Grant;
 use crate::bits::Bits;
 use crate::error::Error;

@@ -66,11 +66,7 @@ fn begins(query: &Query, schema: &Schema, areas: bool) -> bool {
         | Query::Weighted { query, .. } => begins(query),
         Query::DisMax { queries, .. } => all(queries),
         Query::GeoDistance { .. } | Query::GeoBoundingBox { .. } | Query::GeoPolygon { .. } => areas,
-        Query::Terms { .. }
-        | Query::MatchFuzzy { .. }
-        | Query::MatchPhrase { .. }
-        | Query::MatchPhrasePrefix { .. }
-        | Query::FunctionScore(_) => false,
+        _ => false,
     }
 }
 

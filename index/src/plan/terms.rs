@@ -1,9 +1,9 @@
-//! `term` and `terms`: documents with a given value.
+//! `term`, `terms` and `exists`: documents with a given value, or with any.
 
 use std::sync::Arc;
 
 use tantivy::columnar::MonotonicallyMappableToU64;
-use tantivy::query::{BooleanQuery, EmptyQuery, Query, TermQuery};
+use tantivy::query::{BooleanQuery, EmptyQuery, ExistsQuery, Query, TermQuery};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{Score, SegmentReader, Term};
 
@@ -13,6 +13,7 @@ use super::doc_set::DocSetBuilder;
 use super::number::Number;
 use super::selection::{self, Select, Selected, Selection, SelectionQuery, ValueSet};
 use crate::error::{Checker, Reason};
+use crate::layout::latitude_column;
 use crate::limits::{DOCUMENTS_PER_CHECK, limit};
 use crate::pace::Pace;
 use crate::request::QueryValue;
@@ -93,6 +94,22 @@ impl Planner<'_> {
         } else {
             self.having_number(field, numbers, weight)
         })
+    }
+
+    pub(super) fn exists(&mut self, at: &str, field: &str) -> Option<Clause> {
+        let field = self.field(at, field)?;
+        Some(Clause::constant(self.present(field), 1.0))
+    }
+
+    /// The documents that have a value of the field.
+    pub(super) fn present(&self, field: &ResolvedField) -> Box<dyn Query> {
+        match field.kind {
+            FieldKind::Text(_) | FieldKind::Nested(_) => {
+                having(Term::from_field_text(self.layout.present, &field.path))
+            }
+            FieldKind::GeoPoint => Box::new(ExistsQuery::new(latitude_column(&field.path), false)),
+            _ => Box::new(ExistsQuery::new(field.path.clone(), false)),
+        }
     }
 
     fn lookup(

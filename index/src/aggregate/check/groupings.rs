@@ -125,11 +125,7 @@ impl Check<'_> {
                 let size = Size::All(MAX_HISTOGRAM_GROUPS);
                 (by.0, by.1, size, *min_doc_count, order.clone())
             }
-            Aggregation::Figure { .. }
-            | Aggregation::Percentiles { .. }
-            | Aggregation::GeoCentroid { .. }
-            | Aggregation::TopHits { .. }
-            | Aggregation::Composite { .. } => return None,
+            _ => return None,
         };
         let grouping = Grouping {
             by,
