@@ -18,7 +18,6 @@ mod conjunction;
 mod dictionary_walk;
 mod dis_max;
 mod doc_set;
-mod exclusion;
 mod filtered;
 mod function_score;
 mod fuzzy_match;

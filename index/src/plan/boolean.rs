@@ -7,8 +7,7 @@ use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 use super::Planner;
 use super::clause::Clause;
 use super::conjunction::{ConjunctionQuery, Role};
-use super::exclusion::Exclusion;
-use super::filtered::Filtered;
+use super::filtered::{Filtered, Unscored};
 use super::union::{Together, UnionQuery};
 use crate::error::{Checker, Reason, every};
 use crate::request::Query;
@@ -124,7 +123,7 @@ impl Planned {
 
     fn excluded(&self) -> Vec<(Occur, Box<dyn PhysicalQuery>)> {
         let excluded = self.must_not.iter().map(|clause| {
-            let query: Box<dyn PhysicalQuery> = Box::new(Exclusion(Arc::from(clause.query.box_clone())));
+            let query: Box<dyn PhysicalQuery> = Box::new(Unscored(Arc::from(clause.query.box_clone())));
             (Occur::MustNot, query)
         });
         excluded.collect()

@@ -21,8 +21,18 @@ const FEW_LEADING: u32 = 16_384;
 const CLEARLY_FEWER: u32 = 4;
 const LOOKS_PER_CHECK: u32 = 256;
 
+/// The documents of another query, without scores.
+#[derive(Clone, Debug)]
+pub(super) struct Unscored(pub(super) Arc<dyn Query>);
+
+impl Query for Unscored {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        self.0.weight(unscored(&scoring))
+    }
+}
+
 /// The same without scores.
-pub(super) fn unscored<'a>(scoring: &EnableScoring<'a>) -> EnableScoring<'a> {
+fn unscored<'a>(scoring: &EnableScoring<'a>) -> EnableScoring<'a> {
     match *scoring {
         EnableScoring::Enabled { searcher, .. } => EnableScoring::disabled_from_searcher(searcher),
         disabled @ EnableScoring::Disabled { .. } => disabled,

@@ -39,7 +39,6 @@ pub(super) fn begins_but_for_areas(query: &Query, schema: &Schema) -> bool {
 
 fn begins(query: &Query, schema: &Schema, areas: bool) -> bool {
     let begins = |query: &Query| begins(query, schema, areas);
-    let all = |clauses: &[Query]| clauses.iter().all(begins);
     let is_keyword = |field: &str| {
         let field = schema.resolve(field);
         field.is_some_and(|field| matches!(field.kind, FieldKind::Keyword | FieldKind::Attributes))
@@ -54,17 +53,11 @@ fn begins(query: &Query, schema: &Schema, areas: bool) -> bool {
         Query::Prefix { field, .. } | Query::Suffix { field, .. } | Query::Wildcard { field, .. } => {
             is_keyword(field)
         }
-        Query::Bool {
-            must,
-            filter,
-            should,
-            must_not,
-            ..
-        } => all(must) && all(filter) && all(should) && all(must_not),
-        Query::ConstScore { filter: query, .. }
-        | Query::Nested { query, .. }
-        | Query::Weighted { query, .. } => begins(query),
-        Query::DisMax { queries, .. } => all(queries),
+        Query::Bool { .. }
+        | Query::ConstScore { .. }
+        | Query::Nested { .. }
+        | Query::Weighted { .. }
+        | Query::DisMax { .. } => query.clauses().into_iter().all(begins),
         Query::GeoDistance { .. } | Query::GeoBoundingBox { .. } | Query::GeoPolygon { .. } => areas,
         _ => false,
     }
