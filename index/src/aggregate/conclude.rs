@@ -21,9 +21,10 @@ use crate::sort::RawSortValue;
 const RESULTS_PER_CHECK: usize = 64;
 
 pub(super) struct Conclusion<'a> {
-    budget: &'a mut Budget,
-    run: &'a Run,
-    results: usize,
+    pub(super) budget: &'a mut Budget,
+    pub(super) run: &'a Run,
+    /// So far.
+    pub(super) results: usize,
 }
 
 /// A group that may be shown.
@@ -76,14 +77,6 @@ impl<'a> Level<'a> {
 type Results = Vec<(String, AggregationResult)>;
 
 impl<'a> Conclusion<'a> {
-    pub(super) fn new(budget: &'a mut Budget, run: &'a Run) -> Self {
-        Self {
-            budget,
-            run,
-            results: 0,
-        }
-    }
-
     /// The results of all aggregations of a request.
     pub(super) fn all(&mut self, nodes: &[Node], gathered: &[Gathered]) -> Result<Results> {
         let levels = Level::all(nodes, gathered, self.budget, self.run)?;

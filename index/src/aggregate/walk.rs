@@ -105,7 +105,12 @@ impl<'a> Walk<'a> {
         for (node, gathered) in self.prepared.nodes.iter().zip(&mut self.gathered) {
             gathered.sort(&self.budget.of(node, self.run))?;
         }
-        Conclusion::new(&mut self.budget, self.run).all(&self.prepared.nodes, &self.gathered)
+        let mut conclusion = Conclusion {
+            budget: &mut self.budget,
+            run: self.run,
+            results: 0,
+        };
+        conclusion.all(&self.prepared.nodes, &self.gathered)
     }
 }
 

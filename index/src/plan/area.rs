@@ -1,5 +1,7 @@
 //! `geo_distance`, `geo_bounding_box` and `geo_polygon`: documents with a point in an area.
 
+use std::sync::Arc;
+
 use super::Planner;
 use super::area_scorer::AreaQuery;
 use super::clause::Clause;
@@ -68,7 +70,12 @@ impl<'a> Planner<'a> {
         let Handle::Point { cell, .. } = self.layout.handle(&field.path)? else {
             return None;
         };
-        let query = AreaQuery::new(cell, &field.path, area, self.run);
+        let query = AreaQuery {
+            cells: cell,
+            path: field.path.as_str().into(),
+            area: Arc::new(area),
+            run: Arc::clone(self.run),
+        };
         Some(Clause::constant(Box::new(query), 1.0))
     }
 }

@@ -32,22 +32,11 @@ const GATHERED_PER_COMPARED: u64 = 8;
 
 #[derive(Clone, Debug)]
 pub(super) struct AreaQuery {
-    cells: Field,
-    path: Arc<str>,
-    area: Arc<Area>,
-    run: Arc<Run>,
-}
-
-impl AreaQuery {
-    /// `cells` is the field of cells that belongs to the field at `path`.
-    pub(super) fn new(cells: Field, path: &str, area: Area, run: &Arc<Run>) -> Self {
-        Self {
-            cells,
-            path: path.into(),
-            area: Arc::new(area),
-            run: Arc::clone(run),
-        }
-    }
+    /// The field of cells that belongs to the field at `path`.
+    pub(super) cells: Field,
+    pub(super) path: Arc<str>,
+    pub(super) area: Arc<Area>,
+    pub(super) run: Arc<Run>,
 }
 
 impl Query for AreaQuery {

@@ -14,7 +14,6 @@ use super::dictionary_walk::Matcher;
 use super::glob::Form;
 use super::keyword_pattern::KeywordPattern;
 use super::pattern::beginning_with;
-use super::selection::Select;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
 use crate::error::{Checker, Reason, every};
@@ -189,9 +188,8 @@ impl<'a> Planner<'a> {
         if matches!(matcher, Matcher::All) {
             return self.keyword_range(of.field, bounds, weight);
         }
-        let select: Arc<dyn Select> = Arc::new(
-            KeywordPattern::new(single, &of.field.path, bounds, matcher, self.run).behind(texts.len()),
-        );
-        Some(Clause::selecting(select, weight))
+        let (path, behind) = (&of.field.path, texts.len());
+        let select = KeywordPattern::new(single, path, bounds, matcher, behind, self.run);
+        Some(Clause::selecting(Arc::new(select), weight))
     }
 }

@@ -151,7 +151,12 @@ impl Planned {
             Some((Role::Scored, only)) if clauses.is_empty() => only,
             last => {
                 clauses.extend(last);
-                Box::new(ConjunctionQuery::new(clauses, unscored, &self.run))
+                let clauses = clauses.into_iter().map(|(role, query)| (role, Arc::from(query)));
+                Box::new(ConjunctionQuery {
+                    clauses: clauses.collect(),
+                    unscored: Arc::from(unscored),
+                    run: self.run,
+                })
             }
         };
         if excluded.is_empty() {

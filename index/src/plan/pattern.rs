@@ -63,7 +63,7 @@ impl<'a> Planner<'a> {
         if let Matcher::All = matcher {
             return self.keyword_range(field, bounds, weight);
         }
-        let select = KeywordPattern::new(single, &field.path, bounds, matcher, self.run);
+        let select = KeywordPattern::new(single, &field.path, bounds, matcher, 0, self.run);
         Some(Clause::selecting(Arc::new(select), weight))
     }
 

@@ -1,4 +1,4 @@
-//! Collects the best documents of a search: [`SegmentTopCollector`] those of a segment, [`TopCollector`] those of all.
+//! Collects the best documents of a segment.
 
 use std::collections::BinaryHeap;
 use std::io;
@@ -7,11 +7,10 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::{DocId, Score};
 
 use super::leading::Leading;
-use super::order::Order;
 use super::rank::Rank;
-use super::raw_value::{RawSortValue, RawSortValues};
+use super::raw_value::RawSortValues;
 use super::segment::{BEHIND_SCORE, SegmentOrder};
-use super::top_k::TopK;
+use super::top_k::TopCollector;
 use crate::allowance::Grant;
 use crate::plan::MinScore;
 use crate::run::Run;
@@ -26,51 +25,26 @@ pub(crate) struct Winner {
     pub(crate) score: Score,
 }
 
-/// Collects the first `size` documents of an order behind `after`, a segment at a time.
-pub(crate) struct TopCollector<'a> {
-    /// Sort values of the last document of the page before.
-    after: Option<Vec<RawSortValue>>,
-    top_k: TopK<'a>,
-}
-
 impl<'a> TopCollector<'a> {
-    pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<RawSortValue>>) -> Self {
-        Self {
-            after,
-            top_k: TopK::new(order, size),
-        }
-    }
-
     /// Begins a segment, given the order on it.
     pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTopCollector<'a>> {
         let after = self.after.as_ref();
         let after = after.map(|after| order.ranks_of(after)).transpose()?;
-        let last = self.top_k.last();
-        let before = last.map(|last| order.ranks_of(last)).transpose()?;
-        let size = self.top_k.size;
+        let before = self.last().map(|last| order.ranks_of(last)).transpose()?;
         let entry_bytes = size_of::<HeapEntry>() + order.rank_bytes();
-        let held = order.run.allowance().take(order.at_most(size) * entry_bytes)?;
+        let held = order
+            .run
+            .allowance()
+            .take(order.at_most(self.size) * entry_bytes)?;
         Ok(SegmentTopCollector {
             order,
-            size,
+            size: self.size,
             _held: held,
             after,
             before,
             heap: BinaryHeap::new(),
             ranked: Vec::new(),
         })
-    }
-
-    /// Ends a segment: merges its best documents with those of the segments before.
-    pub(crate) fn take(&mut self, segment: SegmentTopCollector<'a>) -> io::Result<()> {
-        let SegmentTopCollector { order, heap, .. } = segment;
-        // Sorted by ranks here, so that strings are read only to compare them with those of other segments.
-        self.top_k.take(order, heap.into_sorted_vec())
-    }
-
-    /// The best documents, in order.
-    pub(crate) fn into_winners(self) -> io::Result<Vec<Winner>> {
-        self.top_k.into_winners()
     }
 }
 
@@ -133,7 +107,7 @@ pub(crate) struct SegmentTopCollector<'a> {
     after: Option<Vec<Rank>>,
     /// Ranks of the last of the best documents of the segments before, exclusive; `None` while there are too few.
     before: Option<Vec<Rank>>,
-    heap: BinaryHeap<HeapEntry>,
+    pub(super) heap: BinaryHeap<HeapEntry>,
     /// A buffer for the documents that are ranked together.
     ranked: Vec<(Rank, DocId)>,
     /// The memory of the heap.
