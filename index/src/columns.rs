@@ -11,11 +11,10 @@ mod strings;
 mod va_file;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
 
 use memchr::memmem::Finder;
 use parking_lot::RwLock;

@@ -13,8 +13,7 @@ use crate::columns::StringColumn;
 use crate::geo::GeoPoint;
 use crate::plan::ordinals_between;
 use crate::points::Points;
-use crate::result::Datum;
-use crate::result::SortValue;
+use crate::result::{Datum, SortValue};
 use crate::run::Run;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

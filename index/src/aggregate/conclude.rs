@@ -13,8 +13,7 @@ use super::numbers::Numbers;
 use crate::error::Error;
 use crate::limits::limit;
 use crate::request::{Figure, GroupOrder, GroupOrderBy};
-use crate::result::SortValue;
-use crate::result::{AggregationResult, Datum, Group, TopHit};
+use crate::result::{AggregationResult, Datum, Group, SortValue, TopHit};
 use crate::run::Run;
 use crate::sort::RawSortValue;
 

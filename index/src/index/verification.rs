@@ -2,10 +2,9 @@
 //! them, slowly.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use parking_lot::Mutex;
 

@@ -8,8 +8,7 @@ use super::Planner;
 use super::clause::Clause;
 use crate::error::{Checker, Error, Reason};
 use crate::join::Join;
-use crate::request::InnerHits;
-use crate::request::{Query, ScoreMode};
+use crate::request::{InnerHits, Query, ScoreMode};
 use crate::schema::{FieldKind, owner};
 
 /// A `nested` query, as inner hits look at it.

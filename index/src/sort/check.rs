@@ -7,16 +7,14 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, NestedObjects, Source, ValueKind};
 use super::raw_value::RawSortValue;
-use crate::attribute;
 use crate::error::{Checker, Error, Reason, Violations};
 use crate::geo::GeoPoint;
 use crate::layout::Layout;
 use crate::limits::{MAX_KEYWORD_BYTES, limit};
-use crate::plan;
-use crate::request::QueryValue;
-use crate::request::{ArrayMode, Missing, NestedSort, Sort};
+use crate::request::{ArrayMode, Missing, NestedSort, QueryValue, Sort};
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField, owner};
+use crate::{attribute, plan};
 
 /// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
 pub(super) struct Check<'a> {
