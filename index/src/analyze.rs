@@ -183,11 +183,8 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
             case_sensitive,
             delimit_word,
         } => {
-            format!(
-                "souk.single_word.{}.{}",
-                u8::from(*case_sensitive),
-                u8::from(*delimit_word)
-            )
+            let (case, delimit) = (u8::from(*case_sensitive), u8::from(*delimit_word));
+            format!("souk.single_word.{case}.{delimit}")
         }
         Analyzer::Split { delimiter: None, .. } => format!("souk.split{case}"),
         Analyzer::Split {
@@ -256,6 +253,7 @@ impl Tokenizer for AnalyzerTokenizer {
             },
             (Analyzer::MinWord, _) => Box::new(chinese::min_words(text)),
             (Analyzer::MaxWord, _) => Box::new(chinese::max_words(text)),
+            (Analyzer::Fuzzy { .. }, Phase::Query) => Box::new(fuzzy::words(text)),
             (
                 Analyzer::Fuzzy {
                     min_chars, max_chars, ..
@@ -266,7 +264,6 @@ impl Tokenizer for AnalyzerTokenizer {
                 usize::from(*min_chars),
                 usize::from(*max_chars),
             )),
-            (Analyzer::Fuzzy { .. }, Phase::Query) => Box::new(fuzzy::words(text)),
             // A base is never one.
             (Analyzer::Stemmed(_), _) => Box::new(std::iter::empty()),
         };

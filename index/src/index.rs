@@ -362,11 +362,7 @@ impl Index {
         let shared = &self.shared;
         let limit = shared.options.writer_memory();
         IndexMemory {
-            documents: if shared.uncommitted.load(Ordering::Relaxed) {
-                limit as u64
-            } else {
-                0
-            },
+            documents: u64::from(shared.uncommitted.load(Ordering::Relaxed)) * limit as u64,
             removals: shared.removals.load(Ordering::Relaxed) as u64,
             writer_limit: limit as u64,
             kept: shared.caches.bytes() as u64,

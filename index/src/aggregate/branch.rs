@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Weight};
-use tantivy::{DocId, Result, Score, Searcher, SegmentReader};
+use tantivy::{DocId, Result, Score, Searcher, SegmentReader, TantivyError};
 
 use super::breadth_first::{SegmentValues, depth_first_values};
 use super::budget::{Account, Budget};
@@ -262,18 +262,15 @@ impl<'a> Branch<'a> {
                 let room = Buffer::default();
                 Work::Figures(figures, Box::new(FigureValues { values, room }))
             }
-            Shape::TopHits { size, .. } => match &armed.order {
-                Some(order) => Work::TopHits {
+            Shape::TopHits { size, .. } => {
+                let unprepared = || TantivyError::InternalError("an order was not prepared".to_owned());
+                let order = armed.order.as_ref().ok_or_else(unprepared)?;
+                Work::TopHits {
                     tops: PerGroupTopK::new(order.open(reader, true)?, *size),
                     cost: (DOCUMENTS_PER_CHECK / order.documents_per_check()) as usize,
                     known: 0,
-                },
-                None => {
-                    return Err(tantivy::TantivyError::InternalError(
-                        "an order was not prepared".to_owned(),
-                    ));
                 }
-            },
+            }
             Shape::Groups(grouping) => {
                 let keys = Keys::open(&grouping.by, &armed.filters, reader, around.run)?;
                 if armed.breadth_first {

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::ops::{Bound, RangeBounds};
 
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
-use crate::edit_distance::edits_within;
 use crate::limits::{MAX_FUZZY_WORDS, MAX_MATCH_TEXT_BYTES};
 use crate::plan::glob::Glob;
 use crate::request::{Operator, Query, QueryValue};
@@ -68,13 +67,6 @@ pub(super) enum Word {
         edits: usize,
         prefix: String,
     },
-}
-
-impl Word {
-    /// Whether `token` is near the word.
-    pub(super) fn is_near(word: &str, edits: usize, prefix: &str, token: &str) -> bool {
-        token.starts_with(prefix) && edits_within(word, token, edits).is_some()
-    }
 }
 
 /// Words one after the other.

@@ -15,9 +15,9 @@ use tantivy::schema::Field;
 use tantivy::{SegmentReader, Term};
 
 use super::dictionary_walk::Matcher;
-use super::doc_set::DocSetBuilder;
 use super::keyword_range::ordinals_between;
 use super::selection::{Select, Selected, Selection, ValueSet};
+use super::terms::gather;
 use crate::bits::Bits;
 use crate::columns::StringColumn;
 use crate::run::Run;
@@ -130,22 +130,6 @@ impl KeywordPattern {
             None => Found::Few(few.into_iter().map(|(_, value)| value).collect()),
         })
     }
-
-    fn look_up(&self, values: &[Vec<u8>], reader: &SegmentReader) -> tantivy::Result<DocSetBuilder> {
-        let index = reader.inverted_index(self.field)?;
-        let mut gathered = DocSetBuilder::new(reader.max_doc(), self.run.allowance());
-        for value in values {
-            self.run.check_inside()?;
-            let Ok(text) = std::str::from_utf8(value) else {
-                continue;
-            };
-            let term = Term::from_field_text(self.field, text);
-            if let Some(info) = index.get_term_info(&term)? {
-                gathered.insert_term(&index, &info, |_| true)?;
-            }
-        }
-        Ok(gathered)
-    }
 }
 
 impl Select for KeywordPattern {
@@ -155,7 +139,11 @@ impl Select for KeywordPattern {
         };
         match &*self.found(reader.segment_id(), &strings)? {
             Found::Few(values) if values.is_empty() => Ok(Selected::Nothing),
-            Found::Few(values) => self.look_up(values, reader).map(Selected::Documents),
+            Found::Few(values) => {
+                let texts = values.iter().filter_map(|value| std::str::from_utf8(value).ok());
+                let terms = texts.map(|text| Term::from_field_text(self.field, text));
+                gather(reader, &self.run, self.field, terms).map(Selected::Documents)
+            }
             Found::Many(ordinals) => Ok(Selected::Values(Selection::new(
                 Arc::clone(&strings.ordinals),
                 ValueSet::Ordinals(Arc::clone(ordinals)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::{BooleanQuery, EmptyQuery, ExistsQuery, Query, TermQuery};
-use tantivy::schema::IndexRecordOption;
+use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Score, SegmentReader, Term};
 
 use super::Planner;
@@ -251,21 +251,32 @@ struct AnyTerm {
 
 impl Select for AnyTerm {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
-        let Self { terms, run } = self;
-        let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
-        let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
-        if let Some(first) = terms.first() {
-            let index = reader.inverted_index(first.field())?;
-            for term in terms {
-                pace.step(DOCUMENTS_PER_LOOKUP)?;
-                if let Some(info) = index.get_term_info(term)? {
-                    pace.step(info.doc_freq)?;
-                    gathered.insert_term(&index, &info, |_| true)?;
-                }
-            }
-        }
-        Ok(Selected::Documents(gathered))
+        let Some(first) = self.terms.first() else {
+            return Ok(Selected::Nothing);
+        };
+        let terms = self.terms.iter().cloned();
+        gather(reader, &self.run, first.field(), terms).map(Selected::Documents)
     }
+}
+
+/// The documents with one of some terms of a field.
+pub(super) fn gather(
+    reader: &SegmentReader,
+    run: &Run,
+    field: Field,
+    terms: impl Iterator<Item = Term>,
+) -> tantivy::Result<DocSetBuilder> {
+    let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
+    let mut pace = Pace::new(run, DOCUMENTS_PER_CHECK);
+    let index = reader.inverted_index(field)?;
+    for term in terms {
+        pace.step(DOCUMENTS_PER_LOOKUP)?;
+        if let Some(info) = index.get_term_info(&term)? {
+            pace.step(info.doc_freq)?;
+            gathered.insert_term(&index, &info, |_| true)?;
+        }
+    }
+    Ok(gathered)
 }
 
 /// The documents with one of some numbers, ascending, in a column.
