@@ -161,6 +161,16 @@ impl Grant {
         self.used += std::mem::take(&mut other.used);
     }
 
+    /// Bytes that it was asked for.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Gives back so many bytes.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.shrink_to(self.used.saturating_sub(bytes));
+    }
+
     /// Gives back all but `bytes`; nothing if it has fewer.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         self.used = self.used.min(bytes);

@@ -196,8 +196,11 @@ impl<'a> Planner<'a> {
         let layout = self.layout;
         let open = self.trace.as_mut().map(|trace| trace.begin(query, layout));
         let clause = self.unobserved(query, path);
+        if let (Some(trace), Some((outer, _))) = (&mut self.trace, &open) {
+            trace.end(*outer);
+        }
         let observer = Observer {
-            cost: open.and_then(|open| Some(self.trace.as_mut()?.end(open))),
+            cost: open.map(|(_, cost)| cost),
             run: self.many.then(|| Arc::clone(self.run)),
             _held: None,
         };

@@ -152,9 +152,8 @@ impl Searcher {
             aggregate::Walk::new(&prepared, layout, searcher, &run, constant).map_err(failed)?;
         if wanted > 0 || count.open() > 0 || !prepared.is_empty() {
             let search = Pass {
-                searcher: &self.view.searcher,
-                order: PreparedOrder::new(&order, layout, &run, &self.view.searcher)
-                    .map_err(|error| run.reason(SEARCHING, error))?,
+                searcher,
+                order: PreparedOrder::new(&order, layout, &run, searcher).map_err(failed)?,
                 scores: plan.scores && (order.wants_scores() || prepared.wants_scores()),
                 best_score_first: order.begins_with_best_score(),
                 wanted,
@@ -261,13 +260,12 @@ impl<'a> Pass<'a> {
         count: &mut Count,
         aggregations: &mut aggregate::Walk<'_>,
     ) -> Result<(), Error> {
-        let weight = self.weight()?;
-        for reader in self.readers()? {
+        let failed = |error| self.run.reason(SEARCHING, error);
+        let weight = self.weight().map_err(failed)?;
+        for reader in self.readers().map_err(failed)? {
             self.run.check()?;
             let mut stopwatch = Stopwatch::begin(self.recorder.is_some());
-            let own = aggregations
-                .segment(reader)
-                .map_err(|error| self.run.reason(SEARCHING, error))?;
+            let own = aggregations.segment(reader).map_err(failed)?;
             let access = self.segment(&*weight, reader, top, count, own)?;
             if let Some(recorder) = self.recorder {
                 recorder.segment(reader, access, stopwatch.lap());
@@ -283,7 +281,8 @@ impl<'a> Pass<'a> {
         after: Option<&[RawSortValue]>,
         count: &mut Count,
     ) -> Result<Vec<Winner>, Error> {
-        let (weight, readers) = (self.weight()?, self.readers()?);
+        let failed = |error| self.run.reason(SEARCHING, error);
+        let (weight, readers) = (self.weight().map_err(failed)?, self.readers().map_err(failed)?);
         let pass = collapse::Pass {
             weight: &*weight,
             readers: &readers,
@@ -297,24 +296,17 @@ impl<'a> Pass<'a> {
     }
 
     /// The segments, those with the best matches first as far as that is known.
-    fn readers(&self) -> Result<Vec<&SegmentReader>, Error> {
+    fn readers(&self) -> tantivy::Result<Vec<&SegmentReader>> {
         let mut readers: Vec<&SegmentReader> = self.searcher.segment_readers().iter().collect();
-        self.order
-            .arrange(&mut readers, self.scores)
-            .map_err(|error| self.run.reason(SEARCHING, error))?;
+        self.order.arrange(&mut readers, self.scores)?;
         Ok(readers)
     }
 
-    fn weight(&self) -> Result<Box<dyn Weight>, Error> {
-        let query = &self.plan.query;
-        let scoring = if self.scores {
-            EnableScoring::enabled_from_searcher(self.searcher)
-        } else {
-            EnableScoring::disabled_from_searcher(self.searcher)
-        };
-        query
-            .weight(scoring)
-            .map_err(|error| self.run.reason(SEARCHING, error))
+    fn weight(&self) -> tantivy::Result<Box<dyn Weight>> {
+        self.plan.query.weight(match self.scores {
+            true => EnableScoring::enabled_from_searcher(self.searcher),
+            false => EnableScoring::disabled_from_searcher(self.searcher),
+        })
     }
 
     fn segment(

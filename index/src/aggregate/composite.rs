@@ -12,7 +12,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Result, SegmentReader, TERMINATED
 
 use super::branch::{Armed, Branch, Context, inside_bytes};
 use super::budget::Account;
-use super::column::Raw;
+use super::column::{Buffer, Raw};
 use super::gathered::Gathered;
 use super::node::{Composite, Node, Shape};
 use super::second_pass::{KeptSegment, SecondPass};
@@ -335,22 +335,18 @@ impl Pages {
             .account(node)
             .hold_for_segment(places.len() * inside_bytes(node))?;
         let mut inside = Branch::all(&armed.inside, around, context.budget)?;
-        let mut gathering = Gathering {
-            docs: Vec::new(),
-            slots: Vec::new(),
-            groups: places.len(),
-        };
+        let mut rows = Buffer::default();
         sources.each(&segment.documents, context, |positions, doc, context| {
             if let Some(slot) = slots.get(positions) {
-                gathering.docs.push(doc);
-                gathering.slots.push(*slot);
+                rows.docs.push(doc);
+                rows.slots.push(*slot);
             }
-            if gathering.docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
-                gathering.flush(&mut inside, context)?;
+            if rows.docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
+                flush(&mut rows, places.len(), &mut inside, context)?;
             }
             Ok(())
         })?;
-        gathering.flush(&mut inside, context)?;
+        flush(&mut rows, places.len(), &mut inside, context)?;
         for (own, branch) in self.inside.iter_mut().zip(inside) {
             own.add(branch, &places, page.len(), context)?;
         }
@@ -405,22 +401,18 @@ impl Composite {
     }
 }
 
-/// Documents on their way to the aggregations inside.
-struct Gathering {
-    docs: Vec<DocId>,
-    slots: Vec<u32>,
+/// Gives documents to the aggregations inside `groups` groups.
+fn flush(
+    rows: &mut Buffer,
     groups: usize,
-}
-
-impl Gathering {
-    fn flush(&mut self, inside: &mut [Branch<'_>], context: &mut Context<'_>) -> Result<()> {
-        for branch in inside {
-            branch.take(&self.docs, &self.slots, self.groups, context)?;
-        }
-        self.docs.clear();
-        self.slots.clear();
-        Ok(())
+    inside: &mut [Branch<'_>],
+    context: &mut Context<'_>,
+) -> Result<()> {
+    for branch in inside {
+        branch.take(&rows.docs, &rows.slots, groups, context)?;
     }
+    rows.clear();
+    Ok(())
 }
 
 /// A segment's group: its positions, and what its keys are called in every segment.

@@ -56,7 +56,8 @@ pub(super) fn marks(
     for seek in seeks {
         match &seek.what {
             What::Tokens(form) => {
-                let found = own.of_spelling(&spellings, |token| form.matches(token))?;
+                let mut found = own.none()?;
+                own.add_spelled(&spellings, |token| form.matches(token), &mut found)?;
                 own.mark(&found, seek.weight)?;
             }
             What::Words { words, needed } => {
