@@ -53,32 +53,15 @@ impl Check<'_> {
             request: fingerprint(format_args!("{:?}|{at}|{sources:?}", self.query)),
             design: self.design,
         };
-        let after = match after {
-            None => None,
-            Some(token) => {
-                let sort_values = page::decode(origin, token).and_then(|sort_values| {
-                    let fits = sort_values.len() == read.len()
-                        && read
-                            .iter()
-                            .zip(&sort_values)
-                            .all(|(source, own)| source.accepts(own));
-                    if fits {
-                        Ok(sort_values)
-                    } else {
-                        Err(Error::PageTokenInvalid {
-                            detail: "it belongs to other sources",
-                        })
-                    }
-                });
-                match sort_values {
-                    Ok(sort_values) => Some(sort_values),
-                    Err(error) => {
-                        self.refused.get_or_insert(error);
-                        return None;
-                    }
-                }
-            }
+        let fits = |own: &[RawSortValue]| {
+            own.len() == read.len() && read.iter().zip(own).all(|(source, own)| source.accepts(own))
         };
+        let detail = "it belongs to other sources";
+        let after = after.map(|token| match page::decode(origin, token)? {
+            own if fits(&own) => Ok(own),
+            _ => Err(Error::PageTokenInvalid { detail }),
+        });
+        let after = self.within(after.transpose(), at.path)?;
         let composite = Composite {
             sources: read,
             size,
