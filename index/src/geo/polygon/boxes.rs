@@ -7,15 +7,6 @@ const EDGES_PER_BOX: usize = 4;
 /// Boxes that one question looks at. Edges that are long, slanted and close together make it look at many in vain.
 const LOOKS: usize = 512;
 
-/// What is known of edges in a rectangle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Touch {
-    Touched,
-    Untouched,
-    /// Looking further would take long.
-    Unknown,
-}
-
 impl Place {
     const NOTHING: Self = Self {
         x: (i64::MAX, i64::MIN),
@@ -72,8 +63,8 @@ impl Boxes {
         }
     }
 
-    /// Whether an edge has a place in common with a rectangle.
-    pub(super) fn touch(&self, rectangle: &Place) -> Touch {
+    /// Whether an edge has a place in common with a rectangle, or finding that out would take long.
+    pub(super) fn may_touch(&self, rectangle: &Place) -> bool {
         let mut open = vec![1];
         let mut looks = 0;
         while let Some(node) = open.pop() {
@@ -85,7 +76,7 @@ impl Boxes {
             }
             looks += 1;
             if looks > LOOKS {
-                return Touch::Unknown;
+                return true;
             }
             if node < self.leaves {
                 open.extend([2 * node, 2 * node + 1]);
@@ -94,9 +85,9 @@ impl Boxes {
             let first = (node - self.leaves) * EDGES_PER_BOX;
             let edges = self.edges.iter().skip(first).take(EDGES_PER_BOX);
             if edges.into_iter().any(|edge| edge.touches(rectangle)) {
-                return Touch::Touched;
+                return true;
             }
         }
-        Touch::Untouched
+        false
     }
 }
