@@ -17,7 +17,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 use crate::bits::Bits;
 use crate::request::ScoreMode;
 use crate::score::single;
-use crate::unexplained::unexplained;
+use crate::unexplained::{unexplained, unscored};
 
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
 /// entry is good for as long as the segment lives.
@@ -71,17 +71,12 @@ pub(crate) struct Join<T = Arc<dyn Query>> {
 
 impl Query for Join {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let (child, score_mode) = match scoring {
-            EnableScoring::Enabled { .. } if self.score_mode != ScoreMode::None => {
-                (self.child.weight(scoring)?, self.score_mode)
-            }
-            EnableScoring::Enabled { searcher, .. } => (
-                self.child
-                    .weight(EnableScoring::disabled_from_searcher(searcher))?,
-                ScoreMode::None,
-            ),
-            EnableScoring::Disabled { .. } => (self.child.weight(scoring)?, ScoreMode::None),
+        let (scoring, score_mode) = match self.score_mode {
+            ScoreMode::None => (unscored(&scoring), ScoreMode::None),
+            _ if !scoring.is_scoring_enabled() => (scoring, ScoreMode::None),
+            score_mode => (scoring, score_mode),
         };
+        let child = self.child.weight(scoring)?;
         Ok(Box::new(Join {
             child,
             parent_kind: self.parent_kind.clone(),

@@ -133,10 +133,9 @@ impl Searcher {
             .map(|token| position(origin, &order, token))
             .transpose()?;
 
-        let wanted = if request.page_size == 0 {
-            0
-        } else {
-            request.skip + request.page_size + 1
+        let wanted = match request.page_size {
+            0 => 0,
+            size => request.skip + size + 1,
         };
         let mut profile = Profile {
             plan: stopwatch.lap(),

@@ -13,7 +13,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TER
 
 use super::selection::{Select, Selected, Selection};
 use crate::columns::{Cover, behind_block};
-use crate::unexplained::unexplained;
+use crate::unexplained::{unexplained, unscored};
 
 /// Documents of the leading clause up to which it isn't worth finding out whether a column has fewer.
 const FEW_LEADING: u32 = 16_384;
@@ -28,14 +28,6 @@ pub(super) struct Unscored(pub(super) Arc<dyn Query>);
 impl Query for Unscored {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         self.0.weight(unscored(&scoring))
-    }
-}
-
-/// The same without scores.
-fn unscored<'a>(scoring: &EnableScoring<'a>) -> EnableScoring<'a> {
-    match *scoring {
-        EnableScoring::Enabled { searcher, .. } => EnableScoring::disabled_from_searcher(searcher),
-        disabled @ EnableScoring::Disabled { .. } => disabled,
     }
 }
 
