@@ -27,18 +27,9 @@ pub(super) fn measure(query: &Query) -> Shape {
 
 /// Whether a query's matches begin without work done up front, so that beginning anew costs next to nothing: none of its
 /// clauses gathers many documents, or walks a dictionary, before its first match. What a pattern on a KEYWORD matches is
-/// found once a search.
-pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
-    begins(query, schema, false)
-}
-
-/// The same, apart from areas.
-pub(super) fn begins_but_for_areas(query: &Query, schema: &Schema) -> bool {
-    begins(query, schema, true)
-}
-
-fn begins(query: &Query, schema: &Schema, areas: bool) -> bool {
-    let begins = |query: &Query| begins(query, schema, areas);
+/// found once a search. Areas are passed over with `areas`.
+pub(super) fn begins_at_once(query: &Query, schema: &Schema, areas: bool) -> bool {
+    let begins = |query: &Query| begins_at_once(query, schema, areas);
     let is_keyword = |field: &str| {
         let field = schema.resolve(field);
         field.is_some_and(|field| matches!(field.kind, FieldKind::Keyword | FieldKind::Attributes))
@@ -93,7 +84,7 @@ mod tests {
             Field::text("t", Analyzer::single_word()),
         ])
         .unwrap_or_else(|error| panic!("{error}"));
-        let begins = |query: &Query| begins_at_once(query, &schema);
+        let begins = |query: &Query| begins_at_once(query, &schema, false);
         let at =
             |field: &str, value: QueryValue| Query::range(field, Bound::Included(value), Bound::Unbounded);
         let term = || Query::term("f", "x");
