@@ -5,9 +5,7 @@
 //! in arrays by these numbers. Within a segment values are numbers, ordinals of its dictionaries in place of strings; at
 //! the end of a segment groups are named by their values and added to those of the segments before.
 //!
-//! Counts, sums and means are exact. Distinct values and percentiles are exact up to [`crate::limits::MAX_EXACT_BYTES`],
-//! and then say by how much they may be off; which groups of `terms` have the highest counts is exact up to
-//! [`crate::limits::MAX_AGGREGATION_GROUPS`] different values. All memory is that of the search, taken before it is used.
+//! How exact they are is said in docs/SEARCH.md. All memory is that of the search, taken before it is used.
 //!
 //! # Nested objects
 //! An aggregation of a field inside NESTED takes the objects of the matching documents, all of them, whichever made the

@@ -129,9 +129,6 @@ impl Grant {
 
     /// Makes room for `more` elements behind those of a vector that the grant holds. While they move, the old room and the
     /// new one are both taken.
-    ///
-    /// # Errors
-    /// As [`Grant::grow`]; the vector is what it was before.
     pub(crate) fn reserve<T>(&mut self, vec: &mut Vec<T>, more: usize) -> Result<(), AllowanceExceeded> {
         let (capacity, needed) = (vec.capacity(), vec.len().saturating_add(more));
         if needed <= capacity {
@@ -147,9 +144,6 @@ impl Grant {
     }
 
     /// Adds an element to a vector that the grant holds.
-    ///
-    /// # Errors
-    /// As [`Grant::grow`]; the vector is what it was before.
     pub(crate) fn push<T>(&mut self, vec: &mut Vec<T>, element: T) -> Result<(), AllowanceExceeded> {
         self.reserve(vec, 1)?;
         vec.push(element);
@@ -165,6 +159,16 @@ impl Grant {
     pub(crate) fn absorb(&mut self, mut other: Self) {
         self.taken += std::mem::take(&mut other.taken);
         self.used += std::mem::take(&mut other.used);
+    }
+
+    /// Bytes that it was asked for.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Gives back so many bytes.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.shrink_to(self.used.saturating_sub(bytes));
     }
 
     /// Gives back all but `bytes`; nothing if it has fewer.

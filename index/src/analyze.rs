@@ -1,13 +1,6 @@
 //! Analyzers: how the text of a TEXT field, and the text of a query on it, becomes tokens.
 //!
-//! | analyzer | tokens |
-//! |---|---|
-//! | single_word | each CJK character; each run of other letters and digits (`delimit_word`: letters and digits apart) |
-//! | split | what stands between delimiters |
-//! | min_word | the fewest, longest dictionary words, without overlaps |
-//! | max_word | all dictionary words, overlapping |
-//! | fuzzy | all runs of `min_chars` to `max_chars` characters inside each word; a query's words stay whole |
-//! | stemmed | those of one of the first four, English words cut to their stems |
+//! What each makes of a text is said in [`Analyzer`] and in docs/SEARCH.md.
 //!
 //! All that aren't case-sensitive lower the case, character by character, so that a part of a word and the
 //! whole word agree. A token knows the bytes of the text that it stands for (for highlights) and a position (for
@@ -183,11 +176,8 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
             case_sensitive,
             delimit_word,
         } => {
-            format!(
-                "souk.single_word.{}.{}",
-                u8::from(*case_sensitive),
-                u8::from(*delimit_word)
-            )
+            let (case, delimit) = (u8::from(*case_sensitive), u8::from(*delimit_word));
+            format!("souk.single_word.{case}.{delimit}")
         }
         Analyzer::Split { delimiter: None, .. } => format!("souk.split{case}"),
         Analyzer::Split {
@@ -211,9 +201,8 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
 /// Which words min_word and max_word see depends on what stands around them, so that the words of a phrase needn't be
 /// words of a text that contains it. Single characters don't depend on anything.
 ///
-/// A phrase then is found where its characters (words of other scripts: its words) follow each other; what separates
-/// them, like punctuation, doesn't count. The characters take some 2 bytes each on the disk: 12.4 bytes for a name of 6.7
-/// characters, over 19,455 Chinese names of places.
+/// A phrase then is found where its characters (words of other scripts: its words) follow each other, whatever separates
+/// them. The characters take some 2 bytes each on the disk: 12.4 bytes for a name of 6.7 characters.
 #[must_use]
 pub fn phrase_analyzer(analyzer: &Analyzer) -> Option<Analyzer> {
     match analyzer {
@@ -256,6 +245,7 @@ impl Tokenizer for AnalyzerTokenizer {
             },
             (Analyzer::MinWord, _) => Box::new(chinese::min_words(text)),
             (Analyzer::MaxWord, _) => Box::new(chinese::max_words(text)),
+            (Analyzer::Fuzzy { .. }, Phase::Query) => Box::new(fuzzy::words(text)),
             (
                 Analyzer::Fuzzy {
                     min_chars, max_chars, ..
@@ -266,7 +256,6 @@ impl Tokenizer for AnalyzerTokenizer {
                 usize::from(*min_chars),
                 usize::from(*max_chars),
             )),
-            (Analyzer::Fuzzy { .. }, Phase::Query) => Box::new(fuzzy::words(text)),
             // A base is never one.
             (Analyzer::Stemmed(_), _) => Box::new(std::iter::empty()),
         };

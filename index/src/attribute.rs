@@ -25,10 +25,10 @@ const DISTANCE_ZERO: i128 = 0x8000;
 /// Digits of a double.
 const DOUBLE_DIGITS: usize = 16;
 
-/// The types of attributes, in their order.
+/// The types of attributes, in their order, by their signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AttributeType {
-    Boolean,
+    Boolean = b'1' as isize,
     Number,
     Time,
     Text,
@@ -38,48 +38,20 @@ pub(crate) enum AttributeType {
 impl AttributeType {
     const ALL: [Self; 5] = [Self::Boolean, Self::Number, Self::Time, Self::Text, Self::Bytes];
 
-    fn of(value: &QueryValue) -> Self {
-        match value {
-            QueryValue::Boolean(_) => Self::Boolean,
-            QueryValue::Integer(_) | QueryValue::Double(_) => Self::Number,
-            QueryValue::Time(_) => Self::Time,
-            QueryValue::String(_) => Self::Text,
-            QueryValue::Bytes(_) => Self::Bytes,
-        }
-    }
-
     fn sign(self) -> char {
-        match self {
-            Self::Boolean => '1',
-            Self::Number => '2',
-            Self::Time => '3',
-            Self::Text => '4',
-            Self::Bytes => '5',
-        }
-    }
-
-    /// The sign behind it.
-    fn next_sign(self) -> char {
-        match self {
-            Self::Boolean => '2',
-            Self::Number => '3',
-            Self::Time => '4',
-            Self::Text => '5',
-            Self::Bytes => '6',
-        }
+        char::from(self as u8)
     }
 }
 
 /// A value as a query gives it, with its type.
 pub(crate) fn query_term(name: &str, value: &QueryValue) -> (AttributeType, String) {
-    let of = AttributeType::of(value);
-    let term = match value {
-        QueryValue::Boolean(flag) => boolean(*flag),
-        QueryValue::Integer(number) => integer(*number),
-        QueryValue::Double(number) => double(*number),
-        QueryValue::Time(time) => digits(time.to_u64()),
-        QueryValue::String(text) => text.clone(),
-        QueryValue::Bytes(bytes) => hexadecimal(bytes),
+    let (of, term) = match value {
+        QueryValue::Boolean(flag) => (AttributeType::Boolean, boolean(*flag)),
+        QueryValue::Integer(number) => (AttributeType::Number, integer(*number)),
+        QueryValue::Double(number) => (AttributeType::Number, double(*number)),
+        QueryValue::Time(time) => (AttributeType::Time, digits(time.to_u64())),
+        QueryValue::String(text) => (AttributeType::Text, text.clone()),
+        QueryValue::Bytes(bytes) => (AttributeType::Bytes, hexadecimal(bytes)),
     };
     (of, format!("{}{term}", first_of(name, of)))
 }
@@ -115,7 +87,7 @@ pub(crate) fn first_of(name: &str, of: AttributeType) -> String {
 
 /// A string that lies behind all values of this type.
 pub(crate) fn behind_of(name: &str, of: AttributeType) -> String {
-    format!("{name}{AFTER_NAME}{}", of.next_sign())
+    format!("{name}{AFTER_NAME}{}", char::from(of as u8 + 1))
 }
 
 /// The value of a term.

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use tantivy::postings::{BlockSegmentPostings, TermInfo};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, InvertedIndexReader};
+use tantivy::{DocId, InvertedIndexReader, Result};
 
 use crate::geo::{Cell, Level, Region, Relation};
 use crate::run::Run;
@@ -57,7 +57,7 @@ pub(crate) fn walk(
     region: &impl Region,
     max_boundary_docs: u32,
     run: &Run,
-) -> tantivy::Result<TouchedCells> {
+) -> Result<TouchedCells> {
     let mut walk = CellWalk {
         index,
         region,
@@ -77,7 +77,7 @@ pub(crate) fn each_block(
     list: &TermInfo,
     postings: &mut Option<BlockSegmentPostings>,
     mut take: impl FnMut(&[DocId]),
-) -> tantivy::Result<()> {
+) -> Result<()> {
     let postings = match postings {
         Some(postings) => {
             index.reset_block_postings_from_terminfo(list, postings)?;
@@ -93,7 +93,7 @@ pub(crate) fn each_block(
 }
 
 impl<R: Region> CellWalk<'_, R> {
-    fn walk_levels(&mut self) -> tantivy::Result<()> {
+    fn walk_levels(&mut self) -> Result<()> {
         let latitudes = self.region.latitudes();
         let mut level = Level::beginning(&latitudes, self.region.longitudes().width);
         for row in level.rows(&latitudes) {
@@ -124,12 +124,7 @@ impl<R: Region> CellWalk<'_, R> {
     }
 
     /// Adds the cells of a row that the area touches, of the columns `within` if they are given.
-    fn walk_row(
-        &mut self,
-        level: Level,
-        row: i64,
-        within: Option<&RangeInclusive<i64>>,
-    ) -> tantivy::Result<()> {
+    fn walk_row(&mut self, level: Level, row: i64, within: Option<&RangeInclusive<i64>>) -> Result<()> {
         let (south, north) = level.latitudes(row);
         let band = self.region.band(south, north);
         let Some(touched) = &band.touched else {
@@ -174,7 +169,7 @@ impl<R: Region> CellWalk<'_, R> {
     }
 
     /// Fails now and then, when the search has to stop.
-    fn count_step(&mut self) -> tantivy::Result<()> {
+    fn count_step(&mut self) -> Result<()> {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_PER_CHECK) {
             self.run.check_inside()?;

@@ -9,6 +9,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use tantivy::HasLen;
+use tantivy::directory::FileSlice;
 use tantivy::directory::footer::Footer;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,9 +20,8 @@ use crate::error::Error;
 const PIECE_BYTES: usize = 256 << 10;
 /// Behind the library's footer: its length, and a number that all have.
 const TAIL_BYTES: usize = 8;
-const MAGIC: u32 = 1_337;
-/// A footer has some hundred bytes; a length above this one is damage.
-const FOOTER_MAX_BYTES: u64 = 50_000;
+/// A footer has some hundred bytes; a longer one is damage.
+const FOOTER_MAX_BYTES: u64 = 50_000 + TAIL_BYTES as u64;
 /// The line that [`seal`] adds: a line break before and behind 16 hexadecimal digits.
 const SEAL_BYTES: usize = 18;
 
@@ -73,8 +74,7 @@ pub(crate) fn is_refusal(error: &io::Error) -> bool {
 pub(crate) fn compare(path: &Path, mut go_on: impl FnMut(u64) -> bool) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    let footer = footer(&mut file, length)?;
-    let mut left = footer.starts;
+    let (expected, mut left) = footer(&mut file, length)?;
     let mut checksum = crc32fast::Hasher::new();
     let mut piece = vec![0; PIECE_BYTES];
     file.seek(SeekFrom::Start(0))?;
@@ -88,40 +88,24 @@ pub(crate) fn compare(path: &Path, mut go_on: impl FnMut(u64) -> bool) -> io::Re
             return Ok(false);
         }
     }
-    if checksum.finalize() != footer.checksum {
+    if checksum.finalize() != expected {
         return Err(damaged("has another checksum"));
     }
     Ok(true)
 }
 
-/// What a file of the search library says of itself.
-struct FooterRead {
-    checksum: u32,
-    /// Where it begins: the checksum is of what is before.
-    starts: u64,
-}
-
-fn footer(file: &mut File, length: u64) -> io::Result<FooterRead> {
-    let tail_starts = length
-        .checked_sub(TAIL_BYTES as u64)
-        .ok_or_else(|| damaged("is too short"))?;
+/// What a file of the search library says of itself: its checksum, and how much is in front of what says so.
+fn footer(file: &mut File, length: u64) -> io::Result<(u32, u64)> {
+    let tail_starts = length.saturating_sub(FOOTER_MAX_BYTES);
     file.seek(SeekFrom::Start(tail_starts))?;
-    let (mut size, mut magic) = ([0; TAIL_BYTES / 2], [0; TAIL_BYTES / 2]);
-    file.read_exact(&mut size)?;
-    file.read_exact(&mut magic)?;
-    let size = u64::from(u32::from_le_bytes(size));
-    let starts = tail_starts.checked_sub(size).filter(|_| size <= FOOTER_MAX_BYTES);
-    let (Some(starts), MAGIC) = (starts, u32::from_le_bytes(magic)) else {
-        return Err(damaged("has no footer"));
-    };
-    file.seek(SeekFrom::Start(starts))?;
-    let mut text = Vec::new();
-    file.take(size).read_to_end(&mut text)?;
-    let footer: Footer = serde_json::from_slice(&text).map_err(|_| damaged("has no footer"))?;
-    Ok(FooterRead {
-        checksum: footer.crc,
-        starts,
-    })
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    if tail.len() < TAIL_BYTES {
+        return Err(damaged("is too short"));
+    }
+    let (footer, content) =
+        Footer::extract_footer(FileSlice::from(tail)).map_err(|_| damaged("has no footer"))?;
+    Ok((footer.crc, tail_starts + content.len() as u64))
 }
 
 fn damaged(what: &'static str) -> io::Error {

@@ -12,11 +12,12 @@ mod group_top_k;
 
 use std::collections::HashSet;
 use std::io;
+use std::sync::Arc;
 
-use tantivy::columnar::{BytesColumn, Column, ColumnType, TermOrdHit};
 use tantivy::query::Weight;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
+use crate::columns::{NumberColumn, StringColumn};
 use crate::count::Count;
 use crate::error::{AllowanceExceeded, Checker, Error, Reason, Violations};
 use crate::layout::Layout;
@@ -72,17 +73,14 @@ impl Collapse {
         })
     }
 
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<SegmentGroups> {
-        let columns = reader.fast_fields();
+    fn open(&self, reader: &SegmentReader, run: &Run) -> tantivy::Result<SegmentGroups> {
         if self.strings {
-            let strings = columns.str(&self.path)?.map(BytesColumn::from);
-            let column = strings.as_ref().map(|strings| strings.ords().clone());
+            let strings = run.columns().strings(reader, &self.path)?;
+            let column = strings.as_ref().map(|strings| Arc::clone(&strings.ordinals));
             return Ok(SegmentGroups { column, strings });
         }
-        let types = [ColumnType::I64, ColumnType::F64];
-        let column = columns.u64_lenient_for_type(Some(&types), &self.path)?;
         Ok(SegmentGroups {
-            column: column.map(|(column, _)| column),
+            column: run.columns().numbers(reader, &self.path)?,
             strings: None,
         })
     }
@@ -93,13 +91,13 @@ pub(crate) type Local = Option<u64>;
 
 /// The groups of one segment's documents.
 pub(crate) struct SegmentGroups {
-    column: Option<Column<u64>>,
-    strings: Option<BytesColumn>,
+    column: Option<Arc<NumberColumn>>,
+    strings: Option<Arc<StringColumn>>,
 }
 
 impl SegmentGroups {
     pub(crate) fn of(&self, doc: DocId) -> Local {
-        self.column.as_ref()?.first(doc)
+        self.column.as_ref()?.column.first(doc)
     }
 
     /// The groups as all segments know them.
@@ -127,7 +125,7 @@ impl SegmentGroups {
             run.check_reading()?;
             let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
             let mut places = part.iter().map(|(_, nth)| *nth);
-            strings.dictionary().sorted_ords_to_term_cb(&sorted, |bytes| {
+            strings.each_string(&sorted, |bytes| {
                 let value = places.next().and_then(|nth| values.get_mut(nth));
                 if let (Some(value), None) = (value, exceeded) {
                     exceeded = value.spell(bytes).err();
@@ -144,13 +142,8 @@ impl SegmentGroups {
             (RawSortValue::Number(number), _) => Some(Some(*number)),
             (RawSortValue::Bytes(_), None) => None,
             (RawSortValue::Bytes(bytes), Some(strings)) => {
-                if strings.num_terms() == 0 {
-                    return Ok(None);
-                }
-                match strings.dictionary().term_ord_or_next(bytes)? {
-                    TermOrdHit::Exact(ordinal) => Some(Some(ordinal)),
-                    TermOrdHit::Next(_) => None,
-                }
+                let ordinal = strings.column.dictionary().term_ord(bytes)?;
+                ordinal.map(Some)
             }
         })
     }
@@ -173,9 +166,6 @@ pub(crate) struct Pass<'a> {
 
 impl Pass<'_> {
     /// The heads of the first `wanted` groups behind a position, in order. Counts all matches.
-    ///
-    /// # Errors
-    /// [`Error::LimitExceeded`] when too many groups came before; what searching can fail with.
     #[expect(
         clippy::mutable_key_type,
         reason = "only what they hold of the memory can change, which is no part of their value"
@@ -202,7 +192,7 @@ impl Pass<'_> {
                     recorder.segment(reader, access, stopwatch.lap());
                 }
             };
-            let groups = collapse.open(reader).map_err(failed)?;
+            let groups = collapse.open(reader, self.run).map_err(failed)?;
             let order = self.order.open(reader, self.scores).map_err(failed)?;
             let mut local = HashSet::new();
             for (nth, value) in passed.iter().enumerate() {
@@ -237,7 +227,7 @@ impl Pass<'_> {
         let mut passed = HashSet::new();
         for reader in self.readers {
             self.run.check()?;
-            let groups = collapse.open(reader).map_err(failed)?;
+            let groups = collapse.open(reader, self.run).map_err(failed)?;
             let mut order = self.order.open(reader, self.scores).map_err(failed)?;
             let after = order.ranks_of(after).map_err(unreadable)?;
             let mut local: HashSet<Local> = HashSet::new();

@@ -11,17 +11,16 @@ mod strings;
 mod va_file;
 
 use std::collections::HashMap;
-use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
 
 use memchr::memmem::Finder;
 use parking_lot::RwLock;
 use tantivy::columnar::{BytesColumn, Cardinality, Column, ColumnType};
 use tantivy::index::SegmentId;
-use tantivy::{DocId, SegmentReader};
+use tantivy::{DocId, Result, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
 pub(crate) use va_file::{VaFile, Within};
@@ -55,45 +54,28 @@ struct Segment {
 
 impl ColumnCache {
     /// A column of numbers; `None` when no document of the segment has a value.
-    pub(crate) fn numbers(
-        &self,
-        reader: &SegmentReader,
-        path: &str,
-    ) -> tantivy::Result<Option<Arc<NumberColumn>>> {
-        let segment = self.segment(reader);
-        if let Some(known) = segment.numbers.read().get(path) {
-            return Ok(known.clone());
-        }
+    pub(crate) fn numbers(&self, reader: &SegmentReader, path: &str) -> Result<Option<Arc<NumberColumn>>> {
         let types = [
             ColumnType::I64,
             ColumnType::U64,
             ColumnType::F64,
             ColumnType::Bool,
         ];
-        let opened = reader.fast_fields().u64_lenient_for_type(Some(&types), path)?;
-        let opened = opened
-            .map(|(column, _)| column)
-            .filter(|column| column.values.num_vals() > 0)
-            .map(|column| Arc::new(NumberColumn::new(column, reader.max_doc(), &self.held)));
-        segment.numbers.write().insert(path.to_owned(), opened.clone());
-        Ok(opened)
+        known(&self.segment(reader).numbers, path, || {
+            let opened = reader.fast_fields().u64_lenient_for_type(Some(&types), path)?;
+            let column = opened.map(|(column, _)| column);
+            let column = column.filter(|column| column.values.num_vals() > 0);
+            Ok(column.map(|column| NumberColumn::new(column, reader.max_doc(), &self.held)))
+        })
     }
 
     /// A column of strings; `None` when no document of the segment has a value.
-    pub(crate) fn strings(
-        &self,
-        reader: &SegmentReader,
-        path: &str,
-    ) -> tantivy::Result<Option<Arc<StringColumn>>> {
-        let segment = self.segment(reader);
-        if let Some(known) = segment.strings.read().get(path) {
-            return Ok(known.clone());
-        }
-        let opened = string_column(reader, path)?
-            .filter(|column| column.ords().values.num_vals() > 0)
-            .map(|column| Arc::new(StringColumn::new(column, reader.max_doc(), &self.held)));
-        segment.strings.write().insert(path.to_owned(), opened.clone());
-        Ok(opened)
+    pub(crate) fn strings(&self, reader: &SegmentReader, path: &str) -> Result<Option<Arc<StringColumn>>> {
+        known(&self.segment(reader).strings, path, || {
+            let column = string_column(reader, path)?;
+            let column = column.filter(|column| column.ords().values.num_vals() > 0);
+            Ok(column.map(|column| StringColumn::new(column, reader.max_doc(), &self.held)))
+        })
     }
 
     /// Bytes that are kept, beside the columns themselves.
@@ -114,6 +96,31 @@ impl ColumnCache {
     pub(crate) fn retain(&self, readers: &[SegmentReader]) {
         let lives = |id: &SegmentId| readers.iter().any(|reader| reader.segment_id() == *id);
         self.segments.write().retain(|id, _| lives(id));
+    }
+}
+
+/// What is known at a path, made if it isn't.
+fn known<T>(
+    all: &RwLock<HashMap<String, Option<Arc<T>>>>,
+    path: &str,
+    make: impl FnOnce() -> Result<Option<T>>,
+) -> Result<Option<Arc<T>>> {
+    if let Some(known) = all.read().get(path) {
+        return Ok(known.clone());
+    }
+    let made = make()?.map(Arc::new);
+    all.write().insert(path.to_owned(), made.clone());
+    Ok(made)
+}
+
+/// What is in a cell, made if nothing is; another search may be quicker.
+fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match cell.get() {
+        Some(made) => Ok(made),
+        None => {
+            let made = make()?;
+            Ok(cell.get_or_init(|| made))
+        }
     }
 }
 
@@ -148,7 +155,7 @@ impl NumberColumn {
 
     /// The codes of the column's values, once as many documents were asked for one by one as make reading the whole
     /// column worth while; `docs` more are.
-    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> tantivy::Result<Option<&VaFile>> {
+    pub(crate) fn codes(&self, docs: usize, run: &Execution) -> Result<Option<&VaFile>> {
         if self.codes.get().is_none() {
             if self.max_doc < MIN_CODED_DOCS {
                 return Ok(None);
@@ -157,16 +164,15 @@ impl NumberColumn {
             if asked < u64::from(self.max_doc) * LOOKS_PER_CODE {
                 return Ok(None);
             }
+        }
+        let codes = made(&self.codes, || {
             let codes = VaFile::new(&self.column, self.max_doc, run)?;
-            let codes = codes.map(|codes| {
+            Ok(codes.map(|codes| {
                 let held = Held::new(codes.bytes(), &self.held);
                 (codes, held)
-            });
-            // Another search may have been quicker.
-            drop(self.codes.set(codes));
-        }
-        let known = self.codes.get().and_then(Option::as_ref);
-        Ok(known.map(|(codes, _)| codes))
+            }))
+        })?;
+        Ok(codes.as_ref().map(|(codes, _)| codes))
     }
 
     /// Puts the values of some documents, and whose they are, behind those that are there.
@@ -187,20 +193,13 @@ impl NumberColumn {
     }
 
     /// The column's blocks. The first call reads the whole column.
-    pub(crate) fn blocks(&self, run: &Execution) -> tantivy::Result<&Blocks> {
-        if self.blocks.get().is_none() {
+    pub(crate) fn blocks(&self, run: &Execution) -> Result<&Blocks> {
+        let (blocks, _) = made(&self.blocks, || {
             let blocks = Blocks::new(&self.column, self.max_doc, run)?;
             let held = Held::new(blocks.bytes(), &self.held);
-            // Another search may have been quicker.
-            drop(self.blocks.set((blocks, held)));
-        }
-        match self.blocks.get() {
-            Some((blocks, _)) => Ok(blocks),
-            // A defect, which says nothing about the files.
-            None => Err(tantivy::TantivyError::InternalError(
-                "the blocks of a column were not kept".to_owned(),
-            )),
-        }
+            Ok((blocks, held))
+        })?;
+        Ok(blocks)
     }
 }
 
@@ -285,7 +284,7 @@ impl StringColumn {
         run: &Execution,
         fits: impl Fn(&[u8]) -> bool,
         mut found: impl FnMut(u64, &[u8]),
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         if among.is_empty() {
             // What begins behind the last string has no block to begin at.
             return Ok(());

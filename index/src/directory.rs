@@ -35,7 +35,7 @@ pub(crate) const MANAGED_FILE: &str = ".managed.json";
 pub(crate) const DELETES: &str = "del";
 
 /// See the module's documentation. Clones are the same directory.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct SoftDirectory {
     root: Arc<PathBuf>,
     inner: MmapDirectory,
@@ -45,7 +45,7 @@ pub(crate) struct SoftDirectory {
 }
 
 /// What the disk doesn't know yet.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Pending {
     /// The lists, as far as they were written since the folder was opened.
     lists: HashMap<PathBuf, Vec<u8>>,
@@ -146,14 +146,6 @@ fn remove_file(directory: &MmapDirectory, path: &Path) -> io::Result<()> {
         Err(DeleteError::IoError { io_error, .. }) => {
             Err(io::Error::new(io_error.kind(), io_error.to_string()))
         }
-    }
-}
-
-impl std::fmt::Debug for SoftDirectory {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("SoftDirectory")
-            .field("root", &self.root)
-            .finish_non_exhaustive()
     }
 }
 

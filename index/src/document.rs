@@ -42,9 +42,10 @@ impl FieldValue {
     }
 }
 
+/// Makes values of an enum of what its variants hold.
 macro_rules! from {
-    ($($type:ty => $variant:ident,)*) => {
-        $(impl From<$type> for FieldValue {
+    ($of:ident: $($type:ty => $variant:ident,)*) => {
+        $(impl From<$type> for $of {
             fn from(value: $type) -> Self {
                 Self::$variant(value.into())
             }
@@ -52,7 +53,10 @@ macro_rules! from {
     };
 }
 
+pub(crate) use from;
+
 from! {
+    FieldValue:
     &str => String,
     String => String,
     i64 => Long,
@@ -83,13 +87,6 @@ impl Object {
         match self.fields.iter_mut().find(|(name, _)| *name == field) {
             Some((_, values)) => values.push(value),
             None => self.fields.push((field, smallvec![value])),
-        }
-    }
-
-    /// Adds a string to `field` unless it is empty: the field then doesn't exist.
-    pub fn push_text(&mut self, field: impl Into<SmolStr>, text: &str) {
-        if !text.is_empty() {
-            self.push(field, text);
         }
     }
 

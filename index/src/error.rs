@@ -8,7 +8,7 @@ use tantivy::TantivyError;
 
 use crate::limits::{Limit, MAX_SEARCH_BYTES, limit};
 
-pub(crate) use violation::Checker;
+pub(crate) use violation::{Checker, every};
 pub use violation::{Reason, Violation, Violations};
 
 /// What the index answers when it can't do what was asked.

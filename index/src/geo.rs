@@ -144,6 +144,13 @@ impl GeoPoint {
         )
     }
 
+    /// The same on the unit sphere: towards latitude and longitude 0, longitude 90, and the north pole.
+    pub(crate) fn direction(self) -> [f64; 3] {
+        let (north, outwards) = self.latitude().to_radians().sin_cos();
+        let (east, ahead) = self.longitude().to_radians().sin_cos();
+        [outwards * ahead, outwards * east, north]
+    }
+
     /// Latitude and longitude in 1e-7 degrees.
     pub(crate) fn units(self) -> (i64, i64) {
         (self.lat(), self.lon())

@@ -259,20 +259,15 @@ fn steps(mut fields: &[Field], path: &str) -> Vec<Step> {
         let Some(field) = fields.iter().find(|field| field.name() == name) else {
             break;
         };
-        let nested = match field.kind() {
-            FieldKind::Nested(inside) => {
-                fields = inside;
-                true
-            }
-            _ => {
-                fields = &[];
-                false
-            }
+        let array = field.is_array();
+        fields = match field.kind() {
+            FieldKind::Nested(inside) => inside,
+            _ => &[],
         };
         steps.push(Step {
             name: name.to_owned(),
-            nested,
-            array: field.is_array(),
+            nested: !fields.is_empty(),
+            array,
         });
     }
     steps

@@ -112,6 +112,14 @@ impl IndexOptions {
         };
         self
     }
+
+    pub(crate) fn writer_memory(&self) -> usize {
+        self.writer_memory_bytes.max(MIN_WRITER_MEMORY_BYTES)
+    }
+
+    pub(crate) fn merge_policy(&self) -> ReclaimingMergePolicy {
+        self.merge.clone()
+    }
 }
 
 /// What an index was made with, as its folder says.
@@ -203,17 +211,10 @@ impl std::fmt::Debug for Shared {
     }
 }
 
+#[derive(Debug)]
 pub(crate) struct View {
     pub(crate) searcher: tantivy::Searcher,
     pub(crate) sequence: u64,
-}
-
-impl std::fmt::Debug for View {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("View")
-            .field("sequence", &self.sequence)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Index {
@@ -263,9 +264,7 @@ impl Index {
                 analyze::register(physical.tokenizers(), analyzer);
             }
         }
-        let metas = physical
-            .load_metas()
-            .map_err(|error| folder::unreadable("the list of segments", error))?;
+        let metas = folder::segments(&physical)?;
         let cursor = CommitPayload::decode(metas.payload.as_deref())?;
         let completeness = match (&metas.payload, &cursor.resume) {
             (None, _) => Completeness::Empty,
@@ -363,11 +362,7 @@ impl Index {
         let shared = &self.shared;
         let limit = shared.options.writer_memory();
         IndexMemory {
-            documents: if shared.uncommitted.load(Ordering::Relaxed) {
-                limit as u64
-            } else {
-                0
-            },
+            documents: u64::from(shared.uncommitted.load(Ordering::Relaxed)) * limit as u64,
             removals: shared.removals.load(Ordering::Relaxed) as u64,
             writer_limit: limit as u64,
             kept: shared.caches.bytes() as u64,
@@ -486,15 +481,5 @@ impl Shared {
             .search(&query, &tantivy::collector::Count)
             .map(|count| count as u64)
             .map_err(|error| Error::engine("counting documents", error))
-    }
-}
-
-impl IndexOptions {
-    pub(crate) fn writer_memory(&self) -> usize {
-        self.writer_memory_bytes.max(MIN_WRITER_MEMORY_BYTES)
-    }
-
-    pub(crate) fn merge_policy(&self) -> ReclaimingMergePolicy {
-        self.merge.clone()
     }
 }

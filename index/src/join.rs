@@ -17,7 +17,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 use crate::bits::Bits;
 use crate::request::ScoreMode;
 use crate::score::single;
-use crate::unexplained::unexplained;
+use crate::unexplained::{unexplained, unscored};
 
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
 /// entry is good for as long as the segment lives.
@@ -60,29 +60,24 @@ impl ParentCache {
 
 /// The parents of the objects that `child` matches.
 #[derive(Clone, Debug)]
-pub(crate) struct JoinQuery {
+pub(crate) struct Join<T = Arc<dyn Query>> {
     /// Matches objects only, never parents.
-    pub(crate) child: Arc<dyn Query>,
+    pub(crate) child: T,
     /// The term of `_kind` that the parents have.
     pub(crate) parent_kind: Term,
     pub(crate) score_mode: ScoreMode,
     pub(crate) parents: Arc<ParentCache>,
 }
 
-impl Query for JoinQuery {
+impl Query for Join {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let (child, score_mode) = match scoring {
-            EnableScoring::Enabled { .. } if self.score_mode != ScoreMode::None => {
-                (self.child.weight(scoring)?, self.score_mode)
-            }
-            EnableScoring::Enabled { searcher, .. } => (
-                self.child
-                    .weight(EnableScoring::disabled_from_searcher(searcher))?,
-                ScoreMode::None,
-            ),
-            EnableScoring::Disabled { .. } => (self.child.weight(scoring)?, ScoreMode::None),
+        let (scoring, score_mode) = match self.score_mode {
+            ScoreMode::None => (unscored(&scoring), ScoreMode::None),
+            _ if !scoring.is_scoring_enabled() => (scoring, ScoreMode::None),
+            score_mode => (scoring, score_mode),
         };
-        Ok(Box::new(JoinWeight {
+        let child = self.child.weight(scoring)?;
+        Ok(Box::new(Join {
             child,
             parent_kind: self.parent_kind.clone(),
             score_mode,
@@ -91,14 +86,7 @@ impl Query for JoinQuery {
     }
 }
 
-struct JoinWeight {
-    child: Box<dyn Weight>,
-    parent_kind: Term,
-    score_mode: ScoreMode,
-    parents: Arc<ParentCache>,
-}
-
-impl Weight for JoinWeight {
+impl Weight for Join<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let parents = self.parents.get(reader, &self.parent_kind)?;
         // An object's score is at most the greatest that single precision holds, and so is the document's: what makes scores larger counts

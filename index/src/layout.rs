@@ -32,7 +32,7 @@ use crate::schema::{Analyzer, FieldKind, ResolvedField, Schema};
 /// The field of the document's key, where no other is.
 const KEY_FIELD: &str = "_key";
 /// The field that tells documents from nested objects.
-pub(crate) const KIND_FIELD: &str = "_kind";
+const KIND_FIELD: &str = "_kind";
 /// The field that lists which fields without a column have a value.
 pub(crate) const PRESENT_FIELD: &str = "_present";
 /// The term of `_kind` on the document itself: no path is empty.

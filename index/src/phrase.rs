@@ -73,11 +73,6 @@ impl<'a> Occurrences<'a> {
         }
     }
 
-    /// How far the positions were moved up: that of a place is its start, plus the place, minus this.
-    pub(crate) fn moved_by(&self) -> u64 {
-        self.last
-    }
-
     /// Which word, and which of its positions, stands for each place of the occurrence that was found last.
     pub(crate) fn assigned(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let words = self.words.iter().enumerate();

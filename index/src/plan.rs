@@ -9,7 +9,6 @@
 //! Clauses that score the same for every document are wrapped in a constant, so that nothing is computed for them, and
 //! the plan says whether scores can differ at all: if not, the order by score is the order by key.
 
-mod any_term;
 mod area;
 mod area_scorer;
 mod attribute;
@@ -19,8 +18,6 @@ mod conjunction;
 mod dictionary_walk;
 mod dis_max;
 mod doc_set;
-mod exclusion;
-mod exists;
 mod filtered;
 mod function_score;
 mod fuzzy_match;
@@ -32,18 +29,14 @@ mod multi_term;
 mod nested;
 mod number;
 mod observed;
-mod paced;
 mod pattern;
 mod phrase_prefix;
-mod phrase_score;
 mod range;
-mod scored_list;
 mod selection;
 mod shape;
 mod sloppy_phrase;
 mod terms;
 mod text;
-mod two_phase;
 mod union;
 mod words;
 
@@ -59,13 +52,15 @@ use crate::limits::{MAX_WEIGHT, limit};
 use crate::profile::Trace;
 use crate::request::Query;
 use crate::run::Run;
-use crate::schema::{ResolvedField, owner};
-use clause::{Clause, ClauseScore};
+use crate::schema::{FieldKind, ResolvedField, owner};
+use clause::Clause;
+use glob::Form;
 pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
 use observed::Observer;
 
 pub(crate) use doc_set::DocSetBuilder;
+pub(crate) use keyword_range::ordinals_between;
 
 /// A query, ready to run.
 pub(crate) struct Plan {
@@ -95,25 +90,18 @@ pub(crate) struct Plan {
 /// the plan trace what its clauses cost.
 ///
 /// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
-///
-/// # Errors
-/// [`Error::InvalidQuery`] with every violation.
 pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<Plan, Error> {
     let mut planner = Planner::new(layout, run);
     planner.trace = run.measured().then(Trace::default);
     let clause = planner.root(query, None, path)?;
-    let (scores, constant_score) = match clause.score {
-        ClauseScore::Constant(score) => (false, score),
-        ClauseScore::Varies => (true, 0.0),
-    };
     Ok(Plan {
         query: clause.query,
-        scores,
-        constant_score,
+        scores: clause.score.is_none(),
+        constant_score: clause.score.unwrap_or_default(),
         everything: matches!(query, Query::MatchAll) && layout.root_kind().is_none(),
         counts_at_once: shape::counts_at_once(query),
-        begins_at_once: shape::begins_at_once(query, &layout.schema),
-        begins_but_for_areas: shape::begins_but_for_areas(query, &layout.schema),
+        begins_at_once: shape::begins_at_once(query, &layout.schema, false),
+        begins_but_for_areas: shape::begins_at_once(query, &layout.schema, true),
         counts_by_cells: shape::counts_by_cells(query),
         nested: planner.nested,
         trace: planner.trace,
@@ -208,9 +196,13 @@ impl<'a> Planner<'a> {
         let layout = self.layout;
         let open = self.trace.as_mut().map(|trace| trace.begin(query, layout));
         let clause = self.unobserved(query, path);
+        if let (Some(trace), Some((outer, _))) = (&mut self.trace, &open) {
+            trace.end(*outer);
+        }
         let observer = Observer {
-            cost: open.and_then(|open| Some(self.trace.as_mut()?.end(open))),
+            cost: open.map(|(_, cost)| cost),
             run: self.many.then(|| Arc::clone(self.run)),
+            _held: None,
         };
         clause.map(|clause| observer.observe(clause))
     }
@@ -220,63 +212,34 @@ impl<'a> Planner<'a> {
             return self.attribute_clause(query, attribute, path);
         }
         let at = &*format!("{path}.{}", query.kind());
+        let (field, weight) = (query.field().unwrap_or_default(), query.weight());
         match query {
             Query::MatchAll => Some(self.everything(1.0)),
-            Query::Term { field, value, weight } => self.term(at, field, value, *weight),
-            Query::Terms {
-                field,
-                values,
-                weight,
-            } => self.terms(at, field, values, *weight),
-            Query::Range { field, lower, upper } => self.range(at, field, lower, upper),
-            Query::Prefix { field, value, weight } => self.prefix(at, field, value, *weight),
-            Query::Suffix { field, value, weight } => self.suffix(at, field, value, *weight),
-            Query::Wildcard {
-                field,
-                pattern,
-                weight,
-            } => self.wildcard(at, field, pattern, *weight),
-            Query::Exists { field } => self.exists(at, field),
+            Query::Term { value, .. } => self.term(at, field, value, weight),
+            Query::Terms { values, .. } => self.terms(at, field, values, weight),
+            Query::Range { lower, upper, .. } => self.range(at, field, lower, upper),
+            Query::Prefix { value, .. } => self.affixed(at, field, Form::Prefix, value, weight),
+            Query::Suffix { value, .. } => self.affixed(at, field, Form::Suffix, value, weight),
+            Query::Wildcard { pattern, .. } => self.wildcard(at, field, pattern, weight),
+            Query::Exists { .. } => self.exists(at, field),
             Query::Match {
-                field,
                 text,
                 operator,
                 minimum_should_match,
-                weight,
-            } => {
-                let combine = text::Combine {
-                    operator: *operator,
-                    minimum: *minimum_should_match,
-                };
-                self.match_text(at, field, text, combine, *weight)
-            }
-            Query::MatchPhrase {
-                field,
-                text,
-                slop,
-                weight,
-            } => self.match_phrase(at, field, text, *slop, *weight),
-            Query::MatchPhrasePrefix { field, text, weight } => {
-                self.match_phrase_prefix(at, field, text, *weight)
-            }
+                ..
+            } => self.match_text(at, field, text, (*operator, *minimum_should_match), weight),
+            Query::MatchPhrase { text, slop, .. } => self.match_phrase(at, field, text, *slop, weight),
+            Query::MatchPhrasePrefix { text, .. } => self.match_phrase_prefix(at, field, text, weight),
             Query::MatchFuzzy {
-                field,
                 text,
                 operator,
                 minimum_should_match,
                 fuzziness,
                 prefix_length,
-                weight,
+                ..
             } => {
-                let combine = text::Combine {
-                    operator: *operator,
-                    minimum: *minimum_should_match,
-                };
-                let fuzzy = fuzzy_match::Fuzzy {
-                    fuzziness: *fuzziness,
-                    prefix_length: *prefix_length,
-                };
-                self.match_fuzzy(at, field, text, &combine, &fuzzy, *weight)
+                let (combine, fuzzy) = ((*operator, *minimum_should_match), (*fuzziness, *prefix_length));
+                self.match_fuzzy(at, field, text, combine, fuzzy, weight)
             }
             Query::Bool {
                 must,
@@ -284,56 +247,35 @@ impl<'a> Planner<'a> {
                 should,
                 must_not,
                 minimum_should_match,
-            } => {
-                let parts = boolean::Parts {
-                    must,
-                    filter,
-                    should,
-                    must_not,
-                    minimum: *minimum_should_match,
-                };
-                self.boolean(at, &parts)
-            }
+            } => self.boolean(at, [must, filter, should, must_not], *minimum_should_match),
             Query::Nested {
-                path: nested,
                 query,
                 score_mode,
-                weight,
                 inner_hits,
-            } => {
-                let asked = nested::Asked {
-                    path: nested,
-                    query,
-                    score_mode: *score_mode,
-                    weight: *weight,
-                    inner_hits: inner_hits.as_ref(),
-                };
-                self.nested(at, &asked)
-            }
+                ..
+            } => self.nested(at, field, query, *score_mode, weight, inner_hits.as_ref()),
             Query::GeoDistance {
-                field,
                 center,
                 distance_meters,
+                ..
             } => self.geo_distance(at, field, *center, *distance_meters),
             Query::GeoBoundingBox {
-                field,
                 top_left,
                 bottom_right,
+                ..
             } => self.geo_bounding_box(at, field, *top_left, *bottom_right),
-            Query::GeoPolygon { field, vertices } => self.geo_polygon(at, field, vertices),
-            Query::ConstScore { filter, weight } => {
-                let weighed = self.weight(at, *weight);
+            Query::GeoPolygon { vertices, .. } => self.geo_polygon(at, field, vertices),
+            Query::ConstScore { filter, .. } => {
+                let weighed = self.weight(at, weight);
                 let filter = self.clause(filter, &format!("{at}.filter"))?;
                 weighed.map(|weight| Clause::constant(filter.query, weight))
             }
             Query::FunctionScore(scored) => self.function_score(at, scored),
             Query::DisMax {
-                queries,
-                tie_breaker,
-                weight,
-            } => self.dis_max(at, queries, *tie_breaker, *weight),
+                queries, tie_breaker, ..
+            } => self.dis_max(at, queries, *tie_breaker, weight),
             // The weight belongs to the query inside, on the wire too.
-            Query::Weighted { query, weight } => self.weighted(path, query, *weight),
+            Query::Weighted { query, .. } => self.weighted(path, query, weight),
         }
     }
 
@@ -417,14 +359,30 @@ impl<'a> Planner<'a> {
         planned
     }
 
+    /// The field of a clause, if its type is one that `fits`.
+    fn field_of(
+        &mut self,
+        at: &str,
+        name: &str,
+        fits: fn(&FieldKind) -> bool,
+        wants: &str,
+        advice: &str,
+    ) -> Option<&'a ResolvedField> {
+        let field = self.field(at, name)?;
+        if fits(&field.kind) {
+            return Some(field);
+        }
+        self.wrong_kind(at, field, wants, advice)
+    }
+
     /// The clause can't be used on a field of this type.
-    fn wrong_kind(&mut self, at: &str, field: &ResolvedField, wants: &str, advice: &str) {
+    fn wrong_kind<T>(&mut self, at: &str, field: &ResolvedField, wants: &str, advice: &str) -> Option<T> {
         let message = format!(
             "`{}` is {}, but this query is for {wants}",
             field.path,
             field.kind.word()
         );
-        self.note(format!("{at}.field"), Reason::TypeMismatch, message, advice);
+        self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice)
     }
 }
 

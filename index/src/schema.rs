@@ -341,13 +341,7 @@ fn hash_kind(kind: &FieldKind, hash: &mut Xxh3) {
     match kind {
         FieldKind::Nested(fields) => hash_fields(fields, hash),
         FieldKind::Text(analyzer) => analyzer.feed(hash),
-        FieldKind::Keyword
-        | FieldKind::Long
-        | FieldKind::Double
-        | FieldKind::Boolean
-        | FieldKind::Date
-        | FieldKind::Attributes
-        | FieldKind::GeoPoint => {}
+        _ => {}
     }
 }
 

@@ -12,7 +12,6 @@ use crate::count::Count;
 use crate::error::Error;
 use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
-use crate::layout::Layout;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::profile::{Recorder, Stopwatch};
@@ -53,13 +52,11 @@ impl Index {
 }
 
 impl Searcher {
-    /// What the view goes through.
-    pub(crate) fn segments(&self) -> &[SegmentReader] {
-        self.view.searcher.segment_readers()
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.shared.layout
+    /// The search library's view, for tests that read what the files hold.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn physical(&self) -> &tantivy::Searcher {
+        &self.view.searcher
     }
 
     /// Which opening of an index this is a view of.
@@ -136,10 +133,9 @@ impl Searcher {
             .map(|token| position(origin, &order, token))
             .transpose()?;
 
-        let wanted = if request.page_size == 0 {
-            0
-        } else {
-            request.skip + request.page_size + 1
+        let wanted = match request.page_size {
+            0 => 0,
+            size => request.skip + size + 1,
         };
         let mut profile = Profile {
             plan: stopwatch.lap(),
@@ -155,9 +151,8 @@ impl Searcher {
             aggregate::Walk::new(&prepared, layout, searcher, &run, constant).map_err(failed)?;
         if wanted > 0 || count.open() > 0 || !prepared.is_empty() {
             let search = Pass {
-                searcher: &self.view.searcher,
-                order: PreparedOrder::new(&order, layout, &run, &self.view.searcher)
-                    .map_err(|error| run.reason(SEARCHING, error))?,
+                searcher,
+                order: PreparedOrder::new(&order, layout, &run, searcher).map_err(failed)?,
                 scores: plan.scores && (order.wants_scores() || prepared.wants_scores()),
                 best_score_first: order.begins_with_best_score(),
                 wanted,
@@ -264,13 +259,12 @@ impl<'a> Pass<'a> {
         count: &mut Count,
         aggregations: &mut aggregate::Walk<'_>,
     ) -> Result<(), Error> {
-        let weight = self.weight()?;
-        for reader in self.readers()? {
+        let failed = |error| self.run.reason(SEARCHING, error);
+        let weight = self.weight().map_err(failed)?;
+        for reader in self.readers().map_err(failed)? {
             self.run.check()?;
             let mut stopwatch = Stopwatch::begin(self.recorder.is_some());
-            let own = aggregations
-                .segment(reader)
-                .map_err(|error| self.run.reason(SEARCHING, error))?;
+            let own = aggregations.segment(reader).map_err(failed)?;
             let access = self.segment(&*weight, reader, top, count, own)?;
             if let Some(recorder) = self.recorder {
                 recorder.segment(reader, access, stopwatch.lap());
@@ -286,7 +280,8 @@ impl<'a> Pass<'a> {
         after: Option<&[RawSortValue]>,
         count: &mut Count,
     ) -> Result<Vec<Winner>, Error> {
-        let (weight, readers) = (self.weight()?, self.readers()?);
+        let failed = |error| self.run.reason(SEARCHING, error);
+        let (weight, readers) = (self.weight().map_err(failed)?, self.readers().map_err(failed)?);
         let pass = collapse::Pass {
             weight: &*weight,
             readers: &readers,
@@ -300,24 +295,17 @@ impl<'a> Pass<'a> {
     }
 
     /// The segments, those with the best matches first as far as that is known.
-    fn readers(&self) -> Result<Vec<&SegmentReader>, Error> {
+    fn readers(&self) -> tantivy::Result<Vec<&SegmentReader>> {
         let mut readers: Vec<&SegmentReader> = self.searcher.segment_readers().iter().collect();
-        self.order
-            .arrange(&mut readers, self.scores)
-            .map_err(|error| self.run.reason(SEARCHING, error))?;
+        self.order.arrange(&mut readers, self.scores)?;
         Ok(readers)
     }
 
-    fn weight(&self) -> Result<Box<dyn Weight>, Error> {
-        let query = &self.plan.query;
-        let scoring = if self.scores {
-            EnableScoring::enabled_from_searcher(self.searcher)
-        } else {
-            EnableScoring::disabled_from_searcher(self.searcher)
-        };
-        query
-            .weight(scoring)
-            .map_err(|error| self.run.reason(SEARCHING, error))
+    fn weight(&self) -> tantivy::Result<Box<dyn Weight>> {
+        self.plan.query.weight(match self.scores {
+            true => EnableScoring::enabled_from_searcher(self.searcher),
+            false => EnableScoring::disabled_from_searcher(self.searcher),
+        })
     }
 
     fn segment(
@@ -349,19 +337,14 @@ impl<'a> Pass<'a> {
                 found = true;
                 scorer = weight.scorer(reader, 1.0).map_err(failed)?;
             }
-            let sinks = Sinks {
-                best: (!found).then_some(&mut best),
-                aggregations: Some(&mut own),
-            };
-            let matches = self.walk(scorer, reader, sinks).map_err(failed)?;
+            let page = (!found).then_some(&mut best);
+            let matches = self.walk(scorer, reader, page, Some(&mut own)).map_err(failed)?;
             own.end().map_err(failed)?;
             count.add(matches);
             access = SegmentAccess::AllMatches(matches);
         } else if walks {
             let scorer = weight.scorer(reader, 1.0).map_err(failed)?;
-            let matches = self
-                .walk(scorer, reader, Sinks::only(&mut best))
-                .map_err(failed)?;
+            let matches = self.walk(scorer, reader, Some(&mut best), None).map_err(failed)?;
             count.add(matches);
             access = SegmentAccess::AllMatches(matches);
         } else if !best.beaten() {
@@ -415,19 +398,13 @@ impl<'a> Pass<'a> {
         best: &mut SegmentTopCollector<'_>,
     ) -> tantivy::Result<SegmentAccess> {
         let mut scorer = weight.scorer(reader, 1.0)?;
-        if self.scores {
-            let sinks = Sinks::only(best);
-            return self
-                .scored(scorer, reader, sinks, false)
-                .map(SegmentAccess::AllMatches);
-        }
-        if !self.probed(&mut scorer, weight, reader, best)? {
-            let sinks = Sinks::only(best);
-            return self
-                .unscored(scorer, reader, sinks)
-                .map(SegmentAccess::AllMatches);
-        }
-        Ok(SegmentAccess::BestValues)
+        Ok(if self.scores {
+            SegmentAccess::AllMatches(self.scored(scorer, reader, Some(best), None, false)?)
+        } else if self.probed(&mut scorer, weight, reader, best)? {
+            SegmentAccess::BestValues
+        } else {
+            SegmentAccess::AllMatches(self.unscored(scorer, reader, Some(best), None)?)
+        })
     }
 
     /// Offers what can get in, if that takes no walk over all matches; whether it was enough. If not, `scorer` is left on
@@ -464,12 +441,13 @@ impl<'a> Pass<'a> {
         &self,
         scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        sinks: Sinks<'_, '_, '_>,
+        best: Option<&mut SegmentTopCollector<'_>>,
+        aggregations: Option<&mut SegmentWalk<'_>>,
     ) -> tantivy::Result<u64> {
         if self.scores {
-            self.scored(scorer, reader, sinks, true)
+            self.scored(scorer, reader, best, aggregations, true)
         } else {
-            self.unscored(scorer, reader, sinks)
+            self.unscored(scorer, reader, best, aggregations)
         }
     }
 
@@ -478,7 +456,8 @@ impl<'a> Pass<'a> {
         &self,
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        mut sinks: Sinks<'_, '_, '_>,
+        mut best: Option<&mut SegmentTopCollector<'_>>,
+        mut aggregations: Option<&mut SegmentWalk<'_>>,
         counts: bool,
     ) -> tantivy::Result<u64> {
         // Most documents score less than the worst that is kept; those that score the same may still get in.
@@ -494,7 +473,7 @@ impl<'a> Pass<'a> {
         let mut told = None;
         let (mut matches, mut visited) = (0, 0_u32);
         let mut doc = scorer.doc();
-        let mut min_score = match sinks.best.as_deref() {
+        let mut min_score = match best.as_deref() {
             Some(best) => min_score_of(best, doc)?,
             None => None,
         };
@@ -506,13 +485,13 @@ impl<'a> Pass<'a> {
             if !reader.is_deleted(doc) {
                 matches += 1;
                 let score = scorer.score();
-                if let Some(best) = sinks.best.as_deref_mut()
+                if let Some(best) = best.as_deref_mut()
                     && min_score.is_none_or(|min_score| min_score.admits(score))
                 {
                     best.offer(doc, score);
                     min_score = min_score_of(best, doc)?;
                 }
-                if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
+                if let Some(aggregations) = aggregations.as_deref_mut() {
                     docs.push(doc);
                     scores.push(score);
                     if docs.len() == COLLECT_BLOCK_BUFFER_LEN {
@@ -530,7 +509,7 @@ impl<'a> Pass<'a> {
             }
             doc = scorer.advance();
         }
-        if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
+        if let Some(aggregations) = aggregations.as_deref_mut() {
             aggregations.take(&docs, &scores)?;
         }
         Ok(matches)
@@ -540,7 +519,8 @@ impl<'a> Pass<'a> {
         &self,
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
-        mut sinks: Sinks<'_, '_, '_>,
+        mut best: Option<&mut SegmentTopCollector<'_>>,
+        mut aggregations: Option<&mut SegmentWalk<'_>>,
     ) -> tantivy::Result<u64> {
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
         let per_check = self.documents_per_check();
@@ -555,10 +535,10 @@ impl<'a> Pass<'a> {
                 docs = &alive;
             }
             matches += docs.len() as u64;
-            if let Some(best) = sinks.best.as_deref_mut() {
+            if let Some(best) = best.as_deref_mut() {
                 best.offer_all(docs, self.plan.constant_score);
             }
-            if let Some(aggregations) = sinks.aggregations.as_deref_mut() {
+            if let Some(aggregations) = aggregations.as_deref_mut() {
                 aggregations.take(docs, &[])?;
             }
             if filled < buffer.len() {
@@ -569,22 +549,6 @@ impl<'a> Pass<'a> {
                 visited = 0;
                 self.run.check_inside()?;
             }
-        }
-    }
-}
-
-/// Those that take the matches of a segment.
-struct Sinks<'t, 'b, 'w> {
-    best: Option<&'t mut SegmentTopCollector<'b>>,
-    aggregations: Option<&'t mut SegmentWalk<'w>>,
-}
-
-impl<'t, 'b> Sinks<'t, 'b, '_> {
-    /// Only the page.
-    fn only(best: &'t mut SegmentTopCollector<'b>) -> Self {
-        Self {
-            best: Some(best),
-            aggregations: None,
         }
     }
 }

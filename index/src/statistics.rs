@@ -44,10 +44,8 @@ type State = (SegmentId, u32);
 /// What is known of the segments of an index.
 #[derive(Debug, Default)]
 pub(crate) struct Statistics {
-    /// The texts of a segment, deleted documents included.
-    texts: Mutex<HashMap<(SegmentId, Field), Texts>>,
-    /// The texts that deleted documents take away.
-    gone: Mutex<HashMap<(State, Field), Texts>>,
+    /// The texts that deleted documents take away; under none of them, those of the whole segment.
+    texts: Mutex<HashMap<(State, Field), Texts>>,
     deleted: Mutex<HashMap<State, Arc<Vec<DocId>>>>,
     words: Mutex<Words>,
     bounds: BoundsCache,
@@ -87,9 +85,14 @@ impl Statistics {
     pub(crate) fn texts(&self, searcher: &Searcher, field: Field) -> tantivy::Result<Texts> {
         let mut all = Texts::default();
         for reader in searcher.segment_readers() {
-            let (kept, gone) = (self.kept(reader, field)?, self.gone(reader, field)?);
-            all.documents += kept.documents - gone.documents;
-            all.tokens += kept.tokens - gone.tokens;
+            let whole = self.texts_of(reader, 0, field)?;
+            all.documents += whole.documents;
+            all.tokens += whole.tokens;
+            if reader.has_deletes() {
+                let gone = self.texts_of(reader, reader.num_deleted_docs(), field)?;
+                all.documents -= gone.documents;
+                all.tokens -= gone.tokens;
+            }
         }
         Ok(all)
     }
@@ -118,40 +121,26 @@ impl Statistics {
         let current = |(segment, deleted): &State| states.get(segment) == Some(deleted);
         self.texts
             .lock()
-            .retain(|(segment, _), _| states.contains_key(segment));
-        self.gone.lock().retain(|(state, _), _| current(state));
+            .retain(|(state, _), _| current(state) || state.1 == 0 && states.contains_key(&state.0));
         self.deleted.lock().retain(|state, _| current(state));
         self.words.lock().retain(current);
         self.bounds.retain(|segment| states.contains_key(segment));
     }
 
-    fn kept(&self, reader: &SegmentReader, field: Field) -> tantivy::Result<Texts> {
-        let key = (reader.segment_id(), field);
+    fn texts_of(&self, reader: &SegmentReader, deleted: u32, field: Field) -> tantivy::Result<Texts> {
+        let key = ((reader.segment_id(), deleted), field);
         if let Some(texts) = self.texts.lock().get(&key) {
             return Ok(*texts);
         }
         let mut texts = Texts::default();
         if let Some(lengths) = reader.fieldnorms_readers().get_field(field)? {
-            (0..lengths.num_docs()).for_each(|doc| texts.add(lengths.fieldnorm(doc)));
+            let mut add = |doc| texts.add(lengths.fieldnorm(doc));
+            match deleted {
+                0 => (0..lengths.num_docs()).for_each(add),
+                _ => self.deleted(reader).iter().for_each(|doc| add(*doc)),
+            }
         }
         self.texts.lock().insert(key, texts);
-        Ok(texts)
-    }
-
-    fn gone(&self, reader: &SegmentReader, field: Field) -> tantivy::Result<Texts> {
-        let mut texts = Texts::default();
-        if !reader.has_deletes() {
-            return Ok(texts);
-        }
-        let key = (state(reader), field);
-        if let Some(texts) = self.gone.lock().get(&key) {
-            return Ok(*texts);
-        }
-        if let Some(lengths) = reader.fieldnorms_readers().get_field(field)? {
-            let deleted = self.deleted(reader);
-            deleted.iter().for_each(|doc| texts.add(lengths.fieldnorm(*doc)));
-        }
-        self.gone.lock().insert(key, texts);
         Ok(texts)
     }
 

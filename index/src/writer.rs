@@ -91,17 +91,15 @@ impl IndexWriter {
             .num_merge_threads(MERGE_THREADS)
             .memory_budget_per_thread(shared.options.writer_memory())
             .build();
-        let physical: tantivy::IndexWriter<BoxedDocument> = match shared.physical.writer_with_options(options)
-        {
-            Ok(physical) => physical,
-            Err(error) => {
-                shared.has_writer.store(false, Ordering::Release);
-                if matches!(error, TantivyError::LockFailure(..)) {
-                    return Err(Error::WriterBusy);
-                }
-                return Err(Error::engine("opening the writer", error));
+        let refused = |error| {
+            shared.has_writer.store(false, Ordering::Release);
+            match error {
+                TantivyError::LockFailure(..) => Error::WriterBusy,
+                error => Error::engine("opening the writer", error),
             }
         };
+        let physical = shared.physical.writer_with_options(options);
+        let physical: tantivy::IndexWriter<BoxedDocument> = physical.map_err(refused)?;
         let folder = shared
             .directory
             .as_ref()
@@ -114,10 +112,7 @@ impl IndexWriter {
         physical.set_merge_policy(Box::new(policy.clone()));
         // The library numbers a writer's first operation as the last commit, and merges leave out removals of that number in
         // segments that have those of that commit: it is given to nothing.
-        if let Err(error) = physical.run(Vec::new()) {
-            shared.has_writer.store(false, Ordering::Release);
-            return Err(Error::engine("opening the writer", error));
-        }
+        physical.run(Vec::new()).map_err(refused)?;
         let committed = shared.view().sequence;
         let misfits = shared.misfits.lock().clone();
         Ok(Self {
@@ -249,12 +244,6 @@ impl IndexWriter {
             .checkpoint(self.committed)
             .map_err(|error| self.failed(error))?;
         self.refresh()
-    }
-
-    /// The last change that a commit includes.
-    #[must_use]
-    pub fn committed_sequence(&self) -> u64 {
-        self.committed
     }
 
     /// Whether a commit would let go of much memory: removals are held until then.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use souk_engine::index::contents::Held;
 use souk_engine::index::{Completeness, Index, IndexOptions, MisfitReport};
+
+use crate::contents::{Held, contents};
 
 /// What an index holds, and how far it is.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub(crate) fn complete(folder: &Path) -> Option<Index> {
 pub(crate) fn of(folder: &Path) -> Holdings {
     let index = complete(folder).unwrap_or_else(|| panic!("no complete index in {}", folder.display()));
     Holdings {
-        documents: index.searcher().contents().expect("readable"),
+        documents: contents(&index),
         misfits: index.misfits(),
         sequence: index.durable_sequence(),
     }

@@ -4,6 +4,7 @@
     reason = "a test fails by panicking, also in its functions"
 )]
 
+mod contents;
 mod created;
 mod damage;
 mod export;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Weight};
-use tantivy::{DocId, Score, Searcher, SegmentReader};
+use tantivy::{DocId, Result, Score, Searcher, SegmentReader, TantivyError};
 
 use super::breadth_first::{SegmentValues, depth_first_values};
 use super::budget::{Account, Budget};
@@ -12,7 +12,7 @@ use super::column::{Block, Buffer, Kind, Values};
 use super::composite::SegmentComposite;
 use super::distinct::{Different, SegmentDifferent};
 use super::keys::Keys;
-use super::node::{By, Node, Shape};
+use super::node::{By, Grouping, Node, Shape};
 use super::numbers::{self, Numbers};
 use super::quantiles::Quantiles;
 use super::slots::Slots;
@@ -40,19 +40,19 @@ impl<'a> Armed<'a> {
         layout: &'a Layout,
         run: &'a Run,
         searcher: &Searcher,
-    ) -> tantivy::Result<Vec<Self>> {
+    ) -> Result<Vec<Self>> {
         nodes
             .iter()
             .map(|node| Self::new(node, layout, run, searcher))
             .collect()
     }
 
-    fn new(node: &'a Node, layout: &'a Layout, run: &'a Run, searcher: &Searcher) -> tantivy::Result<Self> {
-        let filters = match &node.shape {
-            Shape::Groups(grouping) => match &grouping.by {
-                By::Filters(filters) => filters.as_slice(),
-                _ => &[],
-            },
+    fn new(node: &'a Node, layout: &'a Layout, run: &'a Run, searcher: &Searcher) -> Result<Self> {
+        let filters: &[_] = match &node.shape {
+            Shape::Groups(Grouping {
+                by: By::Filters(filters),
+                ..
+            }) => filters,
             _ => &[],
         };
         let filters = filters
@@ -64,7 +64,7 @@ impl<'a> Armed<'a> {
         };
         Ok(Self {
             node,
-            filters: filters.collect::<tantivy::Result<_>>()?,
+            filters: filters.collect::<Result<_>>()?,
             order,
             inside: Self::all(&node.inside, layout, run, searcher)?,
             breadth_first: false,
@@ -72,7 +72,7 @@ impl<'a> Armed<'a> {
     }
 
     /// Chooses how the groups of an aggregation at the first level are found.
-    pub(super) fn at_first_level(mut self, run: &Run, searcher: &Searcher) -> tantivy::Result<Self> {
+    pub(super) fn at_first_level(mut self, run: &Run, searcher: &Searcher) -> Result<Self> {
         let (Shape::Groups(grouping), Some(few)) = (&self.node.shape, depth_first_values(self.node)) else {
             return Ok(self);
         };
@@ -104,7 +104,7 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// Accounts for work on so many documents.
-    pub(super) fn visit(&mut self, documents: usize) -> tantivy::Result<()> {
+    pub(super) fn visit(&mut self, documents: usize) -> Result<()> {
         *self.visited = self.visited.saturating_add(documents as u32);
         if *self.visited >= DOCUMENTS_PER_CHECK {
             *self.visited = 0;
@@ -140,7 +140,7 @@ impl Scored {
         docs: &[DocId],
         scores: &[Score],
         account: &mut Account<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         let before = self.docs.capacity();
         if self.docs.len() + docs.len() > before {
             // The next segments may need as much room: these lists stay until all groups are known.
@@ -229,18 +229,14 @@ impl<'a> Branch<'a> {
         matches!(self.work, Work::BreadthFirst(_) | Work::Composite(_))
     }
 
-    pub(super) fn all(
-        armed: &'a [Armed<'a>],
-        around: Around<'_>,
-        budget: &mut Budget,
-    ) -> tantivy::Result<Vec<Self>> {
+    pub(super) fn all(armed: &'a [Armed<'a>], around: Around<'_>, budget: &mut Budget) -> Result<Vec<Self>> {
         armed
             .iter()
             .map(|armed| Self::open(armed, around, budget))
             .collect()
     }
 
-    fn open(armed: &'a Armed<'a>, around: Around<'_>, budget: &mut Budget) -> tantivy::Result<Self> {
+    fn open(armed: &'a Armed<'a>, around: Around<'_>, budget: &mut Budget) -> Result<Self> {
         let (node, reader) = (armed.node, around.reader);
         let scope = node.scope.as_deref();
         let within = Around {
@@ -266,18 +262,15 @@ impl<'a> Branch<'a> {
                 let room = Buffer::default();
                 Work::Figures(figures, Box::new(FigureValues { values, room }))
             }
-            Shape::TopHits { size, .. } => match &armed.order {
-                Some(order) => Work::TopHits {
+            Shape::TopHits { size, .. } => {
+                let unprepared = || TantivyError::InternalError("an order was not prepared".to_owned());
+                let order = armed.order.as_ref().ok_or_else(unprepared)?;
+                Work::TopHits {
                     tops: PerGroupTopK::new(order.open(reader, true)?, *size),
                     cost: (DOCUMENTS_PER_CHECK / order.documents_per_check()) as usize,
                     known: 0,
-                },
-                None => {
-                    return Err(tantivy::TantivyError::InternalError(
-                        "an order was not prepared".to_owned(),
-                    ));
                 }
-            },
+            }
             Shape::Groups(grouping) => {
                 let keys = Keys::open(&grouping.by, &armed.filters, reader, around.run)?;
                 if armed.breadth_first {
@@ -311,7 +304,7 @@ impl<'a> Branch<'a> {
         slots: &[u32],
         groups: usize,
         context: &mut Context<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         debug_assert!(docs.is_sorted(), "filters and orders walk only forward");
         let Self {
             node,
@@ -337,7 +330,7 @@ impl Work<'_> {
         groups: usize,
         node: &Node,
         context: &mut Context<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         match self {
             Self::Figures(figures, of) => {
                 let FigureValues { values, room } = &mut **of;
@@ -372,7 +365,7 @@ impl Figures {
         groups: usize,
         values: &Values,
         account: &mut Account<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         match self {
             Self::Numbers {
                 kind,
@@ -423,13 +416,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    fn take(
-        &mut self,
-        docs: &[DocId],
-        slots: &[u32],
-        node: &Node,
-        context: &mut Context<'_>,
-    ) -> tantivy::Result<()> {
+    fn take(&mut self, docs: &[DocId], slots: &[u32], node: &Node, context: &mut Context<'_>) -> Result<()> {
         let block = self.keys.read(docs, slots, &mut self.room);
         context.visit(block.values.len())?;
         let account = &mut context.account(node);

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
-use tantivy::{DocId, SegmentReader, TERMINATED, TantivyError};
+use tantivy::{DocId, Result, SegmentReader, TERMINATED, TantivyError};
 
 use super::branch::{Armed, Branch, Context, Groups, inside_bytes};
 use super::budget::Account;
@@ -135,12 +135,7 @@ pub(super) struct SegmentValues<'a> {
 }
 
 impl<'a> SegmentValues<'a> {
-    pub(super) fn open(
-        keys: Keys<'a>,
-        node: &Node,
-        reader: &SegmentReader,
-        run: &Run,
-    ) -> tantivy::Result<Self> {
+    pub(super) fn open(keys: Keys<'a>, node: &Node, reader: &SegmentReader, run: &Run) -> Result<Self> {
         let (_, ranking) = ranked(node)?;
         Ok(Self {
             ranking,
@@ -157,12 +152,7 @@ impl<'a> SegmentValues<'a> {
     }
 
     /// Counts documents; `slots` are all 0.
-    pub(super) fn take(
-        &mut self,
-        docs: &[DocId],
-        slots: &[u32],
-        account: &mut Account<'_>,
-    ) -> tantivy::Result<()> {
+    pub(super) fn take(&mut self, docs: &[DocId], slots: &[u32], account: &mut Account<'_>) -> Result<()> {
         let block = self.keys.read(docs, slots, &mut self.room);
         self.slots
             .number(block.values, block.slots, &mut self.numbers, account);
@@ -227,7 +217,7 @@ impl Candidates {
         segment: SegmentValues<'_>,
         node: &Node,
         context: &mut Context<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         let (grouping, ranking) = ranked(node)?;
         // Of the only segment, the first groups are those of all.
         let alone = context.alone && ranking.whole;
@@ -258,7 +248,7 @@ impl Candidates {
         Ok(())
     }
 
-    fn count(&mut self, name: Raw, count: u64, account: &mut Account<'_>) -> tantivy::Result<()> {
+    fn count(&mut self, name: Raw, count: u64, account: &mut Account<'_>) -> Result<()> {
         if let Some(own) = self.counts.get_mut(&name) {
             *own += count;
             return Ok(());
@@ -270,7 +260,7 @@ impl Candidates {
     }
 
     /// Forgets the last candidates: half of those that there may be, none of as many as are shown.
-    fn forget(&mut self, ranking: Ranking, account: &mut Account<'_>) -> tantivy::Result<()> {
+    fn forget(&mut self, ranking: Ranking, account: &mut Account<'_>) -> Result<()> {
         let half = (MAX_AGGREGATION_GROUPS / 2).min(self.counts.len() / 2);
         let most = half.max(MAX_TERMS_GROUPS).min(self.counts.len());
         account.check()?;
@@ -313,7 +303,7 @@ impl Candidates {
         armed: &Armed<'_>,
         groups: &mut GatheredGroups,
         second: &mut SecondPass<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         let node = armed.node;
         let (grouping, ranking) = ranked(node)?;
         let list = self.counts.len() * size_of::<(Raw, u64)>();
@@ -343,7 +333,7 @@ impl Candidates {
     }
 }
 
-fn ranked(node: &Node) -> tantivy::Result<(&Grouping, Ranking)> {
+fn ranked(node: &Node) -> Result<(&Grouping, Ranking)> {
     let ranked = match &node.shape {
         Shape::Groups(grouping) => Ranking::new(grouping).map(|ranking| (grouping, ranking)),
         _ => None,
@@ -363,7 +353,7 @@ fn take_again(
     armed: &Armed<'_>,
     groups: &mut GatheredGroups,
     second: &mut SecondPass<'_>,
-) -> tantivy::Result<()> {
+) -> Result<()> {
     let node = armed.node;
     second.budget.segment();
     let around = second.around(node, segment);

@@ -14,35 +14,10 @@ const SPARE_BYTES: usize = 48 * 1024 * 1024;
 pub(super) struct Budget {
     groups: usize,
     segment_groups: usize,
-    held: Held,
-    segment: Held,
+    held: Grant,
+    segment: Grant,
     /// Of distinct values and percentiles that are exact so far.
-    exact: Held,
-}
-
-struct Held {
-    grant: Grant,
-    bytes: usize,
-}
-
-impl Held {
-    fn new(allowance: &Allowance) -> Self {
-        Self {
-            grant: allowance.grant(),
-            bytes: 0,
-        }
-    }
-
-    fn grow(&mut self, bytes: usize) -> Result<(), AllowanceExceeded> {
-        self.grant.grow(bytes)?;
-        self.bytes += bytes;
-        Ok(())
-    }
-
-    fn release(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_sub(bytes);
-        self.grant.shrink_to(self.bytes);
-    }
+    exact: Grant,
 }
 
 impl Budget {
@@ -50,16 +25,16 @@ impl Budget {
         Self {
             groups: 0,
             segment_groups: 0,
-            held: Held::new(allowance),
-            segment: Held::new(allowance),
-            exact: Held::new(allowance),
+            held: allowance.grant(),
+            segment: allowance.grant(),
+            exact: allowance.grant(),
         }
     }
 
     /// Begins a segment, or what comes behind the last one: nothing is held for one.
     pub(super) fn segment(&mut self) {
         self.segment_groups = 0;
-        self.segment.release(self.segment.bytes);
+        self.segment.shrink_to(0);
     }
 
     /// Gives back bytes that were held until the request is answered.
@@ -137,7 +112,7 @@ impl Account<'_> {
     /// The same where it only saves time, if there is room to spare; whether there is.
     pub(super) fn try_hold_for_segment(&mut self, bytes: usize) -> bool {
         let segment = &mut self.budget.segment;
-        segment.bytes.saturating_add(bytes) <= SPARE_BYTES && segment.grow(bytes).is_ok()
+        segment.used().saturating_add(bytes) <= SPARE_BYTES && segment.grow(bytes).is_ok()
     }
 
     /// Gives back bytes that were held for the segment.
@@ -154,7 +129,7 @@ impl Account<'_> {
 
     /// What share of what exact figures may hold they hold.
     pub(super) fn pressure(&self) -> f64 {
-        self.budget.exact.bytes as f64 / MAX_EXACT_BYTES as f64
+        self.budget.exact.used() as f64 / MAX_EXACT_BYTES as f64
     }
 
     /// Gives back bytes of exact figures.

@@ -19,10 +19,8 @@ pub(super) struct Centroid {
 
 impl Centroid {
     fn add(&mut self, point: GeoPoint) {
-        let (north, up) = point.latitude().to_radians().sin_cos();
-        let (east, ahead) = point.longitude().to_radians().sin_cos();
         self.count += 1;
-        for (sum, part) in self.sum.iter_mut().zip([up * ahead, up * east, north]) {
+        for (sum, part) in self.sum.iter_mut().zip(point.direction()) {
             *sum += (part * UNITS).round() as i128;
         }
     }

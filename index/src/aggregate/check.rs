@@ -4,6 +4,7 @@ mod field;
 mod groupings;
 mod sources;
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::column::Kind;
@@ -12,18 +13,12 @@ use super::quantiles::Percentage;
 use crate::error::{Checker, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::{Limit, limit};
-use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy};
-use crate::request::{Query, QueryValue};
-use crate::request::{SearchRequest, Sort};
+use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy, Query, QueryValue, SearchRequest, Sort};
 use crate::run::Run;
 use crate::sort::Order;
 use field::Wanted;
 
 /// Checks aggregations of a query; paths begin with `aggregations`.
-///
-/// # Errors
-/// [`Error::InvalidQuery`] with every violation; [`Error::PageTokenInvalid`]; what [`crate::plan::plan_in_scope`] refuses
-/// in filters.
 pub(crate) fn prepare(
     layout: &Layout,
     run: &Arc<Run>,
@@ -38,11 +33,12 @@ pub(crate) fn prepare(
         wrong: Violations::default(),
         refused: None,
     };
-    let top = Level {
-        number: 1,
+    let top = At {
+        path: "aggregations",
+        level: 1,
         scope: None,
     };
-    let nodes = check.level(&request.aggregations, "aggregations", top);
+    let nodes = check.level(&request.aggregations, top);
     match check.refused {
         Some(refused) => Err(refused),
         None => check.wrong.or(Prepared { nodes }),
@@ -62,10 +58,18 @@ struct Check<'a> {
 
 /// Where aggregations stand.
 #[derive(Clone, Copy)]
-struct Level<'s> {
-    number: usize,
+struct At<'s> {
+    /// In the request.
+    path: &'s str,
+    level: usize,
     /// The nested objects that they are given.
     scope: Option<&'s str>,
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.path)
+    }
 }
 
 impl Checker for Check<'_> {
@@ -79,77 +83,66 @@ impl Check<'_> {
         self.at_most(path, limit, actual, "ask for less at once")
     }
 
-    fn level(&mut self, aggregations: &[(String, Aggregation)], at: &str, level: Level<'_>) -> Vec<Node> {
+    fn level(&mut self, aggregations: &[(String, Aggregation)], at: At<'_>) -> Vec<Node> {
         if aggregations.is_empty() {
             return Vec::new();
         }
         let groupings = aggregations.iter().filter(|(_, own)| own.is_grouping()).count();
         let figures = aggregations.len() - groupings;
         let fits = self
-            .within_limit(at, limit!(MAX_AGGREGATION_LEVELS), level.number)
-            .and_then(|()| self.within_limit(at, limit!(MAX_FIGURES), figures))
-            .and_then(|()| self.within_limit(at, limit!(MAX_GROUPINGS), groupings));
+            .within_limit(at.path, limit!(MAX_AGGREGATION_LEVELS), at.level)
+            .and_then(|()| self.within_limit(at.path, limit!(MAX_FIGURES), figures))
+            .and_then(|()| self.within_limit(at.path, limit!(MAX_GROUPINGS), groupings));
         if fits.is_none() {
             return Vec::new();
         }
         aggregations
             .iter()
             .filter_map(|(name, aggregation)| {
-                let at = format!("{at}[{name:?}].{}", aggregation.word());
-                self.aggregation(name, aggregation, &at, level)
+                let path = &format!("{at}[{name:?}].{}", aggregation.word());
+                self.aggregation(name, aggregation, At { path, ..at })
             })
             .collect()
     }
 
-    fn aggregation(
-        &mut self,
-        name: &str,
-        aggregation: &Aggregation,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<Node> {
+    fn aggregation(&mut self, name: &str, aggregation: &Aggregation, at: At<'_>) -> Option<Node> {
         let shaped = match aggregation {
             Aggregation::Figure {
                 field,
                 figure,
                 missing,
-            } => self.figure(field, *figure, missing.as_ref(), at, level),
+            } => self.figure(field, *figure, missing.as_ref(), at),
             Aggregation::Percentiles {
                 field,
                 percentages,
                 missing,
-            } => self.percentiles(field, percentages, missing.as_ref(), at, level),
+            } => self.percentiles(field, percentages, missing.as_ref(), at),
             Aggregation::GeoCentroid { field } => self
-                .field(field, Wanted::Point, None, at, level)
+                .field(field, Wanted::Point, None, at)
                 .map(|(field, scope)| (Shape::Centroid { field }, scope)),
             Aggregation::TopHits { size, sort } => self.top_hits(*size, sort, at).map(|shape| (shape, None)),
             Aggregation::Composite {
                 sources, size, after, ..
-            } => self.composite(sources, *size, after.as_deref(), at, level),
-            Aggregation::Terms { .. }
-            | Aggregation::Range { .. }
-            | Aggregation::Filters { .. }
-            | Aggregation::GeoDistance { .. }
-            | Aggregation::Histogram { .. }
-            | Aggregation::DateHistogram { .. }
-            | Aggregation::GeoCell { .. } => self
-                .grouping(aggregation, at, level)
+            } => self.composite(sources, *size, after.as_deref(), at),
+            _ => self
+                .grouping(aggregation, at)
                 .map(|(grouping, scope)| (Shape::Groups(grouping), scope)),
         };
         // What is inside is checked all the same.
         let scope = match &shaped {
             Some((_, scope)) => scope.clone(),
-            None => level.scope.map(str::to_owned),
+            None => at.scope.map(str::to_owned),
         };
-        let inside = Level {
-            number: level.number + 1,
+        let inside = At {
+            path: &format!("{at}.aggregations"),
+            level: at.level + 1,
             scope: scope.as_deref(),
         };
-        let inside = self.level(aggregation.inside(), &format!("{at}.aggregations"), inside);
+        let inside = self.level(aggregation.inside(), inside);
         let (shape, scope) = shaped?;
         Some(Node {
             name: name.to_owned(),
-            path: at.to_owned(),
+            path: at.path.to_owned(),
             scope,
             shape,
             inside,
@@ -161,15 +154,14 @@ impl Check<'_> {
         field: &str,
         figure: Figure,
         missing: Option<&QueryValue>,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<(Shape, Option<String>)> {
+        at: At<'_>,
+    ) -> Option<Shaped> {
         let wanted = match figure {
             Figure::Sum => Wanted::LongOrDouble,
             Figure::Min | Figure::Max | Figure::Avg | Figure::Stats => Wanted::Number,
             Figure::Count | Figure::DistinctCount => Wanted::Value,
         };
-        let (field, scope) = self.field(field, wanted, missing, at, level)?;
+        let (field, scope) = self.field(field, wanted, missing, at)?;
         Some((Shape::Figure { field, figure }, scope))
     }
 
@@ -178,10 +170,9 @@ impl Check<'_> {
         field: &str,
         percentages: &[f64],
         missing: Option<&QueryValue>,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<(Shape, Option<String>)> {
-        let field = self.field(field, Wanted::Number, missing, at, level);
+        at: At<'_>,
+    ) -> Option<Shaped> {
+        let field = self.field(field, Wanted::Number, missing, at);
         let at = format!("{at}.percentages");
         if percentages.is_empty() {
             let advice = "give one to 20, for example 50 and 99";
@@ -202,10 +193,10 @@ impl Check<'_> {
         Some((Shape::Percentiles { field, percentages }, scope))
     }
 
-    fn top_hits(&mut self, size: usize, sort: &[Sort], at: &str) -> Option<Shape> {
+    fn top_hits(&mut self, size: usize, sort: &[Sort], at: At<'_>) -> Option<Shape> {
         let fits = self.size(size, limit!(MAX_TOP_HITS), at);
         let order = Order::new(self.layout, self.run, sort);
-        let order = self.within(order, at)?;
+        let order = self.within(order, at.path)?;
         fits?;
         Some(Shape::TopHits {
             order: Box::new(order),
@@ -223,7 +214,7 @@ impl Check<'_> {
         None
     }
 
-    fn size(&mut self, size: usize, limit: Limit, at: &str) -> Option<()> {
+    fn size(&mut self, size: usize, limit: Limit, at: At<'_>) -> Option<()> {
         let path = format!("{at}.size");
         self.within_limit(&path, limit, size)?;
         if size == 0 {
@@ -232,7 +223,7 @@ impl Check<'_> {
         Some(())
     }
 
-    fn order(&mut self, order: &[GroupOrder], inside: &[(String, Aggregation)], at: &str) -> Option<()> {
+    fn order(&mut self, order: &[GroupOrder], inside: &[(String, Aggregation)], at: At<'_>) -> Option<()> {
         self.within_limit(&format!("{at}.order"), limit!(MAX_GROUP_ORDERS), order.len())?;
         let mut known = Some(());
         for (nth, key) in order.iter().enumerate() {
@@ -256,6 +247,7 @@ impl Check<'_> {
 }
 
 type Placed = (FieldOf, Option<String>);
+type Shaped = (Shape, Option<String>);
 type Grouped = (Grouping, Option<String>);
 
 /// The kinds that have numbers to compare with.

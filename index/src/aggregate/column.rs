@@ -1,18 +1,19 @@
 //! The values of a segment's documents, as numbers whose order is the values', read a block at a time.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use h3o::{LatLng, Resolution};
-use tantivy::columnar::{BytesColumn, Cardinality, Column, MonotonicallyMappableToU64, TermOrdHit};
+use tantivy::columnar::{BytesColumn, Cardinality, Column, MonotonicallyMappableToU64};
 use tantivy::{DocId, SegmentReader};
 
 use super::node::FieldOf;
 use crate::attribute;
 use crate::columns::StringColumn;
 use crate::geo::GeoPoint;
+use crate::plan::ordinals_between;
 use crate::points::Points;
-use crate::result::Datum;
-use crate::result::SortValue;
+use crate::result::{Datum, SortValue};
 use crate::run::Run;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +184,11 @@ impl Values {
             Kind::Cell(_) | Kind::Point => None,
         };
         let among = match (&field.attribute, &strings) {
-            (Some(name), Some(strings)) => Some(ordinals(&strings.column, name)?),
+            (Some(name), Some(strings)) => {
+                let lower = Bound::Included(attribute::first(name));
+                let upper = Bound::Excluded(attribute::behind(name));
+                Some(ordinals_between(&strings.column, &lower, &upper)?)
+            }
             _ => None,
         };
         let column = match (column, field.kind) {
@@ -384,17 +389,6 @@ impl Values {
     pub(super) fn stranger(&self) -> Option<(u64, &[u8])> {
         self.missing.zip(self.stranger.as_deref())
     }
-}
-
-/// The ordinals of an attribute's values.
-fn ordinals(strings: &BytesColumn, name: &str) -> tantivy::Result<std::ops::Range<u64>> {
-    let ordinal = |term: String| {
-        Ok::<u64, tantivy::TantivyError>(match strings.dictionary().term_ord_or_next(term)? {
-            TermOrdHit::Exact(ordinal) => ordinal,
-            TermOrdHit::Next(ordinal) => ordinal.min(strings.num_terms() as u64),
-        })
-    };
-    Ok(ordinal(attribute::first(name))?..ordinal(attribute::behind(name))?)
 }
 
 fn strictly_ascending(docs: &[DocId]) -> bool {

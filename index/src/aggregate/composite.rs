@@ -8,11 +8,11 @@
 mod source;
 
 use rustc_hash::FxHashMap;
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader, TERMINATED};
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Result, SegmentReader, TERMINATED};
 
 use super::branch::{Armed, Branch, Context, inside_bytes};
 use super::budget::Account;
-use super::column::Raw;
+use super::column::{Buffer, Raw};
 use super::gathered::Gathered;
 use super::node::{Composite, Node, Shape};
 use super::second_pass::{KeptSegment, SecondPass};
@@ -43,7 +43,7 @@ impl<'a> SegmentComposite<'a> {
         path: &'a str,
         reader: &SegmentReader,
         run: &Run,
-    ) -> tantivy::Result<Self> {
+    ) -> Result<Self> {
         let sources = Sources::open(composite, path, reader, run)?;
         let after = composite.after.as_ref().map(|after| {
             let positions = sources.all.iter().zip(after);
@@ -64,7 +64,7 @@ impl<'a> SegmentComposite<'a> {
     }
 
     /// The positions of the lowest groups behind the page before, with their counts.
-    fn lowest(&mut self, context: &mut Context<'_>) -> tantivy::Result<FxHashMap<Vec<u128>, u64>> {
+    fn lowest(&mut self, context: &mut Context<'_>) -> Result<FxHashMap<Vec<u128>, u64>> {
         let wanted = self.sources.composite.size + 1;
         let mut counts: FxHashMap<Vec<u128>, u64> = FxHashMap::default();
         let mut highest: Option<Vec<u128>> = None;
@@ -100,12 +100,7 @@ struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    fn open(
-        composite: &'a Composite,
-        path: &'a str,
-        reader: &SegmentReader,
-        run: &Run,
-    ) -> tantivy::Result<Self> {
+    fn open(composite: &'a Composite, path: &'a str, reader: &SegmentReader, run: &Run) -> Result<Self> {
         let all = composite
             .sources
             .iter()
@@ -113,12 +108,12 @@ impl<'a> Sources<'a> {
         Ok(Self {
             composite,
             path,
-            all: all.collect::<tantivy::Result<_>>()?,
+            all: all.collect::<Result<_>>()?,
         })
     }
 
     /// The positions of a group by its names, if it may occur.
-    fn positions_by_name(&self, names: &[Option<Raw>]) -> tantivy::Result<Option<Vec<u128>>> {
+    fn positions_by_name(&self, names: &[Option<Raw>]) -> Result<Option<Vec<u128>>> {
         let positions = self.all.iter().zip(names);
         positions
             .map(|(source, name)| source.position_by_name(name.as_ref()))
@@ -130,8 +125,8 @@ impl<'a> Sources<'a> {
         &mut self,
         documents: &Bits,
         context: &mut Context<'_>,
-        mut take: impl FnMut(&[u128], DocId, &mut Context<'_>) -> tantivy::Result<()>,
-    ) -> tantivy::Result<()> {
+        mut take: impl FnMut(&[u128], DocId, &mut Context<'_>) -> Result<()>,
+    ) -> Result<()> {
         let numbers: Vec<u32> = (0..COLLECT_BLOCK_BUFFER_LEN as u32).collect();
         let mut next = documents.next(0);
         let mut block = Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN);
@@ -188,8 +183,8 @@ impl<'a> Sources<'a> {
 fn combine(
     lists: &[Vec<u128>],
     begun: &mut Vec<u128>,
-    take: &mut impl FnMut(&[u128]) -> tantivy::Result<()>,
-) -> tantivy::Result<()> {
+    take: &mut impl FnMut(&[u128]) -> Result<()>,
+) -> Result<()> {
     let Some((first, rest)) = lists.split_first() else {
         return take(begun);
     };
@@ -254,7 +249,7 @@ impl Pages {
         mut segment: SegmentComposite<'_>,
         node: &Node,
         context: &mut Context<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         let counts = segment.lowest(context)?;
         let composite = segment.sources.composite;
         let named = named(&segment.sources.all, counts.keys(), &mut context.account(node))?;
@@ -291,7 +286,7 @@ impl Pages {
     }
 
     /// Takes what is inside the groups of the page.
-    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut SecondPass<'_>) -> tantivy::Result<()> {
+    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut SecondPass<'_>) -> Result<()> {
         let node = armed.node;
         let Shape::Composite(composite) = &node.shape else {
             return Ok(());
@@ -315,7 +310,7 @@ impl Pages {
         armed: &Armed<'_>,
         composite: &Composite,
         second: &mut SecondPass<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         let node = armed.node;
         second.budget.segment();
         let around = second.around(node, segment);
@@ -340,22 +335,18 @@ impl Pages {
             .account(node)
             .hold_for_segment(places.len() * inside_bytes(node))?;
         let mut inside = Branch::all(&armed.inside, around, context.budget)?;
-        let mut gathering = Gathering {
-            docs: Vec::new(),
-            slots: Vec::new(),
-            groups: places.len(),
-        };
+        let mut rows = Buffer::default();
         sources.each(&segment.documents, context, |positions, doc, context| {
             if let Some(slot) = slots.get(positions) {
-                gathering.docs.push(doc);
-                gathering.slots.push(*slot);
+                rows.docs.push(doc);
+                rows.slots.push(*slot);
             }
-            if gathering.docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
-                gathering.flush(&mut inside, context)?;
+            if rows.docs.len() >= COLLECT_BLOCK_BUFFER_LEN {
+                flush(&mut rows, places.len(), &mut inside, context)?;
             }
             Ok(())
         })?;
-        gathering.flush(&mut inside, context)?;
+        flush(&mut rows, places.len(), &mut inside, context)?;
         for (own, branch) in self.inside.iter_mut().zip(inside) {
             own.add(branch, &places, page.len(), context)?;
         }
@@ -410,22 +401,18 @@ impl Composite {
     }
 }
 
-/// Documents on their way to the aggregations inside.
-struct Gathering {
-    docs: Vec<DocId>,
-    slots: Vec<u32>,
+/// Gives documents to the aggregations inside `groups` groups.
+fn flush(
+    rows: &mut Buffer,
     groups: usize,
-}
-
-impl Gathering {
-    fn flush(&mut self, inside: &mut [Branch<'_>], context: &mut Context<'_>) -> tantivy::Result<()> {
-        for branch in inside {
-            branch.take(&self.docs, &self.slots, self.groups, context)?;
-        }
-        self.docs.clear();
-        self.slots.clear();
-        Ok(())
+    inside: &mut [Branch<'_>],
+    context: &mut Context<'_>,
+) -> Result<()> {
+    for branch in inside {
+        branch.take(&rows.docs, &rows.slots, groups, context)?;
     }
+    rows.clear();
+    Ok(())
 }
 
 /// A segment's group: its positions, and what its keys are called in every segment.
@@ -436,7 +423,7 @@ fn named<'p>(
     sources: &[OpenSource<'_>],
     groups: impl Iterator<Item = &'p Vec<u128>> + Clone,
     account: &mut Account<'_>,
-) -> tantivy::Result<Vec<Named<'p>>> {
+) -> Result<Vec<Named<'p>>> {
     let mut named: Vec<Named<'p>> = groups
         .clone()
         .map(|positions| (positions, Vec::with_capacity(sources.len())))

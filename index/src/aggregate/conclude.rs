@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use tantivy::Result;
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::budget::{Account, Budget};
@@ -12,17 +13,17 @@ use super::numbers::Numbers;
 use crate::error::Error;
 use crate::limits::limit;
 use crate::request::{Figure, GroupOrder, GroupOrderBy};
-use crate::result::SortValue;
-use crate::result::{AggregationResult, Datum, Group, TopHit};
+use crate::result::{AggregationResult, Datum, Group, SortValue, TopHit};
 use crate::run::Run;
 use crate::sort::RawSortValue;
 
 const RESULTS_PER_CHECK: usize = 64;
 
 pub(super) struct Conclusion<'a> {
-    budget: &'a mut Budget,
-    run: &'a Run,
-    results: usize,
+    pub(super) budget: &'a mut Budget,
+    pub(super) run: &'a Run,
+    /// So far.
+    pub(super) results: usize,
 }
 
 /// A group that may be shown.
@@ -47,12 +48,7 @@ struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
-    fn all(
-        nodes: &'a [Node],
-        gathered: &'a [Gathered],
-        budget: &mut Budget,
-        run: &Run,
-    ) -> tantivy::Result<Vec<Self>> {
+    fn all(nodes: &'a [Node], gathered: &'a [Gathered], budget: &mut Budget, run: &Run) -> Result<Vec<Self>> {
         let levels = nodes.iter().zip(gathered);
         levels
             .map(|(node, gathered)| {
@@ -80,22 +76,14 @@ impl<'a> Level<'a> {
 type Results = Vec<(String, AggregationResult)>;
 
 impl<'a> Conclusion<'a> {
-    pub(super) fn new(budget: &'a mut Budget, run: &'a Run) -> Self {
-        Self {
-            budget,
-            run,
-            results: 0,
-        }
-    }
-
     /// The results of all aggregations of a request.
-    pub(super) fn all(&mut self, nodes: &[Node], gathered: &[Gathered]) -> tantivy::Result<Results> {
+    pub(super) fn all(&mut self, nodes: &[Node], gathered: &[Gathered]) -> Result<Results> {
         let levels = Level::all(nodes, gathered, self.budget, self.run)?;
         self.level(&levels, Some(0))
     }
 
     /// The results inside one group; an empty one has gathered nothing.
-    fn level(&mut self, levels: &[Level<'_>], place: Option<u32>) -> tantivy::Result<Results> {
+    fn level(&mut self, levels: &[Level<'_>], place: Option<u32>) -> Result<Results> {
         let mut results = Vec::with_capacity(levels.len());
         for level in levels {
             self.results += 1;
@@ -113,7 +101,7 @@ impl<'a> Conclusion<'a> {
         self.budget.of(node, self.run)
     }
 
-    fn result(&mut self, level: &Level<'_>, place: Option<u32>) -> tantivy::Result<AggregationResult> {
+    fn result(&mut self, level: &Level<'_>, place: Option<u32>) -> Result<AggregationResult> {
         let at = place.map_or(usize::MAX, |place| place as usize);
         Ok(match (&level.node.shape, level.gathered, &level.sorted) {
             (Shape::Figure { field, figure }, Gathered::Numbers(all), _) => {
@@ -200,7 +188,7 @@ impl<'a> Conclusion<'a> {
         groups: &GatheredGroups,
         sorted: &Sorted<'_>,
         around: Option<u32>,
-    ) -> tantivy::Result<AggregationResult> {
+    ) -> Result<AggregationResult> {
         let own = around.map_or(&[][..], |around| {
             let first = sorted.groups.partition_point(|(other, ..)| *other < around);
             let end = sorted.groups.partition_point(|(other, ..)| *other <= around);
@@ -263,7 +251,7 @@ impl<'a> Conclusion<'a> {
     }
 
     /// Adds the empty groups between the bounds of a histogram that has both.
-    fn fill(&mut self, node: &Node, grouping: &Grouping, own: &mut Vec<Candidate>) -> tantivy::Result<()> {
+    fn fill(&mut self, node: &Node, grouping: &Grouping, own: &mut Vec<Candidate>) -> Result<()> {
         let (By::Steps { steps, bounds, .. }, Size::All(most)) = (&grouping.by, grouping.size) else {
             return Ok(());
         };
@@ -304,7 +292,7 @@ impl<'a> Conclusion<'a> {
         node: &Node,
         order: &[GroupOrder],
         inside: &[Level<'_>],
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         let keyed = order.iter().position(|key| key.by == GroupOrderBy::Key);
         // No two keys are equal, so what follows one doesn't matter.
         let before_key = order.get(..keyed.unwrap_or(order.len())).unwrap_or(order);

@@ -1,6 +1,7 @@
 //! How many different values there are: exact while there is room, then an estimate.
 
 use rustc_hash::FxHashSet;
+use tantivy::Result;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::budget::{Account, table_bytes};
@@ -39,7 +40,7 @@ impl Different {
         }
     }
 
-    fn insert(&mut self, value: u128, account: &mut Account<'_>) -> tantivy::Result<()> {
+    fn insert(&mut self, value: u128, account: &mut Account<'_>) -> Result<()> {
         if let Self::Exact(values) = self {
             if values.len() < values.capacity() || values.contains(&value) {
                 values.insert(value);
@@ -61,7 +62,7 @@ impl Different {
         Ok(())
     }
 
-    fn estimate(&mut self, account: &mut Account<'_>) -> tantivy::Result<()> {
+    fn estimate(&mut self, account: &mut Account<'_>) -> Result<()> {
         if let Self::Exact(values) = self {
             account.hold(SKETCH_BYTES)?;
             let mut sketch = Sketch::new();
@@ -77,7 +78,7 @@ impl Different {
         Ok(())
     }
 
-    pub(super) fn merge(&mut self, other: Self, account: &mut Account<'_>) -> tantivy::Result<()> {
+    pub(super) fn merge(&mut self, other: Self, account: &mut Account<'_>) -> Result<()> {
         if matches!(self, Self::Exact(values) if values.is_empty()) {
             *self = other;
             return Ok(());
@@ -124,7 +125,7 @@ pub(super) struct SegmentDifferent {
 
 impl SegmentDifferent {
     /// `alone` when there is only one group.
-    pub(super) fn new(values: &Values, alone: bool, run: &Run) -> tantivy::Result<Self> {
+    pub(super) fn new(values: &Values, alone: bool, run: &Run) -> Result<Self> {
         let terms = values.strings().map(|strings| strings.num_terms());
         // One more for a string that the dictionary lacks.
         let terms = terms.and_then(|terms| u32::try_from(terms + 1).ok());
@@ -144,7 +145,7 @@ impl SegmentDifferent {
         groups: usize,
         values: &Values,
         account: &mut Account<'_>,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         if self.groups.len() < groups {
             self.groups.resize_with(groups, Different::default);
         }
@@ -172,7 +173,7 @@ impl SegmentDifferent {
     }
 
     /// Makes room for one more that is pending: by memory, or by looking up what is.
-    fn make_room(&mut self, values: &Values, account: &mut Account<'_>) -> tantivy::Result<()> {
+    fn make_room(&mut self, values: &Values, account: &mut Account<'_>) -> Result<()> {
         let pending = self.pending.len();
         let now = table_bytes::<(u64, u32)>(self.pending.capacity());
         let more = table_bytes::<(u64, u32)>(pending + 1).saturating_sub(now);
@@ -185,11 +186,7 @@ impl SegmentDifferent {
         Ok(())
     }
 
-    pub(super) fn end(
-        mut self,
-        values: &Values,
-        account: &mut Account<'_>,
-    ) -> tantivy::Result<Vec<Different>> {
+    pub(super) fn end(mut self, values: &Values, account: &mut Account<'_>) -> Result<Vec<Different>> {
         if let Some(ordinals) = self.ordinals.take() {
             let mut part = Vec::new();
             let mut next = ordinals.next(0);
@@ -207,7 +204,7 @@ impl SegmentDifferent {
         Ok(self.groups)
     }
 
-    fn look_up(&mut self, values: &Values, account: &mut Account<'_>) -> tantivy::Result<()> {
+    fn look_up(&mut self, values: &Values, account: &mut Account<'_>) -> Result<()> {
         let list = 2 * self.pending.len() * size_of::<(u64, u32)>();
         account.hold_for_segment(list)?;
         let highest = self.pending.iter().map(|(ordinal, _)| *ordinal).max();
@@ -230,12 +227,7 @@ impl SegmentDifferent {
     }
 
     /// Inserts the strings behind ordinals, which ascend.
-    fn strings(
-        &mut self,
-        part: &[(u64, u32)],
-        values: &Values,
-        account: &mut Account<'_>,
-    ) -> tantivy::Result<()> {
+    fn strings(&mut self, part: &[(u64, u32)], values: &Values, account: &mut Account<'_>) -> Result<()> {
         account.check()?;
         let mut ordinals: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
         ordinals.dedup();

@@ -5,8 +5,7 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::calendar::Calendar;
 use super::column::Kind;
 use super::ranges::{OPEN, first_from};
-use crate::request::QueryValue;
-use crate::request::ValueRange;
+use crate::request::{QueryValue, ValueRange};
 use crate::result::Datum;
 
 /// The width of whole intervals from which on their boundaries are farther from each other than the numbers' ends: 2⁶⁸.

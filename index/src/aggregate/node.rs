@@ -39,14 +39,7 @@ pub(super) struct Node {
 impl Node {
     /// Whether documents are compared by their scores in it or inside it.
     pub(super) fn wants_scores(&self) -> bool {
-        let own = match &self.shape {
-            Shape::TopHits { order, .. } => order.wants_scores(),
-            Shape::Figure { .. }
-            | Shape::Percentiles { .. }
-            | Shape::Centroid { .. }
-            | Shape::Groups(_)
-            | Shape::Composite(_) => false,
-        };
+        let own = matches!(&self.shape, Shape::TopHits { order, .. } if order.wants_scores());
         own || self.inside.iter().any(Self::wants_scores)
     }
 }

@@ -77,9 +77,6 @@ impl<'a> Walk<'a> {
     }
 
     /// The answers.
-    ///
-    /// # Errors
-    /// [`Error::LimitExceeded`], [`Error::DeadlineExceeded`], [`Error::Cancelled`], [`Error::Io`].
     pub(crate) fn conclude(mut self) -> Result<Vec<(String, AggregationResult)>, Error> {
         let run = self.run;
         self.results().map_err(|error| run.reason("aggregating", error))
@@ -108,7 +105,12 @@ impl<'a> Walk<'a> {
         for (node, gathered) in self.prepared.nodes.iter().zip(&mut self.gathered) {
             gathered.sort(&self.budget.of(node, self.run))?;
         }
-        Conclusion::new(&mut self.budget, self.run).all(&self.prepared.nodes, &self.gathered)
+        let mut conclusion = Conclusion {
+            budget: &mut self.budget,
+            run: self.run,
+            results: 0,
+        };
+        conclusion.all(&self.prepared.nodes, &self.gathered)
     }
 }
 

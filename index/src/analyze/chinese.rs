@@ -177,57 +177,38 @@ impl Way {
 
 /// Every dictionary word of `text`.
 pub(super) fn max_words(text: &str) -> impl Iterator<Item = Piece> + Send + '_ {
-    let mut position = 0;
-    runs(text).flat_map(move |run| {
-        let first = position;
-        match run {
-            Run::Han { from, to } => {
-                let han = HanRun::new(text, from, to);
-                position += han.len();
-                let words = han.overlapping();
-                words
-                    .into_iter()
-                    .filter_map(|word| han.piece(word, first + word.start, word.end - word.start))
-                    .collect()
-            }
-            Run::Syllable { from, to } | Run::Word { from, to } => {
-                position += 1;
-                vec![Piece {
-                    from,
-                    to,
-                    position: first,
-                    units: 1,
-                }]
-            }
-        }
+    cut(text, |han, first| {
+        let words = han.overlapping().into_iter();
+        let pieces = words.filter_map(|word| han.piece(word, first + word.start, word.end - word.start));
+        (pieces.collect(), han.len())
     })
 }
 
 /// The coarsest segmentation of `text`.
 pub(super) fn min_words(text: &str) -> impl Iterator<Item = Piece> + Send + '_ {
+    cut(text, |han, first| {
+        let words = han.coarsest().into_iter().enumerate();
+        let pieces: Vec<Piece> = words
+            .filter_map(|(at, word)| han.piece(word, first + at, 1))
+            .collect();
+        let positions = pieces.len();
+        (pieces, positions)
+    })
+}
+
+/// Cuts runs of Han characters as `words` does, which is told their first position, and says how many they take.
+fn cut(
+    text: &str,
+    words: impl Fn(&HanRun, usize) -> (Vec<Piece>, usize) + Send,
+) -> impl Iterator<Item = Piece> + Send {
     let mut position = 0;
     runs(text).flat_map(move |run| {
         let first = position;
-        let pieces: Vec<Piece> = match run {
-            Run::Han { from, to } => {
-                let han = HanRun::new(text, from, to);
-                let words = han.coarsest();
-                words
-                    .into_iter()
-                    .enumerate()
-                    .filter_map(|(at, word)| han.piece(word, first + at, 1))
-                    .collect()
-            }
-            Run::Syllable { from, to } | Run::Word { from, to } => {
-                vec![Piece {
-                    from,
-                    to,
-                    position: first,
-                    units: 1,
-                }]
-            }
+        let (pieces, positions) = match run {
+            Run::Han { from, to } => words(&HanRun::new(text, from, to), first),
+            Run::Word { from, to } => (vec![Piece::single(from, to, first)], 1),
         };
-        position += pieces.len();
+        position += positions;
         pieces
     })
 }

@@ -34,20 +34,13 @@ pub(super) fn continues_word(c: char) -> bool {
     is_word(c) || matches!(c, '\u{300}'..='\u{36F}')
 }
 
-/// A stretch of text of one kind.
+/// A stretch of text of one kind, from a byte to the one behind the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Run {
     /// Han characters that follow each other, at most [`MAX_HAN_RUN`].
     Han { from: usize, to: usize },
-    /// One kana or Hangul character.
-    Syllable { from: usize, to: usize },
-    /// Letters and digits of other scripts that follow each other.
-    Word {
-        /// First byte.
-        from: usize,
-        /// Byte behind the last.
-        to: usize,
-    },
+    /// Letters and digits of other scripts that follow each other, or one kana or Hangul character.
+    Word { from: usize, to: usize },
 }
 
 /// Characters after which a run of Han characters is cut: bounds the memory of its segmentation. No sentence comes
@@ -71,7 +64,7 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
                 return Some(Run::Han { from, to });
             }
             if is_cjk(first) {
-                return Some(Run::Syllable { from, to });
+                return Some(Run::Word { from, to });
             }
             if is_word(first) {
                 while let Some((at, c)) = chars.next_if(|(_, c)| continues_word(*c) && !is_cjk(*c)) {

@@ -3,17 +3,6 @@
 use super::script::{continues_word, is_cjk, is_word};
 use super::token_stream::Piece;
 
-/// What a character inside a word is, for `delimit_word`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Letter,
-    Digit,
-}
-
-fn kind(c: char) -> Kind {
-    if c.is_numeric() { Kind::Digit } else { Kind::Letter }
-}
-
 /// The tokens of `text`. With `delimit_word`, "iPhone6" is "iPhone" and "6".
 pub(super) fn pieces(text: &str, delimit_word: bool) -> impl Iterator<Item = Piece> + Send + '_ {
     let mut chars = text.char_indices().peekable();
@@ -22,19 +11,13 @@ pub(super) fn pieces(text: &str, delimit_word: bool) -> impl Iterator<Item = Pie
         let (from, first) = chars.find(|(_, c)| is_word(*c))?;
         let mut to = from + first.len_utf8();
         if !is_cjk(first) {
-            let began_as = kind(first);
-            while let Some((at, c)) = chars.next_if(|(_, c)| {
-                continues_word(*c) && !is_cjk(*c) && !(delimit_word && is_word(*c) && kind(*c) != began_as)
-            }) {
+            let parts = |c: char| delimit_word && is_word(c) && c.is_numeric() != first.is_numeric();
+            while let Some((at, c)) = chars.next_if(|(_, c)| continues_word(*c) && !is_cjk(*c) && !parts(*c))
+            {
                 to = at + c.len_utf8();
             }
         }
-        let piece = Piece {
-            from,
-            to,
-            position,
-            units: 1,
-        };
+        let piece = Piece::single(from, to, position);
         position += 1;
         Some(piece)
     })

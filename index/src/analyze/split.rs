@@ -20,11 +20,6 @@ fn numbered<'a>(
     let start = text.as_ptr().addr();
     parts.enumerate().map(move |(position, part)| {
         let from = part.as_ptr().addr() - start;
-        Piece {
-            from,
-            to: from + part.len(),
-            position,
-            units: 1,
-        }
+        Piece::single(from, from + part.len(), position)
     })
 }

@@ -28,6 +28,18 @@ pub(super) struct Piece {
     pub(super) units: usize,
 }
 
+impl Piece {
+    /// A token that takes one position.
+    pub(super) fn single(from: usize, to: usize, position: usize) -> Self {
+        Self {
+            from,
+            to,
+            position,
+            units: 1,
+        }
+    }
+}
+
 /// Turns pieces into tokens one at a time, so that a long text is never held twice.
 pub(super) struct PieceStream<'a> {
     text: &'a str,

@@ -1,6 +1,5 @@
 //! The lowest and the highest value of each block of documents of a column.
 
-use std::cmp::Reverse;
 use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
@@ -170,11 +169,11 @@ impl Blocks {
         };
         order.get_or_init(|| {
             let mut order: Vec<u32> = (0..self.len()).collect();
-            if descending {
-                order.sort_by_key(|nth| (self.get(*nth).is_empty(), Reverse(self.get(*nth).highest)));
-            } else {
-                order.sort_by_key(|nth| (self.get(*nth).is_empty(), self.get(*nth).lowest));
-            }
+            order.sort_by_key(|nth| {
+                let block = self.get(*nth);
+                let best = if descending { !block.highest } else { block.lowest };
+                (block.is_empty(), best)
+            });
             order
         })
     }

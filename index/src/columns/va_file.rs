@@ -9,8 +9,8 @@
 
 use std::ops::RangeInclusive;
 
-use tantivy::DocId;
 use tantivy::columnar::{Column, ColumnIndex};
+use tantivy::{DocId, Result};
 
 use super::each_value;
 use crate::execution::Execution;
@@ -55,11 +55,7 @@ pub(crate) enum Within {
 
 impl VaFile {
     /// Reads the whole column; `None` when documents may have several values.
-    pub(super) fn new(
-        column: &Column<u64>,
-        max_doc: DocId,
-        run: &Execution,
-    ) -> tantivy::Result<Option<Self>> {
+    pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Execution) -> Result<Option<Self>> {
         if matches!(column.index, ColumnIndex::Multivalued(_)) {
             return Ok(None);
         }

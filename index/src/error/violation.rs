@@ -204,6 +204,12 @@ pub(crate) trait Checker {
     }
 }
 
+/// All parts of a list that were checked, if none is wrong; each is checked, so that all violations are noted.
+pub(crate) fn every<T>(checked: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let checked: Vec<Option<T>> = checked.collect();
+    checked.into_iter().collect()
+}
+
 impl Checker for Violations {
     fn violations(&mut self) -> &mut Violations {
         self

@@ -46,18 +46,6 @@ impl Circle {
         })
     }
 
-    /// The centre.
-    #[must_use]
-    pub fn center(&self) -> GeoPoint {
-        self.center
-    }
-
-    /// The radius in metres.
-    #[must_use]
-    pub fn radius_meters(&self) -> f64 {
-        self.radius
-    }
-
     pub(super) fn contains(&self, point: GeoPoint) -> bool {
         let center = (self.center.latitude(), self.center.longitude());
         let chord = half_chord_squared(center, (point.latitude(), point.longitude()), self.cos_latitude);

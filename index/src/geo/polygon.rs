@@ -21,8 +21,8 @@ use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN, QUARTER_TURN};
 mod boxes;
 mod slabs;
 
-use boxes::{Boxes, Touch};
-use slabs::{Side, Slabs};
+use boxes::Boxes;
+use slabs::Slabs;
 
 /// A vertex in the plane, in 1e-7 degrees; `x` goes on beyond the antimeridian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Polygon {
                 x: (west, west + width),
                 y: (rectangle.south, rectangle.north),
             };
-            if self.boxes.touch(&place) != Touch::Untouched {
+            if self.boxes.may_touch(&place) {
                 return Relation::Mixed;
             }
             // Without an edge in it, all of it is where its corner is.
@@ -153,7 +153,7 @@ impl Polygon {
 
     /// Whether a place in the plane is inside or on an edge.
     fn holds(&self, place: Vertex) -> bool {
-        self.y.contains(&place.y) && self.x.contains(&place.x) && self.slabs.side(place) != Side::Outside
+        self.y.contains(&place.y) && self.x.contains(&place.x) && self.slabs.hold(place)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Cuts texts around marks.
 
 use crate::error::AllowanceExceeded;
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -36,22 +36,12 @@ struct Piece<'t> {
     _held: Grant,
 }
 
-/// Where a fragment stands among others: lower is better.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Rank {
-    score: f32,
-    spans: usize,
-    place: (usize, usize),
-}
+/// Where a fragment stands among others, lower being better: by the bits of its score, which is not negative, by how much
+/// is marked in it, and by its place.
+type Rank = (Reverse<u32>, Reverse<usize>, (usize, usize));
 
-impl Rank {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other
-            .score
-            .total_cmp(&self.score)
-            .then(other.spans.cmp(&self.spans))
-            .then(self.place.cmp(&other.place))
-    }
+fn rank(score: f32, spans: usize, place: (usize, usize)) -> Rank {
+    (Reverse(score.to_bits()), Reverse(spans), place)
 }
 
 impl Piece<'_> {
@@ -60,11 +50,7 @@ impl Piece<'_> {
     }
 
     fn rank(&self) -> Rank {
-        Rank {
-            score: self.score,
-            spans: self.spans.len(),
-            place: self.place(),
-        }
+        rank(self.score, self.spans.len(), self.place())
     }
 }
 
@@ -95,17 +81,14 @@ impl<'t> Best<'t> {
             let range = widened(text, first.start..end, floor..ceiling, size);
             floor = range.end;
             rest = behind;
-            let rank = Rank {
-                score: score(marks, &range),
-                spans: inside.len(),
-                place: (value, range.start),
-            };
-            if self.worst.is_none_or(|worst| rank.cmp(&worst).is_lt()) {
+            let score = score(marks, &range);
+            let rank = rank(score, inside.len(), (value, range.start));
+            if self.worst.is_none_or(|worst| rank < worst) {
                 self.pieces.push(Piece {
                     text,
                     value,
                     range,
-                    score: rank.score,
+                    score,
                     _held: self
                         .run
                         .allowance()
@@ -122,7 +105,7 @@ impl<'t> Best<'t> {
 
     /// Keeps as many as are wanted.
     fn crowd_out(&mut self) {
-        self.pieces.sort_by(|a, b| a.rank().cmp(&b.rank()));
+        self.pieces.sort_by_key(Piece::rank);
         self.pieces.truncate(self.highlight.number_of_fragments);
         self.worst = self.pieces.last().map(Piece::rank);
     }
@@ -215,26 +198,16 @@ fn widened(text: &str, core: Range<usize>, room: Range<usize>, size: usize) -> R
             .map(char::len_utf8)
             .sum::<usize>();
     while start < core.start && inside_word(text, start) {
-        start += next_len(text, start);
+        start = text.ceil_char_boundary(start + 1);
     }
     while end > core.end && inside_word(text, end) {
-        end -= last_len(text, end);
+        end = text.floor_char_boundary(end - 1);
     }
     let shown = text.get(start..core.start).unwrap_or_default();
     start += shown.len() - shown.trim_start().len();
     let shown = text.get(core.end..end).unwrap_or_default();
     end -= shown.len() - shown.trim_end().len();
     start..end
-}
-
-fn next_len(text: &str, at: usize) -> usize {
-    let next = text.get(at..).and_then(|rest| rest.chars().next());
-    next.map_or(1, char::len_utf8)
-}
-
-fn last_len(text: &str, at: usize) -> usize {
-    let last = text.get(..at).and_then(|rest| rest.chars().next_back());
-    last.map_or(1, char::len_utf8)
 }
 
 fn fragment(

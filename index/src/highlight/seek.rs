@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::ops::{Bound, RangeBounds};
 
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
-use crate::edit_distance::edits_within;
 use crate::limits::{MAX_FUZZY_WORDS, MAX_MATCH_TEXT_BYTES};
 use crate::plan::glob::Glob;
 use crate::request::{Operator, Query, QueryValue};
@@ -70,13 +69,6 @@ pub(super) enum Word {
     },
 }
 
-impl Word {
-    /// Whether `token` is near the word.
-    pub(super) fn is_near(word: &str, edits: usize, prefix: &str, token: &str) -> bool {
-        token.starts_with(prefix) && edits_within(word, token, edits).is_some()
-    }
-}
-
 /// Words one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Phrase {
@@ -112,57 +104,38 @@ pub(super) fn seeks(query: &Query, path: &str, analyzer: &Analyzer) -> Vec<Seek>
 
 /// What a query without clauses looks for.
 fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
-    let tokens = |form, weight| Seek {
-        what: What::Tokens(form),
-        weight,
-    };
+    if query.field() != Some(path) {
+        return None;
+    }
     let short = |text: &str| text.len() <= MAX_MATCH_TEXT_BYTES;
-    let seek = match query {
-        Query::Term { field, value, weight } if field == path => {
-            tokens(Form::Any(strings(std::slice::from_ref(value))), *weight)
-        }
-        Query::Terms {
-            field,
-            values,
-            weight,
-        } if field == path => tokens(Form::Any(strings(values)), *weight),
-        Query::Range { field, lower, upper } if field == path => {
-            tokens(Form::Between(bound(lower)?, bound(upper)?), 1.0)
-        }
-        Query::Prefix { field, value, weight } if field == path => {
-            tokens(Form::Prefix(value.clone()), *weight)
-        }
-        Query::Suffix { field, value, weight } if field == path => {
-            tokens(Form::Suffix(value.clone()), *weight)
-        }
-        Query::Wildcard {
-            field,
-            pattern,
-            weight,
-        } if field == path => tokens(Form::Glob(Glob::new(pattern)?), *weight),
+    let what = match query {
+        Query::Term { value, .. } => What::Tokens(Form::Any(strings(std::slice::from_ref(value)))),
+        Query::Terms { values, .. } => What::Tokens(Form::Any(strings(values))),
+        Query::Range { lower, upper, .. } => What::Tokens(Form::Between(bound(lower)?, bound(upper)?)),
+        Query::Prefix { value, .. } => What::Tokens(Form::Prefix(value.clone())),
+        Query::Suffix { value, .. } => What::Tokens(Form::Suffix(value.clone())),
+        Query::Wildcard { pattern, .. } => What::Tokens(Form::Glob(Glob::new(pattern)?)),
         Query::Match {
-            field,
             text,
             operator,
             minimum_should_match,
-            weight,
-        } if field == path && short(text) => {
+            ..
+        } if short(text) => {
             // A word that the text repeats counts as often, as in the search.
             let words: Vec<Word> = analyze(analyzer, Phase::Query, text)
                 .iter()
                 .map(|token| Word::Parts(query_parts(analyzer, text, token)))
                 .collect();
-            enough(words, *operator, *minimum_should_match, *weight)
+            enough(words, *operator, *minimum_should_match)
         }
         Query::MatchFuzzy {
-            field,
             text,
             operator,
             minimum_should_match,
             fuzziness,
             prefix_length,
-            weight,
-        } if field == path && short(text) => {
+            ..
+        } if short(text) => {
             let tokens = analyze(analyzer, Phase::Query, text);
             let words = tokens.into_iter().map(|token| token.text);
             let near = |word: String| match fuzziness.edits(&word) {
@@ -174,47 +147,35 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
                 },
             };
             let words: Vec<Word> = words.take(MAX_FUZZY_WORDS).map(near).collect();
-            enough(words, *operator, *minimum_should_match, *weight)
+            enough(words, *operator, *minimum_should_match)
         }
-        Query::MatchPhrase {
-            field,
-            text,
-            slop,
-            weight,
-        } if field == path && short(text) => {
-            phrase(analyzer, text, slop_positions(analyzer, *slop), false, *weight)
+        Query::MatchPhrase { text, slop, .. } if short(text) => {
+            phrase(analyzer, text, slop_positions(analyzer, *slop), false)
         }
-        Query::MatchPhrasePrefix { field, text, weight } if field == path && short(text) => {
-            phrase(analyzer, text, 0, true, *weight)
-        }
+        Query::MatchPhrasePrefix { text, .. } if short(text) => phrase(analyzer, text, 0, true),
         _ => return None,
     };
-    Some(seek)
+    let weight = query.weight();
+    Some(Seek { what, weight })
 }
 
-fn enough(words: Vec<Word>, operator: Operator, minimum: Option<u32>, weight: f32) -> Seek {
+fn enough(words: Vec<Word>, operator: Operator, minimum: Option<u32>) -> What {
     let needed = match operator {
         Operator::And => words.len(),
         Operator::Or => minimum.map_or(1, |minimum| minimum as usize),
     };
-    Seek {
-        what: What::Words { words, needed },
-        weight,
-    }
+    What::Words { words, needed }
 }
 
-fn phrase(analyzer: &Analyzer, text: &str, slop: usize, last_is_prefix: bool, weight: f32) -> Seek {
+fn phrase(analyzer: &Analyzer, text: &str, slop: usize, last_is_prefix: bool) -> What {
     let other = phrase_analyzer(analyzer);
     let words = phrase_words(other.as_ref().unwrap_or(analyzer), text);
-    Seek {
-        what: What::Phrase(Phrase {
-            words: words.into_iter().collect(),
-            slop,
-            last_is_prefix,
-            analyzer: other,
-        }),
-        weight,
-    }
+    What::Phrase(Phrase {
+        words: words.into_iter().collect(),
+        slop,
+        last_is_prefix,
+        analyzer: other,
+    })
 }
 
 fn strings(values: &[QueryValue]) -> HashSet<String> {

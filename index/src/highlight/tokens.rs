@@ -10,6 +10,7 @@ use super::seek::{Phrase, Seek, What, Word};
 use crate::allowance::Grant;
 use crate::analyze::{Phase, Placed, each_token};
 use crate::bits::Bits;
+use crate::edit_distance::edits_within;
 use crate::limits::MAX_TOKEN_BYTES;
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
@@ -55,7 +56,8 @@ pub(super) fn marks(
     for seek in seeks {
         match &seek.what {
             What::Tokens(form) => {
-                let found = own.of_spelling(&spellings, |token| form.matches(token))?;
+                let mut found = own.none()?;
+                own.add_spelled(&spellings, |token| form.matches(token), &mut found)?;
                 own.mark(&found, seek.weight)?;
             }
             What::Words { words, needed } => {
@@ -268,12 +270,6 @@ impl Tokens {
         Ok(any)
     }
 
-    fn of_spelling(&mut self, spellings: &Spellings, wanted: impl Fn(&str) -> bool) -> tantivy::Result<Bits> {
-        let mut found = self.none()?;
-        self.add_spelled(spellings, wanted, &mut found)?;
-        Ok(found)
-    }
-
     /// How many of the words are there, and their tokens. A word that is repeated counts as often.
     fn words(&mut self, words: &[Word], spellings: &Spellings) -> tantivy::Result<(usize, Bits)> {
         let mut found = self.none()?;
@@ -307,7 +303,9 @@ impl Tokens {
                 parts => self.phrase(parts, 0, false, spellings, found),
             },
             Word::Near { word, edits, prefix } => {
-                let near = |token: &str| Word::is_near(word, *edits, prefix, token);
+                let near = |token: &str| {
+                    token.starts_with(prefix.as_str()) && edits_within(word, token, *edits).is_some()
+                };
                 self.add_spelled(spellings, near, found)
             }
         }
@@ -334,7 +332,8 @@ impl Tokens {
         for ((word, is_prefix), places) in &places {
             let mut tokens = Vec::new();
             if *is_prefix {
-                let begun = self.of_spelling(spellings, |token| token.starts_with(word))?;
+                let mut begun = self.none()?;
+                self.add_spelled(spellings, |token| token.starts_with(word), &mut begun)?;
                 let mut nth = begun.next(0);
                 while (nth as usize) < self.tokens.len() {
                     held.push(&mut tokens, nth)?;

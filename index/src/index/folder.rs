@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tantivy::directory::error::{LockError, OpenReadError};
-use tantivy::{IndexSettings, TantivyError};
+use tantivy::{IndexMeta, IndexSettings, TantivyError};
 
 use crate::checksum;
 use crate::directory::{MANAGED_FILE, META_FILE, SoftDirectory};
@@ -107,6 +107,12 @@ pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
     }
 }
 
+/// What the list of segments says.
+pub(super) fn segments(index: &tantivy::Index) -> Result<IndexMeta, Error> {
+    let metas = index.load_metas();
+    metas.map_err(|error| unreadable("the list of segments", error))
+}
+
 /// Creates an empty index, durably, in a folder that has none. What a creation cut short has left is removed.
 fn create(
     folder: &Path,
@@ -198,10 +204,7 @@ fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
 
 /// Deletes the segment files that the last checkpoint doesn't name: what was written after it, and what it replaced.
 fn sweep(folder: &Path, index: &tantivy::Index) -> Result<(), Error> {
-    let metas = index
-        .load_metas()
-        .map_err(|error| unreadable("the list of segments", error))?;
-    let living = metas.list_segment_files();
+    let living = segments(index)?.list_segment_files();
     sweep_files(folder, &living).map_err(Error::io("sweeping the index's folder"))
 }
 

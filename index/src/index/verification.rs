@@ -2,15 +2,14 @@
 //! them, slowly.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use parking_lot::Mutex;
 
 use super::IndexOptions;
-use super::folder::unreadable;
+use super::folder::segments;
 use crate::directory::{DELETES, SoftDirectory};
 use crate::error::Error;
 use crate::priority;
@@ -44,9 +43,6 @@ impl Living {
 
 /// Compares lists of deleted documents, and as many other files as the options say; all of them when the processes before
 /// ended early.
-///
-/// # Errors
-/// [`Error::Cancelled`] when it was told to stop; as [`all`].
 pub(super) fn quick(
     index: &tantivy::Index,
     directory: &SoftDirectory,
@@ -132,10 +128,7 @@ pub(super) fn slowly(
 }
 
 fn living(index: &tantivy::Index, directory: &SoftDirectory) -> Result<Vec<Living>, Error> {
-    let metas = index
-        .load_metas()
-        .map_err(|error| unreadable("the list of segments", error))?;
-    let files = metas.list_segment_files().into_iter();
+    let files = segments(index)?.list_segment_files().into_iter();
     // Not every segment has every file; whether one is missing is seen when it is read.
     let mut living: Vec<Living> = files
         .map(|path| Living {
@@ -171,8 +164,6 @@ fn verify(
 
 /// Whether a file was made, and no merge has replaced it.
 fn is_expected(index: &tantivy::Index, path: &Path) -> Result<bool, Error> {
-    let metas = index
-        .load_metas()
-        .map_err(|error| unreadable("the list of segments", error))?;
-    Ok(metas.list_segment_files().contains(path) && index.directory().list_managed_files().contains(path))
+    Ok(segments(index)?.list_segment_files().contains(path)
+        && index.directory().list_managed_files().contains(path))
 }

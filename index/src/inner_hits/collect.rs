@@ -8,7 +8,7 @@ use tantivy::query::{EnableScoring, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 
-use super::prepare::{PreparedInnerHits, PreparedList};
+use super::{PreparedInnerHits, PreparedList};
 use crate::allowance::Grant;
 use crate::bits::Bits;
 use crate::error::Error;
@@ -27,9 +27,6 @@ type Lists = Vec<(String, InnerHitList)>;
 type Placed = (DocId, usize);
 
 /// The lists of the hits with these keys, in the same order.
-///
-/// # Errors
-/// [`Error::DeadlineExceeded`], [`Error::Cancelled`], [`Error::Io`], [`Error::Corrupt`].
 pub(crate) fn collect(
     prepared: &PreparedInnerHits,
     layout: &Layout,

@@ -1,5 +1,7 @@
 //! `geo_distance`, `geo_bounding_box` and `geo_polygon`: documents with a point in an area.
 
+use std::sync::Arc;
+
 use super::Planner;
 use super::area_scorer::AreaQuery;
 use super::clause::Clause;
@@ -53,12 +55,8 @@ impl<'a> Planner<'a> {
     }
 
     fn point_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
-        let field = self.field(at, field)?;
-        if field.kind == FieldKind::GeoPoint {
-            return Some(field);
-        }
-        self.wrong_kind(at, field, "GEO_POINT fields", "use a GEO_POINT field");
-        None
+        let is_point = |kind: &FieldKind| *kind == FieldKind::GeoPoint;
+        self.field_of(at, field, is_point, "GEO_POINT fields", "use a GEO_POINT field")
     }
 
     fn shape<T>(&mut self, at: &str, shape: Result<T, GeoError>) -> Option<T> {
@@ -72,7 +70,12 @@ impl<'a> Planner<'a> {
         let Handle::Point { cell, .. } = self.layout.handle(&field.path)? else {
             return None;
         };
-        let query = AreaQuery::new(cell, &field.path, area, self.run);
+        let query = AreaQuery {
+            cells: cell,
+            path: field.path.as_str().into(),
+            area: Arc::new(area),
+            run: Arc::clone(self.run),
+        };
         Some(Clause::constant(Box::new(query), 1.0))
     }
 }

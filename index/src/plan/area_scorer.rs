@@ -21,7 +21,7 @@ use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
 use crate::points::Points;
 use crate::run::Run;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 /// Documents of a cell at the boundary up to which comparing them is quicker than walking the finer cells inside it.
 const COMPARED_AT_ONCE: u32 = 192;
@@ -32,22 +32,11 @@ const GATHERED_PER_COMPARED: u64 = 8;
 
 #[derive(Clone, Debug)]
 pub(super) struct AreaQuery {
-    cells: Field,
-    path: Arc<str>,
-    area: Arc<Area>,
-    run: Arc<Run>,
-}
-
-impl AreaQuery {
-    /// `cells` is the field of cells that belongs to the field at `path`.
-    pub(super) fn new(cells: Field, path: &str, area: Area, run: &Arc<Run>) -> Self {
-        Self {
-            cells,
-            path: path.into(),
-            area: Arc::new(area),
-            run: Arc::clone(run),
-        }
-    }
+    /// The field of cells that belongs to the field at `path`.
+    pub(super) cells: Field,
+    pub(super) path: Arc<str>,
+    pub(super) area: Arc<Area>,
+    pub(super) run: Arc<Run>,
 }
 
 impl Query for AreaQuery {
@@ -84,12 +73,7 @@ impl Weight for AreaQuery {
     }
 
     /// Puts off gathering: the rest of the intersection may leave over fewer documents.
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let mut docs = match self.found(reader)? {
             Some(found) if found.cells.documents() > GATHERED_AT_ONCE => AreaDocSet::comparing(found),
             Some(found) => AreaDocSet::gathered(found.gather()?.into_scorer(1.0)?),
@@ -112,28 +96,18 @@ impl Weight for AreaQuery {
                 None => scorer.count_including_deleted(),
             });
         }
-        let mut count = 0;
-        let boundary = &found.cells.boundary;
-        match reader.alive_bitset() {
-            None => {
-                count += found.cells.inside.iter().map(|list| list.doc_freq).sum::<u32>();
-                found.each(boundary, |docs| {
-                    count += docs.iter().filter(|doc| found.contains(**doc)).count() as u32;
-                })?;
-            }
-            Some(alive) => {
-                let inside = &found.cells.inside;
-                found.each(inside, |docs| {
-                    count += docs.iter().filter(|doc| alive.is_alive(**doc)).count() as u32;
-                })?;
-                found.each(boundary, |docs| {
-                    let found = docs
-                        .iter()
-                        .filter(|doc| alive.is_alive(**doc) && found.contains(**doc));
-                    count += found.count() as u32;
-                })?;
-            }
+        let alive = reader.alive_bitset();
+        let lives = |doc: &&DocId| alive.is_none_or(|alive| alive.is_alive(**doc));
+        let (inside, mut count) = (&found.cells.inside, 0);
+        if alive.is_none() {
+            count = inside.iter().map(|list| list.doc_freq).sum::<u32>();
+        } else {
+            found.each(inside, |docs| count += docs.iter().filter(lives).count() as u32)?;
         }
+        found.each(&found.cells.boundary, |docs| {
+            let here = docs.iter().filter(lives).filter(|doc| found.contains(**doc));
+            count += here.count() as u32;
+        })?;
         Ok(count)
     }
 

@@ -14,10 +14,9 @@ use super::dictionary_walk::Matcher;
 use super::glob::Form;
 use super::keyword_pattern::KeywordPattern;
 use super::pattern::beginning_with;
-use super::selection::Select;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
-use crate::error::{Checker, Reason};
+use crate::error::{Checker, Reason, every};
 use crate::limits::limit;
 use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, ResolvedField};
@@ -49,18 +48,8 @@ impl<'a> Planner<'a> {
         (path, name): (&str, &str),
         at: &str,
     ) -> Option<Clause> {
-        let weight = match query {
-            Query::Term { weight, .. }
-            | Query::Terms { weight, .. }
-            | Query::Prefix { weight, .. }
-            | Query::Suffix { weight, .. }
-            | Query::Wildcard { weight, .. }
-            | Query::Match { weight, .. }
-            | Query::MatchPhrase { weight, .. } => *weight,
-            _ => 1.0,
-        };
         let at = format!("{at}.{}", query.kind());
-        let weighed = self.weight(&at, weight);
+        let weighed = self.weight(&at, query.weight());
         let field = self.field(&at, path)?;
         if name.is_empty() && !matches!(query, Query::Exists { .. }) {
             let message = format!("`{path}` is {}, and no attribute is named", field.kind.word());
@@ -136,12 +125,8 @@ impl<'a> Planner<'a> {
         }
         let advice = "split the values over several clauses";
         self.at_most(&at, limit!(MAX_TERMS), values.len(), advice)?;
-        let terms: Vec<Option<Term>> = values
-            .iter()
-            .enumerate()
-            .map(|(nth, value)| self.attribute_term(of, value, &format!("{at}[{nth}]")))
-            .collect();
-        let terms: Option<Vec<Term>> = terms.into_iter().collect();
+        let values = values.iter().enumerate();
+        let terms = every(values.map(|(nth, value)| self.attribute_term(of, value, &format!("{at}[{nth}]"))));
         Some(Clause::constant(self.having_any(terms?), weighed?))
     }
 
@@ -203,9 +188,8 @@ impl<'a> Planner<'a> {
         if matches!(matcher, Matcher::All) {
             return self.keyword_range(of.field, bounds, weight);
         }
-        let select: Arc<dyn Select> = Arc::new(
-            KeywordPattern::new(single, &of.field.path, bounds, matcher, self.run).behind(texts.len()),
-        );
-        Some(Clause::selecting(select, weight))
+        let (path, behind) = (&of.field.path, texts.len());
+        let select = KeywordPattern::new(single, path, bounds, matcher, behind, self.run);
+        Some(Clause::selecting(Arc::new(select), weight))
     }
 }

@@ -5,31 +5,29 @@ use std::sync::Arc;
 use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 
 use super::Planner;
-use super::clause::{Clause, ClauseScore};
+use super::clause::Clause;
 use super::conjunction::{ConjunctionQuery, Role};
-use super::exclusion::ExclusionQuery;
-use super::filtered::FilteredQuery;
+use super::filtered::{Filtered, Unscored};
 use super::union::{Together, UnionQuery};
-use crate::error::{Checker, Reason};
+use crate::error::{Checker, Reason, every};
 use crate::request::Query;
 use crate::run::Run;
 use crate::score::single;
 
-pub(super) struct Parts<'a> {
-    pub(super) must: &'a [Query],
-    pub(super) filter: &'a [Query],
-    pub(super) should: &'a [Query],
-    pub(super) must_not: &'a [Query],
-    pub(super) minimum: Option<u32>,
-}
-
 impl Planner<'_> {
-    pub(super) fn boolean(&mut self, at: &str, parts: &Parts<'_>) -> Option<Clause> {
-        let must = self.clauses(parts.must, &format!("{at}.must"));
-        let filter = self.clauses(parts.filter, &format!("{at}.filter"));
-        let should = self.clauses(parts.should, &format!("{at}.should"));
-        let must_not = self.clauses(parts.must_not, &format!("{at}.must_not"));
-        let minimum = self.minimum(at, parts);
+    /// Of clauses that must match, filter, should match and must not.
+    pub(super) fn boolean(
+        &mut self,
+        at: &str,
+        [must, filter, should, must_not]: [&[Query]; 4],
+        minimum: Option<u32>,
+    ) -> Option<Clause> {
+        let (count, required) = (should.len(), !must.is_empty() || !filter.is_empty());
+        let must = self.clauses(must, &format!("{at}.must"));
+        let filter = self.clauses(filter, &format!("{at}.filter"));
+        let should = self.clauses(should, &format!("{at}.should"));
+        let must_not = self.clauses(must_not, &format!("{at}.must_not"));
+        let minimum = self.minimum(at, minimum, count, required);
         let (must, filter, should, must_not, minimum) = (must?, filter?, should?, must_not?, minimum?);
         if must.is_empty() && filter.is_empty() && should.is_empty() && must_not.is_empty() {
             return Some(self.everything(1.0));
@@ -49,21 +47,14 @@ impl Planner<'_> {
         })
     }
 
-    /// Plans all, so that all violations are found.
     pub(super) fn clauses(&mut self, queries: &[Query], at: &str) -> Option<Vec<Clause>> {
-        let planned: Vec<Option<Clause>> = queries
-            .iter()
-            .enumerate()
-            .map(|(nth, query)| self.clause(query, &format!("{at}[{nth}]")))
-            .collect();
-        planned.into_iter().collect()
+        let queries = queries.iter().enumerate();
+        every(queries.map(|(nth, query)| self.clause(query, &format!("{at}[{nth}]"))))
     }
 
-    /// How many of `should` have to match.
-    fn minimum(&mut self, at: &str, parts: &Parts<'_>) -> Option<usize> {
-        let count = parts.should.len();
-        let required = !parts.must.is_empty() || !parts.filter.is_empty();
-        let Some(minimum) = parts.minimum else {
+    /// How many of `should`, so many as `count`, have to match.
+    fn minimum(&mut self, at: &str, minimum: Option<u32>, count: usize, required: bool) -> Option<usize> {
+        let Some(minimum) = minimum else {
             return Some(usize::from(!required && count > 0));
         };
         if minimum as usize > count {
@@ -98,7 +89,7 @@ impl Planned {
             .collect();
         if clauses.is_empty() && self.minimum == 0 {
             if !selects.is_empty() && self.must_not.is_empty() {
-                return Box::new(FilteredQuery { query: None, selects });
+                return Box::new(Filtered { query: None, selects });
             }
             clauses.push((Occur::Must, self.everything.box_clone()));
         }
@@ -121,7 +112,7 @@ impl Planned {
             query
         } else {
             let query = Some(Arc::from(query));
-            Box::new(FilteredQuery { query, selects })
+            Box::new(Filtered { query, selects })
         }
     }
 
@@ -132,7 +123,7 @@ impl Planned {
 
     fn excluded(&self) -> Vec<(Occur, Box<dyn PhysicalQuery>)> {
         let excluded = self.must_not.iter().map(|clause| {
-            let query: Box<dyn PhysicalQuery> = Box::new(ExclusionQuery(Arc::from(clause.query.box_clone())));
+            let query: Box<dyn PhysicalQuery> = Box::new(Unscored(Arc::from(clause.query.box_clone())));
             (Occur::MustNot, query)
         });
         excluded.collect()
@@ -160,7 +151,12 @@ impl Planned {
             Some((Role::Scored, only)) if clauses.is_empty() => only,
             last => {
                 clauses.extend(last);
-                Box::new(ConjunctionQuery::new(clauses, unscored, &self.run))
+                let clauses = clauses.into_iter().map(|(role, query)| (role, Arc::from(query)));
+                Box::new(ConjunctionQuery {
+                    clauses: clauses.collect(),
+                    unscored: Arc::from(unscored),
+                    run: self.run,
+                })
             }
         };
         if excluded.is_empty() {
@@ -173,19 +169,11 @@ impl Planned {
 
 /// What every match scores, if that is the same for all.
 fn constant_score(must: &[Clause], should: &[Clause], minimum: usize) -> Option<f32> {
-    let all_required = minimum == should.len();
-    let optional_score = should
-        .iter()
-        .any(|clause| clause.score != ClauseScore::Constant(0.0));
-    if !all_required && optional_score {
+    let optional_score = should.iter().any(|clause| clause.score != Some(0.0));
+    if minimum != should.len() && optional_score {
         return None;
     }
-    let sum = must
-        .iter()
-        .chain(should)
-        .try_fold(0.0, |sum, clause| match clause.score {
-            ClauseScore::Constant(score) => Some(sum + f64::from(score)),
-            ClauseScore::Varies => None,
-        });
+    let mut scores = must.iter().chain(should).map(|clause| clause.score);
+    let sum = scores.try_fold(0.0, |sum, score| Some(sum + f64::from(score?)));
     sum.map(single)
 }

@@ -7,18 +7,10 @@ use tantivy::query::{BoostQuery, ConstScoreQuery, EmptyQuery, Query};
 
 use super::selection::{Select, SelectionQuery};
 
-/// What a clause scores for the documents that it matches.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ClauseScore {
-    /// The same for all.
-    Constant(Score),
-    /// It depends on the document.
-    Varies,
-}
-
 pub(super) struct Clause {
     pub(super) query: Box<dyn Query>,
-    pub(super) score: ClauseScore,
+    /// What each document scores, if all score the same.
+    pub(super) score: Option<Score>,
     /// The same documents as those that the query matches, where a column tells them.
     pub(super) select: Option<Arc<dyn Select>>,
 }
@@ -35,7 +27,7 @@ impl Clause {
     pub(super) fn constant(query: Box<dyn Query>, score: Score) -> Self {
         Self {
             query: Box::new(ConstScoreQuery::new(query, score)),
-            score: ClauseScore::Constant(score),
+            score: Some(score),
             select: None,
         }
     }
@@ -52,7 +44,7 @@ impl Clause {
         };
         Self {
             query,
-            score: ClauseScore::Varies,
+            score: None,
             select: None,
         }
     }
@@ -68,7 +60,7 @@ impl Clause {
     pub(super) fn nothing() -> Self {
         Self {
             query: Box::new(EmptyQuery),
-            score: ClauseScore::Constant(0.0),
+            score: Some(0.0),
             select: None,
         }
     }

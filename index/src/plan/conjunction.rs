@@ -28,28 +28,11 @@ pub(super) enum Role {
 /// The documents that all clauses match but for the optional ones.
 #[derive(Clone, Debug)]
 pub(super) struct ConjunctionQuery {
-    clauses: Vec<(Role, Arc<dyn Query>)>,
+    /// At least one isn't optional.
+    pub(super) clauses: Vec<(Role, Arc<dyn Query>)>,
     /// The same without scores.
-    unscored: Arc<dyn Query>,
-    run: Arc<Run>,
-}
-
-impl ConjunctionQuery {
-    /// At least one clause that isn't optional. `unscored` matches the same.
-    pub(super) fn new(
-        clauses: Vec<(Role, Box<dyn Query>)>,
-        unscored: Box<dyn Query>,
-        run: &Arc<Run>,
-    ) -> Self {
-        let clauses = clauses
-            .into_iter()
-            .map(|(role, clause)| (role, Arc::from(clause)));
-        Self {
-            clauses: clauses.collect(),
-            unscored: Arc::from(unscored),
-            run: Arc::clone(run),
-        }
-    }
+    pub(super) unscored: Arc<dyn Query>,
+    pub(super) run: Arc<Run>,
 }
 
 impl Query for ConjunctionQuery {

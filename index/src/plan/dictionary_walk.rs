@@ -6,15 +6,14 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Query, Scorer, Weight};
+use tantivy::SegmentReader;
 use tantivy::schema::Field;
-use tantivy::{Score, SegmentReader};
 
 use super::doc_set::DocSetBuilder;
 use super::glob::Glob;
 use super::keyword_range::walk_bounds;
+use super::selection::{Select, Selected};
 use crate::run::Run;
-use crate::unexplained::unexplained;
 
 const TERMS_PER_CHECK: usize = 1_024;
 
@@ -49,22 +48,16 @@ impl Matcher {
 }
 
 /// The documents with a term between two bounds that matches.
-#[derive(Clone, Debug)]
-pub(super) struct WalkQuery {
+#[derive(Debug)]
+pub(super) struct Walk {
     pub(super) field: Field,
     pub(super) bounds: (Bound<String>, Bound<String>),
     pub(super) matcher: Matcher,
     pub(super) run: Arc<Run>,
 }
 
-impl Query for WalkQuery {
-    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        Ok(Box::new(self.clone()))
-    }
-}
-
-impl Weight for WalkQuery {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+impl Select for Walk {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
         let run = &self.run;
         let index = reader.inverted_index(self.field)?;
         let (from, to) = walk_bounds(&self.bounds.0, &self.bounds.1);
@@ -82,8 +75,6 @@ impl Weight for WalkQuery {
             }
         }
         run.walked(unaccounted)?;
-        Ok(gathered.into_scorer(boost)?)
+        Ok(Selected::Documents(gathered))
     }
-
-    unexplained!();
 }

@@ -3,7 +3,7 @@
 use tantivy::query::BooleanQuery;
 
 use super::Planner;
-use super::clause::{Clause, ClauseScore};
+use super::clause::Clause;
 use super::union::{Together, UnionQuery};
 use crate::error::{Checker, Reason};
 use crate::request::Query;
@@ -31,15 +31,19 @@ impl Planner<'_> {
         let at = format!("{at}.queries");
         let clauses = self.weighing(weighed, |inside| inside.clauses(queries, &at))?;
         let weight = weighed.filter(|_| fine)?;
-        let scores: Vec<ClauseScore> = clauses.iter().map(|clause| clause.score).collect();
         let any = || {
             let queries = clauses.iter().map(|clause| clause.query.box_clone());
             Box::new(BooleanQuery::union(queries.collect()))
         };
-        if scores.iter().all(|score| *score == ClauseScore::Constant(0.0)) {
+        if clauses.iter().all(|clause| clause.score == Some(0.0)) {
             return Some(Clause::constant(any(), 0.0));
         }
-        if let [ClauseScore::Constant(score)] = scores.as_slice() {
+        if let [
+            Clause {
+                score: Some(score), ..
+            },
+        ] = clauses.as_slice()
+        {
             return Some(Clause::constant(any(), score * weight));
         }
         let union = UnionQuery::new(clauses, 1, Together::Best(tie_breaker), self.run);
@@ -51,11 +55,11 @@ impl Planner<'_> {
         let clause = self.weighing(weighed, |inside| inside.clause(query, at))?;
         let weight = weighed?;
         Some(match clause.score {
-            ClauseScore::Constant(score) => Clause {
+            Some(score) => Clause {
                 select: clause.select,
                 ..Clause::constant(clause.query, score * weight)
             },
-            ClauseScore::Varies => Clause::scored(clause.query, weight),
+            None => Clause::scored(clause.query, weight),
         })
     }
 }

@@ -1,6 +1,8 @@
-//! A doc set of one segment, built eagerly from postings in any order.
+//! A doc set of one segment, built eagerly from postings in any order, with what its documents score.
+//!
+//! A list while they are few, then a bit and a score for each document of the segment: either way the memory is in proportion to
+//! documents, however many lists they come from.
 
-use crate::error::AllowanceExceeded;
 use tantivy::postings::TermInfo;
 use tantivy::query::{ConstScorer, EmptyScorer, Scorer};
 use tantivy::schema::IndexRecordOption;
@@ -8,57 +10,128 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Score, TERMINATED};
 
 use crate::allowance::{Allowance, Grant};
 use crate::bits::{Bits, BitsDocSet};
+use crate::error::AllowanceExceeded;
 
-/// The part of a segment's documents up to which sorting a list is quicker than going through a bit for each document.
-const SPARSE: u32 = 512;
+/// What is added up of a document.
+pub(crate) trait Summed: Copy + Default + Send + Sync + 'static {
+    /// The part of a segment's documents up to which there is a list.
+    const SPARSE: u32;
+
+    fn add(&mut self, more: Self);
+}
+
+/// Nothing: it matches.
+impl Summed for () {
+    /// Up to here, sorting a list is quicker than going through a bit for each document.
+    const SPARSE: u32 = 512;
+
+    fn add(&mut self, (): ()) {}
+}
+
+impl Summed for Score {
+    /// Up to here, a list takes no more memory than a number for each document, with what sorting it takes.
+    const SPARSE: u32 = 4;
+
+    fn add(&mut self, more: Self) {
+        *self += more;
+    }
+}
 
 /// Documents, as a list while there are few.
-pub(crate) struct DocSetBuilder {
+pub(crate) struct DocSetBuilder<T = ()> {
     max_doc: DocId,
-    list: Vec<(DocId, ())>,
-    bits: Option<Bits>,
+    list: Vec<(DocId, T)>,
+    each: Option<Each<T>>,
     allowance: Allowance,
     held: Grant,
     /// Why no more documents are taken; told at the end.
     exceeded: Option<AllowanceExceeded>,
 }
 
-impl DocSetBuilder {
+/// A sum for each document of a segment.
+struct Each<T> {
+    docs: Bits,
+    sums: Vec<T>,
+}
+
+impl<T: Summed> Each<T> {
+    fn add(&mut self, doc: DocId, more: T) {
+        if let Some(sum) = self.sums.get_mut(doc as usize) {
+            sum.add(more);
+            self.docs.insert(doc);
+        }
+    }
+}
+
+impl<T: Summed> DocSetBuilder<T> {
     pub(crate) fn new(max_doc: DocId, allowance: &Allowance) -> Self {
         Self {
             max_doc,
             list: Vec::new(),
-            bits: None,
+            each: None,
             allowance: allowance.clone(),
             held: allowance.grant(),
             exceeded: None,
         }
     }
 
-    pub(crate) fn insert(&mut self, doc: DocId) {
-        if let Some(bits) = &mut self.bits {
-            bits.insert(doc);
-        } else if self.exceeded.is_none() {
-            self.exceeded = self.list(doc).err();
+    /// Adds a document, or to what is known of it.
+    pub(super) fn add(&mut self, doc: DocId, more: T) -> Result<(), AllowanceExceeded> {
+        if let Some(each) = &mut self.each {
+            each.add(doc, more);
+            return Ok(());
         }
-    }
-
-    fn list(&mut self, doc: DocId) -> Result<(), AllowanceExceeded> {
-        self.held.push(&mut self.list, (doc, ()))?;
-        if self.list.len() > (self.max_doc / SPARSE) as usize {
-            let mut bits = Bits::within(self.max_doc, &self.allowance)?;
+        self.held.push(&mut self.list, (doc, more))?;
+        if self.list.len() > (self.max_doc / T::SPARSE) as usize {
+            let docs = self.max_doc as usize;
+            let bits = Bits::within(self.max_doc, &self.allowance)?;
+            self.held.grow(docs * size_of::<T>())?;
+            let mut each = Each {
+                docs: bits,
+                sums: vec![T::default(); docs],
+            };
             let list = std::mem::take(&mut self.list);
-            list.into_iter().for_each(|(doc, ())| bits.insert(doc));
-            self.held.shrink_to(0);
-            self.bits = Some(bits);
+            list.into_iter().for_each(|(doc, more)| each.add(doc, more));
+            self.held.shrink_to(docs * size_of::<T>());
+            self.each = Some(each);
         }
         Ok(())
+    }
+
+    /// The list in order, each document once.
+    fn into_list(mut self) -> Result<ListDocSet<T>, AllowanceExceeded> {
+        // Sorting keeps what one document has in the order in which it came: sums depend on it.
+        self.held.grow(self.list.len() * size_of::<(DocId, T)>())?;
+        self.list.sort_by_key(|(doc, _)| *doc);
+        self.list.dedup_by(|(doc, more), (kept, sum)| {
+            if doc == kept {
+                sum.add(*more);
+            }
+            doc == kept
+        });
+        self.held
+            .shrink_to(self.list.capacity() * size_of::<(DocId, T)>());
+        Ok(ListDocSet {
+            list: self.list,
+            at: 0,
+            _held: self.held,
+        })
+    }
+}
+
+impl DocSetBuilder {
+    pub(crate) fn insert(&mut self, doc: DocId) {
+        if let Some(each) = &mut self.each {
+            each.docs.insert(doc);
+        } else if self.exceeded.is_none() {
+            self.exceeded = self.add(doc, ()).err();
+        }
     }
 
     /// About how many documents there are: while they are few, one that was added twice counts twice.
     pub(super) fn len(&self) -> u32 {
         let listed = self.list.len() as u32;
-        self.bits.as_ref().map_or(listed, Bits::len)
+        self.each.as_ref().map_or(listed, |each| each.docs.len())
     }
 
     /// Adds the documents of a term that pass the check.
@@ -81,37 +154,42 @@ impl DocSetBuilder {
     }
 
     /// All of them in order, each with the same score.
-    ///
-    /// # Errors
-    /// [`AllowanceExceeded`] when there wasn't room for all.
-    pub(crate) fn into_scorer(mut self, score: Score) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
+    pub(crate) fn into_scorer(self, score: Score) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
         if let Some(exceeded) = self.exceeded {
             return Err(exceeded);
         }
-        if let Some(bits) = self.bits {
-            return Ok(Box::new(ConstScorer::new(BitsDocSet::new(bits), score)));
+        if let Some(each) = self.each {
+            return Ok(Box::new(ConstScorer::new(BitsDocSet::new(each.docs), score)));
         }
-        self.list.sort_unstable();
-        self.list.dedup();
         if self.list.is_empty() {
             return Ok(Box::new(EmptyScorer));
         }
-        Ok(Box::new(ConstScorer::new(
-            ListDocSet {
-                list: self.list,
-                at: 0,
+        Ok(Box::new(ConstScorer::new(self.into_list()?, score)))
+    }
+}
+
+impl DocSetBuilder<Score> {
+    /// The documents in order, each once, with the sum of what it scores.
+    pub(super) fn into_scorer(self) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
+        if let Some(Each { docs, sums }) = self.each {
+            return Ok(Box::new(EachScoreScorer {
+                docs: BitsDocSet::new(docs),
+                scores: sums,
                 _held: self.held,
-            },
-            score,
-        )))
+            }));
+        }
+        if self.list.is_empty() {
+            return Ok(Box::new(EmptyScorer));
+        }
+        Ok(Box::new(self.into_list()?))
     }
 }
 
 /// Documents in order, each once, with what is known of each.
-pub(super) struct ListDocSet<T> {
-    pub(super) list: Vec<(DocId, T)>,
-    pub(super) at: usize,
-    pub(super) _held: Grant,
+struct ListDocSet<T> {
+    list: Vec<(DocId, T)>,
+    at: usize,
+    _held: Grant,
 }
 
 impl<T: Send> DocSet for ListDocSet<T> {
@@ -132,6 +210,44 @@ impl<T: Send> DocSet for ListDocSet<T> {
 
     fn size_hint(&self) -> u32 {
         self.list.len() as u32
+    }
+}
+
+impl Scorer for ListDocSet<Score> {
+    fn score(&mut self) -> Score {
+        self.list.get(self.at).map_or(0.0, |(_, score)| *score)
+    }
+}
+
+/// Walks documents with a score for each document of the segment.
+struct EachScoreScorer {
+    docs: BitsDocSet,
+    scores: Vec<Score>,
+    _held: Grant,
+}
+
+impl DocSet for EachScoreScorer {
+    fn advance(&mut self) -> DocId {
+        self.docs.advance()
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        self.docs.seek(target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.docs.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.docs.size_hint()
+    }
+}
+
+impl Scorer for EachScoreScorer {
+    fn score(&mut self) -> Score {
+        let score = self.scores.get(self.docs.doc() as usize);
+        score.copied().unwrap_or_default()
     }
 }
 
@@ -163,7 +279,7 @@ mod tests {
                 );
             }
         }
-        let none = DocSetBuilder::new(0, &Allowance::default()).into_scorer(1.0);
+        let none = DocSetBuilder::<()>::new(0, &Allowance::default()).into_scorer(1.0);
         assert_eq!(none.expect("there is room").doc(), TERMINATED);
     }
 
@@ -179,5 +295,49 @@ mod tests {
             assert_eq!(gathered.into_scorer(1.0).is_err(), max_doc > 1_000);
             drop(all);
         }
+    }
+
+    fn scores(max_doc: DocId, scores: &[(DocId, Score)]) -> Box<dyn Scorer> {
+        let mut sums = DocSetBuilder::<Score>::new(max_doc, &Allowance::default());
+        for (doc, score) in scores {
+            sums.add(*doc, *score).expect("there is room");
+        }
+        sums.into_scorer().expect("there is room")
+    }
+
+    #[test]
+    fn scored_documents_come_in_order_with_their_sums() {
+        // As a list, and as a number for each document.
+        for max_doc in [1_000, 12] {
+            let mut scorer = scores(max_doc, &[(7, 1.0), (3, 0.5), (7, 0.25), (9, 2.0)]);
+            assert_eq!((scorer.doc(), scorer.score()), (3, 0.5));
+            assert_eq!((scorer.advance(), scorer.score()), (7, 1.25));
+            assert_eq!(scorer.seek(7), 7);
+            assert_eq!(scorer.seek(8), 9);
+            assert_eq!(scorer.score(), 2.0);
+            assert_eq!((scorer.advance(), scorer.advance()), (TERMINATED, TERMINATED));
+        }
+        assert_eq!(scores(1_000, &[]).doc(), TERMINATED);
+    }
+
+    #[test]
+    fn many_lists_of_the_same_documents_take_no_more_than_one() {
+        let allowance = Allowance::default();
+        let mut sums = DocSetBuilder::<Score>::new(1_000, &allowance);
+        for nth in 0..100_000 {
+            sums.add(nth % 1_000, 1.0).expect("there is room");
+        }
+        let mut scorer = sums.into_scorer().expect("there is room");
+        assert_eq!((scorer.doc(), scorer.score()), (0, 100.0));
+        assert!(allowance.peak() < 16_000, "{} bytes", allowance.peak());
+        // A document that scores nothing matches all the same.
+        let mut sums = DocSetBuilder::<Score>::new(4, &allowance);
+        (0..4).for_each(|doc| sums.add(doc, 0.0).expect("there is room"));
+        assert_eq!(
+            sums.into_scorer()
+                .expect("there is room")
+                .count_including_deleted(),
+            4
+        );
     }
 }

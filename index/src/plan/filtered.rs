@@ -13,7 +13,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TER
 
 use super::selection::{Select, Selected, Selection};
 use crate::columns::{Cover, behind_block};
-use crate::unexplained::unexplained;
+use crate::unexplained::{unexplained, unscored};
 
 /// Documents of the leading clause up to which it isn't worth finding out whether a column has fewer.
 const FEW_LEADING: u32 = 16_384;
@@ -21,38 +21,35 @@ const FEW_LEADING: u32 = 16_384;
 const CLEARLY_FEWER: u32 = 4;
 const LOOKS_PER_CHECK: u32 = 256;
 
-/// The same without scores.
-pub(super) fn unscored<'a>(scoring: &EnableScoring<'a>) -> EnableScoring<'a> {
-    match *scoring {
-        EnableScoring::Enabled { searcher, .. } => EnableScoring::disabled_from_searcher(searcher),
-        disabled @ EnableScoring::Disabled { .. } => disabled,
+/// The documents of another query, without scores.
+#[derive(Clone, Debug)]
+pub(super) struct Unscored(pub(super) Arc<dyn Query>);
+
+impl Query for Unscored {
+    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+        self.0.weight(unscored(&scoring))
     }
 }
 
 /// Documents that match `query`, if there is one, and that all of `selects` select.
 #[derive(Clone, Debug)]
-pub(super) struct FilteredQuery {
-    pub(super) query: Option<Arc<dyn Query>>,
+pub(super) struct Filtered<T = Arc<dyn Query>> {
+    pub(super) query: Option<T>,
     pub(super) selects: Vec<Arc<dyn Select>>,
 }
 
-impl Query for FilteredQuery {
+impl Query for Filtered {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         let unscored = unscored(&scoring);
         let weight = self.query.as_ref().map(|query| query.weight(unscored));
-        Ok(Box::new(FilteredWeight {
-            weight: weight.transpose()?,
+        Ok(Box::new(Filtered {
+            query: weight.transpose()?,
             selects: self.selects.clone(),
         }))
     }
 }
 
-struct FilteredWeight {
-    weight: Option<Box<dyn Weight>>,
-    selects: Vec<Arc<dyn Select>>,
-}
-
-impl Weight for FilteredWeight {
+impl Weight for Filtered<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let mut leads: Vec<Box<dyn Scorer>> = Vec::new();
         let mut checks: Vec<Selection> = Vec::new();
@@ -64,7 +61,7 @@ impl Weight for FilteredWeight {
                 Selected::Documents(documents) => leads.push(documents.into_scorer(1.0)?),
             }
         }
-        if let Some(weight) = &self.weight {
+        if let Some(weight) = &self.query {
             let lead = weight.scorer(reader, 1.0)?;
             if lead.doc() == TERMINATED {
                 return Ok(Box::new(EmptyScorer));

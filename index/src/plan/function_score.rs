@@ -12,22 +12,21 @@ mod random;
 use std::fmt;
 use std::sync::Arc;
 
-use tantivy::query::{EnableScoring, Query as PhysicalQuery, Scorer, Weight};
-use tantivy::{DocId, Score, SeekDangerResult, SegmentReader, TantivyError};
+use tantivy::query::{EmptyScorer, EnableScoring, Query as PhysicalQuery, Scorer, Weight};
+use tantivy::{DocId, DocSet, Result, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
 use self::combine::Combine;
 use self::decay::Falloff;
 use self::factor::Factor;
 use super::Planner;
 use super::clause::Clause;
-use super::two_phase::{Test, Tested};
-use crate::error::{Checker, Reason};
+use crate::error::{Checker, Reason, every};
 use crate::limits::limit;
 use crate::pace::Pace;
 use crate::request::{Function, FunctionScore, ScoreFunction};
 use crate::run::Run;
 use crate::score::single;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 const VALUES_PER_CHECK: u32 = 1_024;
 
@@ -36,7 +35,7 @@ type Value = Box<dyn FnMut(DocId) -> Option<f64> + Send>;
 
 /// What a function computes, on any segment.
 trait Formula: fmt::Debug + Send + Sync + 'static {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Value>;
+    fn open(&self, reader: &SegmentReader) -> Result<Value>;
 }
 
 /// 1 for every document.
@@ -44,7 +43,7 @@ trait Formula: fmt::Debug + Send + Sync + 'static {
 struct One;
 
 impl Formula for One {
-    fn open(&self, _: &SegmentReader) -> tantivy::Result<Value> {
+    fn open(&self, _: &SegmentReader) -> Result<Value> {
         Ok(Box::new(|_| Some(1.0)))
     }
 }
@@ -71,14 +70,11 @@ impl Planner<'_> {
         let query = self.within(weights, |inside| {
             inside.clause(&scored.query, &format!("{at}.query"))
         });
-        let functions: Vec<Option<PlannedFunction>> = scored
-            .functions
-            .iter()
-            .enumerate()
-            .map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), function))
-            .collect();
-        let (min_score, max_score, query) = (min?, max?, query?);
-        let functions: Vec<PlannedFunction> = functions.into_iter().collect::<Option<_>>()?;
+        let functions = scored.functions.iter().enumerate();
+        let functions = every(
+            functions.map(|(nth, function)| self.function(&format!("{at}.functions[{nth}]"), function)),
+        );
+        let (min_score, max_score, query, functions) = (min?, max?, query?, functions?);
         if !computes {
             return Some(query);
         }
@@ -165,7 +161,7 @@ struct FunctionScoreQuery {
 }
 
 impl PhysicalQuery for FunctionScoreQuery {
-    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+    fn weight(&self, scoring: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         if self.min_score.is_none() && !scoring.is_scoring_enabled() {
             return self.query.weight(scoring);
         }
@@ -187,7 +183,7 @@ impl PhysicalQuery for FunctionScoreQuery {
             })
         });
         Ok(Box::new(FunctionScoreWeight {
-            functions: functions.collect::<tantivy::Result<_>>()?,
+            functions: functions.collect::<Result<_>>()?,
             inner: self.query.weight(enabled)?,
             combine: self.combine,
             min_score: self.min_score,
@@ -211,12 +207,7 @@ struct FunctionScoreWeight {
 }
 
 impl FunctionScoreWeight {
-    fn over(
-        &self,
-        inner: Box<dyn Scorer>,
-        reader: &SegmentReader,
-        boost: Score,
-    ) -> tantivy::Result<Tested<ComputedScore>> {
+    fn over(&self, inner: Box<dyn Scorer>, reader: &SegmentReader, boost: Score) -> Result<FunctionScorer> {
         let functions = self.functions.iter().map(|function| {
             let filter = function.filter.as_ref().map(|filter| filter.scorer(reader, 1.0));
             Ok(OpenFunction {
@@ -225,32 +216,31 @@ impl FunctionScoreWeight {
                 filter: filter.transpose()?,
             })
         });
-        let test = ComputedScore {
-            functions: functions.collect::<tantivy::Result<_>>()?,
+        Ok(FunctionScorer {
+            inner,
+            functions: functions.collect::<Result<_>>()?,
             combine: self.combine,
             min_score: self.min_score,
             boost,
-        };
-        let pace = Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK);
-        Ok(Tested { inner, test, pace })
+            pace: Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK),
+        })
     }
 }
 
 impl Weight for FunctionScoreWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         // The boost is of the computed score, not of the query's.
         let inner = self.inner.scorer(reader, 1.0)?;
-        Ok(self.over(inner, reader, boost)?.settled())
+        let mut scorer = self.over(inner, reader, boost)?;
+        scorer.settle();
+        Ok(Box::new(scorer))
     }
 
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    /// Doesn't look for a first match: the other clauses of an intersection may be far ahead.
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let (found, inner) = self.inner.scorer_danger(reader, target, 1.0)?;
-        Ok(self.over(inner, reader, boost)?.standing(found, target))
+        let mut scorer = self.over(inner, reader, boost)?;
+        Ok((scorer.verified(found, target), Box::new(scorer)))
     }
 
     unexplained!();
@@ -277,39 +267,93 @@ impl OpenFunction {
     }
 }
 
-struct ComputedScore {
+struct FunctionScorer {
+    inner: Box<dyn Scorer>,
     functions: Vec<OpenFunction>,
     combine: Combine,
     min_score: Option<f64>,
     boost: Score,
+    pace: Pace<Arc<Run>>,
 }
 
-impl ComputedScore {
-    fn of(&mut self, scorer: &mut dyn Scorer) -> f64 {
-        let (doc, score) = (scorer.doc(), f64::from(scorer.score()));
+impl FunctionScorer {
+    fn computed(&mut self) -> f64 {
+        let (doc, score) = (self.inner.doc(), f64::from(self.inner.score()));
         if self.functions.is_empty() {
             return score;
         }
         let values = self.functions.iter_mut().filter_map(|function| function.of(doc));
         self.combine.score(score, values)
     }
+
+    /// Whether the document has the least score, on which the query stands.
+    fn passes(&mut self) -> bool {
+        self.min_score.is_none_or(|least| self.computed() >= least)
+    }
+
+    fn stops(&mut self) -> bool {
+        self.pace.stops(1 + self.functions.len() as u32)
+    }
+
+    /// Goes on to a document that passes, if this one doesn't. A search that has to stop finds no more: it will be told.
+    fn settle(&mut self) -> DocId {
+        while self.inner.doc() != TERMINATED && !self.passes() {
+            if self.stops() {
+                self.inner = Box::new(EmptyScorer);
+                break;
+            }
+            self.inner.advance();
+        }
+        self.inner.doc()
+    }
+
+    fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
+        if found == SeekDangerResult::Found && !self.passes() {
+            let stops = self.stops();
+            return SeekDangerResult::SeekLowerBound(if stops { TERMINATED } else { target + 1 });
+        }
+        found
+    }
 }
 
-impl Test for ComputedScore {
-    fn passes(&mut self, _: DocId, scorer: &mut dyn Scorer) -> bool {
-        self.min_score.is_none_or(|least| self.of(scorer) >= least)
+impl DocSet for FunctionScorer {
+    fn advance(&mut self) -> DocId {
+        self.inner.advance();
+        self.settle()
     }
 
-    fn score(&mut self, scorer: &mut dyn Scorer) -> Score {
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.inner.doc() >= target {
+            return self.inner.doc();
+        }
+        self.inner.seek(target);
+        self.settle()
+    }
+
+    /// The rest of an intersection leaves over the documents whose scores are computed.
+    fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        let found = self.inner.seek_danger(target);
+        self.verified(found, target)
+    }
+
+    fn doc(&self) -> DocId {
+        self.inner.doc()
+    }
+
+    fn size_hint(&self) -> u32 {
+        self.inner.size_hint()
+    }
+
+    /// Dearer than walking to a document, so that cheaper clauses lead.
+    fn cost(&self) -> u64 {
+        let dearness = if self.min_score.is_some() { 8 } else { 1 };
+        self.inner.cost().saturating_mul(dearness)
+    }
+}
+
+impl Scorer for FunctionScorer {
+    fn score(&mut self) -> Score {
         // Finite before it is weighed, as what the functions are inside of.
-        single(self.of(scorer).min(f64::from(Score::MAX)) * f64::from(self.boost))
-    }
-
-    fn steps(&self) -> u32 {
-        1 + self.functions.len() as u32
-    }
-
-    fn dearness(&self) -> u64 {
-        if self.min_score.is_some() { 8 } else { 1 }
+        single(self.computed().min(f64::from(Score::MAX)) * f64::from(self.boost))
     }
 }

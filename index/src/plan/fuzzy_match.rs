@@ -16,27 +16,21 @@ use crate::limits::{MAX_FUZZY_EDITS, limit};
 use crate::request::{Fuzziness, Operator};
 use crate::schema::FieldKind;
 
-/// How far words may be from those of the text.
-pub(super) struct Fuzzy {
-    pub(super) fuzziness: Fuzziness,
-    pub(super) prefix_length: u32,
-}
-
 impl Planner<'_> {
     pub(super) fn match_fuzzy(
         &mut self,
         at: &str,
         field: &str,
         text: &str,
-        combine: &Combine,
-        fuzzy: &Fuzzy,
+        combine: Combine,
+        (fuzziness, prefix_length): (Fuzziness, u32),
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
         let minimum = self.match_minimum(at, combine);
         let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
-        let edits = self.fuzzy_edits(at, fuzzy.fuzziness);
+        let edits = self.fuzzy_edits(at, fuzziness);
         let (weight, minimum, field, (), ()) = (weighed?, minimum?, field?, fits?, edits?);
         let single = self.single(field)?;
         let words: Vec<String> = match &field.kind {
@@ -51,11 +45,11 @@ impl Planner<'_> {
         let mut clauses: Vec<Box<dyn Query>> = words
             .into_iter()
             .map(|word| -> Box<dyn Query> {
-                let edits = fuzzy.fuzziness.edits(&word);
+                let edits = fuzziness.edits(&word);
                 if edits == 0 {
                     return self.word(single, &word);
                 }
-                let prefix = word.chars().take(fuzzy.prefix_length as usize).collect();
+                let prefix = word.chars().take(prefix_length as usize).collect();
                 Box::new(MultiTermQuery {
                     field: single,
                     multi_term: MultiTerm::Near { word, edits, prefix },
@@ -64,7 +58,7 @@ impl Planner<'_> {
                 })
             })
             .collect();
-        let needed = match combine.operator {
+        let needed = match combine.0 {
             Operator::And => clauses.len(),
             Operator::Or => minimum,
         };

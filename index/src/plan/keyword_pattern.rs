@@ -15,10 +15,9 @@ use tantivy::schema::Field;
 use tantivy::{SegmentReader, Term};
 
 use super::dictionary_walk::Matcher;
-use super::doc_set::DocSetBuilder;
 use super::keyword_range::ordinals_between;
 use super::selection::{Select, Selected, Selection, ValueSet};
-use crate::allowance::Allowance;
+use super::terms::gather;
 use crate::bits::Bits;
 use crate::columns::StringColumn;
 use crate::run::Run;
@@ -33,7 +32,7 @@ pub(super) struct KeywordPattern {
     path: String,
     bounds: (Bound<String>, Bound<String>),
     matcher: Matcher,
-    /// Bytes of a value in front of what is matched.
+    /// Bytes of a value in front of what is matched; the bounds hold values that are as long at least.
     behind: usize,
     run: Arc<Run>,
     /// What was found in segments: a search may ask more than once.
@@ -46,59 +45,6 @@ enum Found {
     Few(Vec<Vec<u8>>),
     /// Their ordinals.
     Many(Arc<Bits>),
-}
-
-/// [`Found`], growing.
-struct Finding {
-    /// How many values there are.
-    terms: u32,
-    few: Vec<(u32, Vec<u8>)>,
-    many: Option<Bits>,
-    allowance: Allowance,
-    /// Why no more values are taken; told at the end.
-    exceeded: Option<AllowanceExceeded>,
-}
-
-impl Finding {
-    fn among(terms: usize, allowance: &Allowance) -> Self {
-        Self {
-            terms: u32::try_from(terms).unwrap_or(u32::MAX),
-            few: Vec::new(),
-            many: None,
-            allowance: allowance.clone(),
-            exceeded: None,
-        }
-    }
-
-    fn add(&mut self, ordinal: u64, value: &[u8]) {
-        let Ok(ordinal) = u32::try_from(ordinal) else {
-            return;
-        };
-        if self.many.is_none() && self.few.len() < FEW_VALUES {
-            self.few.push((ordinal, value.to_vec()));
-            return;
-        }
-        if self.many.is_none() && self.exceeded.is_none() {
-            match Bits::within(self.terms, &self.allowance) {
-                Ok(many) => self.many = Some(many),
-                Err(exceeded) => self.exceeded = Some(exceeded),
-            }
-        }
-        if let Some(many) = &mut self.many {
-            self.few.drain(..).for_each(|(ordinal, _)| many.insert(ordinal));
-            many.insert(ordinal);
-        }
-    }
-
-    fn end(self) -> Result<Found, AllowanceExceeded> {
-        if let Some(exceeded) = self.exceeded {
-            return Err(exceeded);
-        }
-        let few = || self.few.into_iter().map(|(_, value)| value).collect();
-        Ok(self
-            .many
-            .map_or_else(|| Found::Few(few()), |many| Found::Many(Arc::new(many))))
-    }
 }
 
 impl Found {
@@ -119,6 +65,7 @@ impl KeywordPattern {
         path: &str,
         bounds: (Bound<String>, Bound<String>),
         matcher: Matcher,
+        behind: usize,
         run: &Arc<Run>,
     ) -> Self {
         Self {
@@ -126,16 +73,10 @@ impl KeywordPattern {
             path: path.to_owned(),
             bounds,
             matcher,
-            behind: 0,
+            behind,
             run: Arc::clone(run),
             found: Mutex::default(),
         }
-    }
-
-    /// Matches what lies behind so many bytes of a value; the bounds hold values that are as long at least.
-    pub(super) fn behind(mut self, bytes: usize) -> Self {
-        self.behind = bytes;
-        self
     }
 
     fn matches(&self, value: &[u8]) -> bool {
@@ -162,32 +103,32 @@ impl KeywordPattern {
             Bound::Included(lower) | Bound::Excluded(lower) => Some(lower.as_bytes()),
             Bound::Unbounded => None,
         };
-        let mut found = Finding::among(strings.column.num_terms(), self.run.allowance());
+        let terms = u32::try_from(strings.column.num_terms()).unwrap_or(u32::MAX);
+        let mut few: Vec<(u32, Vec<u8>)> = Vec::new();
+        let mut many: Option<Result<Bits, AllowanceExceeded>> = None;
         strings.matching(
             among,
             from,
             self.matcher.literal().as_bytes(),
             &self.run,
             |value| self.matches(value),
-            |ordinal, value| found.add(ordinal, value),
+            |ordinal, value| {
+                let ordinal = u32::try_from(ordinal).unwrap_or(u32::MAX);
+                if many.is_none() && few.len() < FEW_VALUES {
+                    few.push((ordinal, value.to_vec()));
+                    return;
+                }
+                let many = many.get_or_insert_with(|| Bits::within(terms, self.run.allowance()));
+                if let Ok(many) = many {
+                    few.drain(..).for_each(|(ordinal, _)| many.insert(ordinal));
+                    many.insert(ordinal);
+                }
+            },
         )?;
-        Ok(found.end()?)
-    }
-
-    fn look_up(&self, values: &[Vec<u8>], reader: &SegmentReader) -> tantivy::Result<DocSetBuilder> {
-        let index = reader.inverted_index(self.field)?;
-        let mut gathered = DocSetBuilder::new(reader.max_doc(), self.run.allowance());
-        for value in values {
-            self.run.check_inside()?;
-            let Ok(text) = std::str::from_utf8(value) else {
-                continue;
-            };
-            let term = Term::from_field_text(self.field, text);
-            if let Some(info) = index.get_term_info(&term)? {
-                gathered.insert_term(&index, &info, |_| true)?;
-            }
-        }
-        Ok(gathered)
+        Ok(match many {
+            Some(many) => Found::Many(Arc::new(many?)),
+            None => Found::Few(few.into_iter().map(|(_, value)| value).collect()),
+        })
     }
 }
 
@@ -198,7 +139,11 @@ impl Select for KeywordPattern {
         };
         match &*self.found(reader.segment_id(), &strings)? {
             Found::Few(values) if values.is_empty() => Ok(Selected::Nothing),
-            Found::Few(values) => self.look_up(values, reader).map(Selected::Documents),
+            Found::Few(values) => {
+                let texts = values.iter().filter_map(|value| std::str::from_utf8(value).ok());
+                let terms = texts.map(|text| Term::from_field_text(self.field, text));
+                gather(reader, &self.run, self.field, terms).map(Selected::Documents)
+            }
             Found::Many(ordinals) => Ok(Selected::Values(Selection::new(
                 Arc::clone(&strings.ordinals),
                 ValueSet::Ordinals(Arc::clone(ordinals)),

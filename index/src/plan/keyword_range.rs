@@ -65,7 +65,7 @@ impl Select for KeywordRange {
 }
 
 /// The ordinals of the strings between two bounds.
-pub(super) fn ordinals_between(
+pub(crate) fn ordinals_between(
     column: &BytesColumn,
     lower: &Bound<String>,
     upper: &Bound<String>,

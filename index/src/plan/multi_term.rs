@@ -11,19 +11,18 @@ use tantivy::query::{
     Bm25StatisticsProvider, Bm25Weight, EnableScoring, FuzzyTermQuery, Query, Scorer, Weight,
 };
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
+use tantivy::{DocSet, InvertedIndexReader, Score, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::doc_set::DocSetBuilder;
 use super::keyword_range::walk_bounds;
 use super::pattern::beginning_with;
-use super::phrase_score::{FieldStatistics, SCALE};
-use super::scored_list::ScoreSums;
 use crate::allowance::Grant;
 use crate::edit_distance::edits_within;
 use crate::error::Error;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_EXPANSIONS, limit};
 use crate::pace::Pace;
 use crate::run::Run;
+use crate::statistics::Texts;
 use crate::unexplained::unexplained;
 
 /// Memory of a term with its weight, in two trees: one by term, and while it is made one by frequency.
@@ -118,6 +117,41 @@ impl MultiTerm {
             .and_then(|term| edits_within(word, term, most))
             .unwrap_or(most);
         1.0 / (1.0 + edits as Score)
+    }
+}
+
+/// One over the library's factor k1 + 1, without which scores are those of words.
+pub(super) const SCALE: Score = 1.0 / 2.2;
+
+/// The statistics of one field, as the library asks for them.
+pub(super) struct FieldStatistics<'a> {
+    texts: Texts,
+    run: &'a Run,
+    searcher: &'a Searcher,
+}
+
+impl<'a> FieldStatistics<'a> {
+    pub(super) fn new(run: &'a Run, searcher: &'a Searcher, field: Field) -> tantivy::Result<Self> {
+        Ok(Self {
+            texts: run.statistics().texts(searcher, field)?,
+            run,
+            searcher,
+        })
+    }
+}
+
+impl Bm25StatisticsProvider for FieldStatistics<'_> {
+    fn total_num_tokens(&self, _: Field) -> tantivy::Result<u64> {
+        Ok(self.texts.tokens)
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.texts.documents)
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        self.run.check_inside()?;
+        self.run.statistics().having(self.searcher, term)
     }
 }
 
@@ -257,7 +291,7 @@ impl Weight for MultiTermWeight {
             return Ok(gathered.into_scorer(boost)?);
         };
         let norms = reader.fieldnorms_readers().get_field(*field)?;
-        let mut sums = ScoreSums::new(reader.max_doc(), run.allowance());
+        let mut sums = DocSetBuilder::<Score>::new(reader.max_doc(), run.allowance());
         let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
         multi_term.each(*field, &index, run, |term, info| {
             let Some(similarity) = similarities.get(term) else {

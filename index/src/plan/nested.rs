@@ -5,11 +5,10 @@ use std::sync::Arc;
 use tantivy::query::{EmptyQuery, Query as PhysicalQuery};
 
 use super::Planner;
-use super::clause::{Clause, ClauseScore};
+use super::clause::Clause;
 use crate::error::{Checker, Error, Reason};
-use crate::join::JoinQuery;
-use crate::request::InnerHits;
-use crate::request::{Query, ScoreMode};
+use crate::join::Join;
+use crate::request::{InnerHits, Query, ScoreMode};
 use crate::schema::{FieldKind, owner};
 
 /// A `nested` query, as inner hits look at it.
@@ -26,19 +25,17 @@ pub(crate) struct NestedClause {
     pub(crate) inner_hits: Option<InnerHits>,
 }
 
-/// What a `nested` query asks for.
-pub(super) struct Asked<'a> {
-    pub(super) path: &'a str,
-    pub(super) query: &'a Query,
-    pub(super) score_mode: ScoreMode,
-    pub(super) weight: f32,
-    pub(super) inner_hits: Option<&'a InnerHits>,
-}
-
 impl Planner<'_> {
-    pub(super) fn nested(&mut self, at: &str, asked: &Asked<'_>) -> Option<Clause> {
-        let Asked { path, score_mode, .. } = *asked;
-        let weighed = self.weight(at, asked.weight);
+    pub(super) fn nested(
+        &mut self,
+        at: &str,
+        path: &str,
+        query: &Query,
+        score_mode: ScoreMode,
+        weight: f32,
+        inner_hits: Option<&InnerHits>,
+    ) -> Option<Clause> {
+        let weighed = self.weight(at, weight);
         self.nested_path(at, path)?;
         let (nth, outer) = (self.nested.len(), self.inside);
         self.nested.push(NestedClause {
@@ -46,31 +43,25 @@ impl Planner<'_> {
             path: path.to_owned(),
             child: Arc::new(EmptyQuery),
             outer,
-            inner_hits: asked.inner_hits.cloned(),
+            inner_hits: inner_hits.cloned(),
         });
         self.inside = Some(nth);
         let around = self.scope.replace(path.to_owned());
-        let child = self.weighing(weighed, |inside| {
-            inside.clause(asked.query, &format!("{at}.query"))
-        });
+        let child = self.weighing(weighed, |inside| inside.clause(query, &format!("{at}.query")));
         (self.inside, self.scope) = (outer, around);
         let child = child?;
         let (weight, parent_kind) = (weighed?, self.layout.kind_term(self.scope.as_deref())?);
         let constant = match (score_mode, child.score) {
             (ScoreMode::None, _) => Some(0.0),
-            (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, ClauseScore::Constant(score)) => Some(score),
+            (ScoreMode::Avg | ScoreMode::Max | ScoreMode::Min, score) => score,
             _ => None,
         };
-        let score_mode = if constant.is_some() {
-            ScoreMode::None
-        } else {
-            score_mode
-        };
+        let score_mode = constant.map_or(score_mode, |_| ScoreMode::None);
         let child: Arc<dyn PhysicalQuery> = Arc::from(child.query);
         if let Some(clause) = self.nested.get_mut(nth) {
             clause.child = Arc::clone(&child);
         }
-        let join = JoinQuery {
+        let join = Join {
             child,
             parent_kind,
             score_mode,

@@ -68,14 +68,12 @@ fn compare(integer: i64, double: f64) -> Ordering {
 pub(super) fn integers(lower: Bound<Number>, upper: Bound<Number>) -> Option<RangeInclusive<i64>> {
     let (min, max) = (i128::from(i64::MIN), i128::from(i64::MAX));
     // A cast to i128 cuts off at its ends, which are far enough from those of i64 to add one.
-    let floor = |number: Number| match number {
+    let whole = |number: Number, round: fn(f64) -> f64| match number {
         Number::Integer(number) => i128::from(number),
-        Number::Double(number) => (number.floor() as i128).clamp(min - 2, max + 2),
+        Number::Double(number) => (round(number) as i128).clamp(min - 2, max + 2),
     };
-    let ceiling = |number: Number| match number {
-        Number::Integer(number) => i128::from(number),
-        Number::Double(number) => (number.ceil() as i128).clamp(min - 2, max + 2),
-    };
+    let floor = |number: Number| whole(number, f64::floor);
+    let ceiling = |number: Number| whole(number, f64::ceil);
     let from = match lower {
         Bound::Included(number) => ceiling(number),
         Bound::Excluded(number) => floor(number) + 1,

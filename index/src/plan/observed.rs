@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tantivy::query::{EnableScoring, Query, Scorer, Weight};
-use tantivy::{DocId, Score, SeekDangerResult, SegmentReader};
+use tantivy::{DocId, Score, SegmentReader};
 
 use super::clause::Clause;
 use super::selection::{Select, Selected};
+use crate::allowance::Grant;
 use crate::profile::Cost;
 use crate::run::Run;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 /// Clauses of a tree from which on each of them looks.
 pub(super) const MANY_NODES: usize = 32;
@@ -24,6 +25,8 @@ pub(super) struct Observer {
     pub(super) run: Option<Arc<Run>>,
     /// Where the cost is noted, for profiles.
     pub(super) cost: Option<Arc<Cost>>,
+    /// What its scorers hold.
+    pub(super) _held: Option<Arc<Grant>>,
 }
 
 impl Observer {
@@ -70,9 +73,9 @@ impl Observer {
 }
 
 #[derive(Clone, Debug)]
-struct Observed<T> {
-    observer: Observer,
-    of: T,
+pub(super) struct Observed<T> {
+    pub(super) observer: Observer,
+    pub(super) of: T,
 }
 
 impl Query for Observed<Arc<dyn Query>> {
@@ -91,12 +94,7 @@ impl Weight for Observed<Box<dyn Weight>> {
         self.observer.open(reader, open, |scorer| Ok(scorer.size_hint()))
     }
 
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let open = || self.of.scorer_danger(reader, target, boost);
         self.observer
             .open(reader, open, |(_, scorer)| Ok(scorer.size_hint()))

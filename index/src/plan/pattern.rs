@@ -8,30 +8,31 @@ use tantivy::{Score, Term};
 
 use super::Planner;
 use super::clause::Clause;
-use super::dictionary_walk::{Matcher, WalkQuery};
+use super::dictionary_walk::{Matcher, Walk};
 use super::glob::{Form, Glob};
 use super::keyword_pattern::KeywordPattern;
 use super::keyword_range::KeywordRange;
+use super::selection::SelectionQuery;
 use super::terms::having;
+use super::text::is_text;
 use crate::error::{Checker, Reason};
 use crate::limits::limit;
 use crate::schema::{FieldKind, ResolvedField};
 
 impl<'a> Planner<'a> {
-    pub(super) fn prefix(&mut self, at: &str, field: &str, prefix: &str, weight: Score) -> Option<Clause> {
+    pub(super) fn affixed(
+        &mut self,
+        at: &str,
+        field: &str,
+        form: fn(String) -> Form,
+        affix: &str,
+        weight: Score,
+    ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
         let field = self.pattern_field(at, field);
-        let affix = self.affix(&format!("{at}.value"), prefix);
-        let (weight, field, ()) = (weighed?, field?, affix?);
-        self.form(field, Form::Prefix(prefix.to_owned()), weight)
-    }
-
-    pub(super) fn suffix(&mut self, at: &str, field: &str, suffix: &str, weight: Score) -> Option<Clause> {
-        let weighed = self.weight(at, weight);
-        let field = self.pattern_field(at, field);
-        let affix = self.affix(&format!("{at}.value"), suffix);
-        let (weight, field, ()) = (weighed?, field?, affix?);
-        self.form(field, Form::Suffix(suffix.to_owned()), weight)
+        let fits = self.affix(&format!("{at}.value"), affix);
+        let (weight, field, ()) = (weighed?, field?, fits?);
+        self.form(field, form(affix.to_owned()), weight)
     }
 
     pub(super) fn wildcard(&mut self, at: &str, field: &str, pattern: &str, weight: Score) -> Option<Clause> {
@@ -62,7 +63,7 @@ impl<'a> Planner<'a> {
         if let Matcher::All = matcher {
             return self.keyword_range(field, bounds, weight);
         }
-        let select = KeywordPattern::new(single, &field.path, bounds, matcher, self.run);
+        let select = KeywordPattern::new(single, &field.path, bounds, matcher, 0, self.run);
         Some(Clause::selecting(Arc::new(select), weight))
     }
 
@@ -91,27 +92,18 @@ impl<'a> Planner<'a> {
         matcher: Matcher,
         weight: Score,
     ) -> Clause {
-        let walk = WalkQuery {
+        let walk = Walk {
             field,
             bounds,
             matcher,
             run: Arc::clone(self.run),
         };
-        Clause::constant(Box::new(walk), weight)
+        Clause::constant(Box::new(SelectionQuery(Arc::new(walk))), weight)
     }
 
     fn pattern_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
-        let field = self.field(at, field)?;
-        if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
-            return Some(field);
-        }
-        self.wrong_kind(
-            at,
-            field,
-            "KEYWORD and TEXT fields",
-            "use term, range or a geo query",
-        );
-        None
+        let advice = "use term, range or a geo query";
+        self.field_of(at, field, is_text, "KEYWORD and TEXT fields", advice)
     }
 
     pub(super) fn affix(&mut self, at: &str, affix: &str) -> Option<()> {
@@ -119,8 +111,7 @@ impl<'a> Planner<'a> {
             let advice = "use exists to find any value";
             return self.refuse(at, Reason::Missing, "there are no characters", advice);
         }
-        self.at_most(at, limit!(MAX_AFFIX_BYTES), affix.len(), "shorten it")?;
-        Some(())
+        self.at_most(at, limit!(MAX_AFFIX_BYTES), affix.len(), "shorten it")
     }
 
     pub(super) fn glob(&mut self, at: &str, pattern: &str) -> Option<Glob> {

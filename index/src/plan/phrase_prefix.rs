@@ -12,18 +12,17 @@ use std::sync::Arc;
 
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::query::{Bm25Weight, EmptyScorer, EnableScoring, Query, Scorer, Weight};
-use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, InvertedIndexReader, Score, SegmentReader, TERMINATED, Term};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
 use super::Planner;
 use super::clause::Clause;
+use super::doc_set::DocSetBuilder;
 use super::glob::Form;
-use super::multi_term::{MultiTerm, MultiTermQuery, expand};
-use super::phrase_score::{FieldStatistics, SCALE};
-use super::scored_list::ScoreSums;
+use super::multi_term::{FieldStatistics, MultiTerm, MultiTermQuery, SCALE, expand};
+use super::sloppy_phrase::SloppyPhraseQuery;
 use crate::allowance::Grant;
 use crate::pace::Pace;
-use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
 use crate::schema::FieldKind;
 use crate::unexplained::unexplained;
@@ -70,12 +69,10 @@ impl Planner<'_> {
                 .into_iter()
                 .map(|(place, word)| (place as u32, Term::from_field_text(single, &word)));
             Box::new(PhrasePrefixQuery {
-                field: single,
-                whole: whole.collect(),
+                whole: SloppyPhraseQuery::new(single, whole.collect(), 0, &run),
                 last_place: last_place as u32,
                 multi_term,
                 at: at.to_owned(),
-                run,
             })
         };
         Some(Clause::scored(query, weight))
@@ -85,36 +82,29 @@ impl Planner<'_> {
 /// The documents with all of some terms at their places, and a term that begins with a prefix at its own.
 #[derive(Clone, Debug)]
 struct PhrasePrefixQuery {
-    field: Field,
-    /// At least one, in the order of their places.
-    whole: Vec<(u32, Term)>,
+    whole: SloppyPhraseQuery,
     /// Not before the last of `whole`.
     last_place: u32,
     multi_term: MultiTerm,
     at: String,
-    run: Arc<Run>,
 }
 
 impl Query for PhrasePrefixQuery {
     /// Scores like Lucene's phrase of several terms at a place: the inverse document frequencies of all terms, those
     /// that the last word stands for included, are added up, and each occurrence of the phrase counts.
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let mut held = self.run.allowance().grant();
-        let last = expand(
-            &self.multi_term,
-            self.field,
-            &scoring,
-            &self.at,
-            &self.run,
-            &mut held,
-        )?;
+        let SloppyPhraseQuery {
+            field, terms, run, ..
+        } = &self.whole;
+        let mut held = run.allowance().grant();
+        let last = expand(&self.multi_term, *field, &scoring, &self.at, run, &mut held)?;
         let similarity = match scoring {
             EnableScoring::Enabled { searcher, .. } if !last.is_empty() => {
-                let whole = self.whole.iter().map(|(_, term)| term.clone());
+                let whole = terms.iter().map(|(_, term)| term.clone());
                 let last = last.keys().filter_map(|term| std::str::from_utf8(term).ok());
-                let last = last.map(|term| Term::from_field_text(self.field, term));
+                let last = last.map(|term| Term::from_field_text(*field, term));
                 let terms: Vec<Term> = whole.chain(last).collect();
-                let statistics = FieldStatistics::new(&self.run, searcher, self.field)?;
+                let statistics = FieldStatistics::new(run, searcher, *field)?;
                 Some(Bm25Weight::for_terms(&statistics, &terms)?)
             }
             EnableScoring::Enabled { .. } | EnableScoring::Disabled { .. } => None,
@@ -134,17 +124,15 @@ struct PhrasePrefixWeight {
 impl Weight for PhrasePrefixWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let PhrasePrefixQuery {
-            field,
-            whole,
-            last_place,
-            multi_term,
-            run,
-            ..
+            whole, multi_term, ..
         } = &self.query;
+        let SloppyPhraseQuery { field, run, .. } = whole;
         let index = reader.inverted_index(*field)?;
-        let Some(mut beginnings) = Beginnings::open(&index, whole, run)? else {
+        let Some(mut beginnings) = whole.open(reader, None)? else {
             return Ok(Box::new(EmptyScorer));
         };
+        beginnings.settle(0);
+        let distance = self.query.last_place - beginnings.last_place();
         let norms = match self.similarity {
             Some(_) => reader.fieldnorms_readers().get_field(*field)?,
             None => None,
@@ -159,15 +147,16 @@ impl Weight for PhrasePrefixWeight {
                 .as_ref()
                 .map_or(boost, |similarity| similarity.score(norm, frequency))
         };
-        let mut sums = ScoreSums::new(reader.max_doc(), run.allowance());
+        let mut sums = DocSetBuilder::<Score>::new(reader.max_doc(), run.allowance());
         let mut open = OpenPlaces::new(run);
         let mut positions = Vec::new();
-        let mut more = true;
-        while more {
+        while beginnings.doc() != TERMINATED {
             open.clear();
-            more = beginnings.fill(&mut open, *last_place)?;
-            if open.docs.is_empty() {
-                break;
+            while beginnings.doc() != TERMINATED && open.positions.len() < PLACES_TOGETHER {
+                for position in beginnings.behind(distance) {
+                    open.add(beginnings.doc(), position)?;
+                }
+                beginnings.advance();
             }
             multi_term.each(*field, &index, run, |_, info| {
                 let mut postings =
@@ -182,118 +171,6 @@ impl Weight for PhrasePrefixWeight {
     }
 
     unexplained!();
-}
-
-/// Where phrases of whole words stand.
-struct Beginnings {
-    words: Vec<Whole>,
-    started: bool,
-    pace: Pace<Arc<Run>>,
-    held: Grant,
-}
-
-/// A whole word: its places in order, and its positions in the document.
-struct Whole {
-    places: Vec<u32>,
-    postings: SegmentPostings,
-    positions: Vec<u32>,
-}
-
-impl Beginnings {
-    /// `None` when the segment lacks a word.
-    fn open(
-        index: &InvertedIndexReader,
-        whole: &[(u32, Term)],
-        run: &Arc<Run>,
-    ) -> tantivy::Result<Option<Self>> {
-        let mut sorted: Vec<&(u32, Term)> = whole.iter().collect();
-        sorted.sort_by(|(a_place, a), (b_place, b)| (a, a_place).cmp(&(b, b_place)));
-        let mut words = Vec::new();
-        for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
-            let Some((_, term)) = same.first() else { continue };
-            let Some(postings) = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)? else {
-                return Ok(None);
-            };
-            words.push(Whole {
-                places: same.iter().map(|(place, _)| *place).collect(),
-                postings,
-                positions: Vec::new(),
-            });
-        }
-        words.sort_by_key(|word| word.postings.size_hint());
-        let held = words.len() * size_of::<Whole>();
-        Ok(Some(Self {
-            words,
-            started: false,
-            pace: Pace::new(Arc::clone(run), STEPS_PER_CHECK),
-            held: run.allowance().take(held)?,
-        }))
-    }
-
-    /// Adds the places behind the whole words of the next documents, as many as are gathered together; whether there may
-    /// be more.
-    fn fill(&mut self, open: &mut OpenPlaces, last_place: u32) -> tantivy::Result<bool> {
-        while open.positions.len() < PLACES_TOGETHER {
-            let Some(doc) = self.next_doc()? else {
-                return Ok(false);
-            };
-            let Self {
-                words, pace, held, ..
-            } = self;
-            for word in words.iter_mut() {
-                pace.step(word.postings.term_freq() / POSITIONS_PER_STEP)?;
-                word.positions.clear();
-                held.reserve(&mut word.positions, word.postings.term_freq() as usize)?;
-                word.postings.positions(&mut word.positions);
-            }
-            let words: Vec<PhraseWord<'_>> = words
-                .iter()
-                .map(|word| PhraseWord {
-                    places: &word.places,
-                    positions: &word.positions,
-                })
-                .collect();
-            let mut found = Occurrences::new(&words, 0);
-            let (mut from, moved_by) = (0, found.moved_by());
-            while let Some(start) = found.next(from, |steps| pace.step(steps))? {
-                open.add(doc, (start + u64::from(last_place) - moved_by) as u32)?;
-                from = start + 1;
-            }
-        }
-        Ok(true)
-    }
-
-    /// The next document that has all words.
-    fn next_doc(&mut self) -> tantivy::Result<Option<DocId>> {
-        let Some(first) = self.words.first_mut() else {
-            return Ok(None);
-        };
-        let mut candidate = if self.started {
-            first.postings.advance()
-        } else {
-            first.postings.doc()
-        };
-        self.started = true;
-        let mut agreed = 0;
-        while agreed < self.words.len() {
-            self.pace.step(agreed as u32)?;
-            agreed = 0;
-            for Whole { postings, .. } in &mut self.words {
-                if postings.doc() < candidate {
-                    postings.seek(candidate);
-                }
-                if postings.doc() != candidate {
-                    candidate = postings.doc();
-                    break;
-                }
-                agreed += 1;
-            }
-            if candidate == TERMINATED {
-                return Ok(None);
-            }
-        }
-        Ok(Some(candidate))
-    }
 }
 
 /// The positions at which the last word is missing.

@@ -30,71 +30,35 @@ impl Planner<'_> {
             let advice = "give a lower or an upper bound, or use exists";
             return self.refuse(at, Reason::Missing, "the range has no bound", advice);
         }
-        let lower_at = format!(
-            "{at}.{}",
-            if matches!(lower, Bound::Excluded(_)) {
-                "gt"
-            } else {
-                "gte"
-            }
-        );
-        let upper_at = format!(
-            "{at}.{}",
-            if matches!(upper, Bound::Excluded(_)) {
-                "lt"
-            } else {
-                "lte"
-            }
-        );
+        let place = |bound: &Bound<QueryValue>, word: &str| match bound {
+            Bound::Excluded(_) => format!("{at}.{word}"),
+            _ => format!("{at}.{word}e"),
+        };
+        let (lower_at, upper_at) = (place(lower, "gt"), place(upper, "lt"));
         match field.kind {
             FieldKind::Keyword | FieldKind::Text(_) => {
-                let lower = self.text_bound(&lower_at, field, lower);
-                let upper = self.text_bound(&upper_at, field, upper);
+                let text = |planner: &mut Self, at: &str, value: &QueryValue| match value {
+                    QueryValue::String(text) => planner.fits(at, text).map(|()| text.clone()),
+                    _ => planner.wrong_value(at, field, "a string", value),
+                };
+                let lower = self.bound(lower, |planner, value| text(planner, &lower_at, value));
+                let upper = self.bound(upper, |planner, value| text(planner, &upper_at, value));
                 let (lower, upper) = (lower?, upper?);
                 self.ordered(at, &lower, &upper, |a, b| a.cmp(b))?;
                 self.text_range(field, lower, upper)
             }
             FieldKind::Long | FieldKind::Double | FieldKind::Date => {
-                let lower = self.number_bound(&lower_at, field, lower);
-                let upper = self.number_bound(&upper_at, field, upper);
+                let lower = self.bound(lower, |planner, value| planner.number(&lower_at, field, value));
+                let upper = self.bound(upper, |planner, value| planner.number(&upper_at, field, value));
                 let (lower, upper) = (lower?, upper?);
                 self.ordered(at, &lower, &upper, |a, b| a.compare(*b))?;
                 Some(self.number_range(field, lower, upper))
             }
             FieldKind::Boolean | FieldKind::GeoPoint | FieldKind::Nested(_) | FieldKind::Attributes => {
                 let wants = "KEYWORD, TEXT, LONG, DOUBLE and DATE fields";
-                self.wrong_kind(at, field, wants, "use term, a geo query or a nested query");
-                None
+                self.wrong_kind(at, field, wants, "use term, a geo query or a nested query")
             }
         }
-    }
-
-    fn text_bound(
-        &mut self,
-        at: &str,
-        field: &ResolvedField,
-        bound: &Bound<QueryValue>,
-    ) -> Option<Bound<String>> {
-        self.bound(bound, |planner, value| match value {
-            QueryValue::String(text) => planner.fits(at, text).map(|()| text.clone()),
-            QueryValue::Integer(_)
-            | QueryValue::Double(_)
-            | QueryValue::Boolean(_)
-            | QueryValue::Bytes(_)
-            | QueryValue::Time(_) => {
-                planner.wrong_value(at, field, "a string", value);
-                None
-            }
-        })
-    }
-
-    fn number_bound(
-        &mut self,
-        at: &str,
-        field: &ResolvedField,
-        bound: &Bound<QueryValue>,
-    ) -> Option<Bound<Number>> {
-        self.bound(bound, |planner, value| planner.number(at, field, value))
     }
 
     fn bound<T>(

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use tantivy::columnar::Cardinality;
 use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
+use tantivy::{DocId, DocSet, Result, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
 
 use super::doc_set::DocSetBuilder;
 use crate::bits::Bits;
 use crate::columns::{Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
 use crate::run::Run;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 /// Blocks between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
@@ -34,12 +34,14 @@ pub(super) enum Selected {
 
 /// A clause that selects documents by their values, without scores.
 pub(super) trait Select: fmt::Debug + Send + Sync + 'static {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected>;
+    fn open(&self, reader: &SegmentReader) -> Result<Selected>;
 }
 
 /// The values of a column that match.
 pub(super) enum ValueSet {
     Range(RangeInclusive<u64>),
+    /// Several, ascending.
+    Listed(Arc<[u64]>),
     /// Ordinals of a dictionary.
     Ordinals(Arc<Bits>),
 }
@@ -48,9 +50,15 @@ impl ValueSet {
     fn contains(&self, value: u64) -> bool {
         match self {
             Self::Range(range) => range.contains(&value),
+            Self::Listed(listed) => listed.binary_search(&value).is_ok(),
             Self::Ordinals(ordinals) => contains_ordinal(ordinals, value),
         }
     }
+}
+
+/// From the lowest to the highest of ascending values.
+fn ends(listed: &[u64]) -> RangeInclusive<u64> {
+    listed.first().copied().unwrap_or(1)..=listed.last().copied().unwrap_or(0)
 }
 
 fn contains_ordinal(ordinals: &Bits, value: u64) -> bool {
@@ -97,12 +105,12 @@ impl Selection {
     pub(super) fn range(&self) -> Option<(&Arc<NumberColumn>, &RangeInclusive<u64>)> {
         match &self.values {
             ValueSet::Range(range) => Some((&self.column, range)),
-            ValueSet::Ordinals(_) => None,
+            ValueSet::Listed(_) | ValueSet::Ordinals(_) => None,
         }
     }
 
     /// Fails when the search has to stop.
-    pub(super) fn check(&self) -> tantivy::Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         self.run.check_inside()
     }
 
@@ -112,9 +120,10 @@ impl Selection {
     }
 
     /// Estimates how many documents match, and of how many the values have to be read.
-    pub(super) fn estimate(&self) -> tantivy::Result<(u32, u32)> {
+    pub(super) fn estimate(&self) -> Result<(u32, u32)> {
         Ok(match &self.values {
             ValueSet::Range(range) => self.column.blocks(&self.run)?.estimate(range),
+            ValueSet::Listed(listed) => self.column.blocks(&self.run)?.estimate(&ends(listed)),
             ValueSet::Ordinals(ordinals) => {
                 let values = self.column.column.max_value().saturating_add(1);
                 let share = f64::from(ordinals.len()) / values as f64;
@@ -124,9 +133,13 @@ impl Selection {
     }
 
     /// How much of the document's block matches, as far as its lowest and highest value tell.
-    pub(super) fn cover(&self, doc: DocId) -> tantivy::Result<Cover> {
+    pub(super) fn cover(&self, doc: DocId) -> Result<Cover> {
         Ok(match &self.values {
             ValueSet::Range(range) => self.column.blocks(&self.run)?.of(doc).cover(range),
+            ValueSet::Listed(listed) => match self.column.blocks(&self.run)?.of(doc).cover(&ends(listed)) {
+                Cover::All => Cover::Some,
+                cover => cover,
+            },
             ValueSet::Ordinals(_) => Cover::Some,
         })
     }
@@ -140,7 +153,7 @@ impl Selection {
     }
 
     /// Retains the documents, which are in ascending order, that match.
-    pub(super) fn retain(&self, docs: &mut Vec<DocId>) -> tantivy::Result<()> {
+    pub(super) fn retain(&self, docs: &mut Vec<DocId>) -> Result<()> {
         let ValueSet::Range(range) = &self.values else {
             docs.retain(|doc| self.matches(*doc));
             return Ok(());
@@ -168,12 +181,17 @@ impl Selection {
         Ok(())
     }
 
-    /// Appends the matches from `from` (inclusive) to `to` (exclusive), at most a block's, to `docs`.
+    /// Puts the matches from `from` (inclusive) to `to` (exclusive), at most a block's, into `docs`, which is empty.
     pub(super) fn collect(&self, from: DocId, to: DocId, docs: &mut Vec<DocId>) {
         match &self.values {
             ValueSet::Range(range) => {
                 let column = &self.column.column;
                 column.get_docids_for_value_range(range.clone(), from..to, docs);
+            }
+            ValueSet::Listed(listed) => {
+                let column = &self.column.column;
+                column.get_docids_for_value_range(ends(listed), from..to, docs);
+                docs.retain(|doc| self.matches(*doc));
             }
             ValueSet::Ordinals(ordinals) if self.column.column.get_cardinality() == Cardinality::Full => {
                 let mut buffer = [0; DOCS_PER_BLOCK as usize];
@@ -192,7 +210,7 @@ impl Selection {
 
     /// The matches in order, each with the same score. Without `target` the scorer stands on the first match. With it the
     /// scorer stands nowhere: the caller begins with [`DocSet::seek_danger`] of `target`.
-    pub(super) fn scorer(self, target: Option<DocId>, score: Score) -> tantivy::Result<SelectionScorer> {
+    pub(super) fn scorer(self, target: Option<DocId>, score: Score) -> Result<SelectionScorer> {
         let (matches, to_read) = match target {
             None => self.estimate()?,
             // The most will do: the order of the intersection's clauses is decided by now.
@@ -338,12 +356,7 @@ impl Scorer for SelectionScorer {
 pub(super) struct SelectionQuery(pub(super) Arc<dyn Select>);
 
 impl SelectionQuery {
-    fn open(
-        &self,
-        reader: &SegmentReader,
-        target: Option<DocId>,
-        boost: Score,
-    ) -> tantivy::Result<Box<dyn Scorer>> {
+    fn open(&self, reader: &SegmentReader, target: Option<DocId>, boost: Score) -> Result<Box<dyn Scorer>> {
         Ok(match self.0.open(reader)? {
             Selected::Nothing => Box::new(EmptyScorer),
             Selected::Everything => Box::new(AllScorer::new(reader.max_doc())),
@@ -354,23 +367,18 @@ impl SelectionQuery {
 }
 
 impl Query for SelectionQuery {
-    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+    fn weight(&self, _: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         Ok(Box::new(self.clone()))
     }
 }
 
 impl Weight for SelectionQuery {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         self.open(reader, None, boost)
     }
 
     /// Doesn't look for a first match: the other clauses of an intersection may be far ahead of it.
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let mut scorer = self.open(reader, Some(target), boost)?;
         let found = scorer.seek_danger(target);
         Ok((found, scorer))

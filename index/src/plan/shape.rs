@@ -27,19 +27,9 @@ pub(super) fn measure(query: &Query) -> Shape {
 
 /// Whether a query's matches begin without work done up front, so that beginning anew costs next to nothing: none of its
 /// clauses gathers many documents, or walks a dictionary, before its first match. What a pattern on a KEYWORD matches is
-/// found once a search.
-pub(super) fn begins_at_once(query: &Query, schema: &Schema) -> bool {
-    begins(query, schema, false)
-}
-
-/// The same, apart from areas.
-pub(super) fn begins_but_for_areas(query: &Query, schema: &Schema) -> bool {
-    begins(query, schema, true)
-}
-
-fn begins(query: &Query, schema: &Schema, areas: bool) -> bool {
-    let begins = |query: &Query| begins(query, schema, areas);
-    let all = |clauses: &[Query]| clauses.iter().all(begins);
+/// found once a search. Areas are passed over with `areas`.
+pub(super) fn begins_at_once(query: &Query, schema: &Schema, areas: bool) -> bool {
+    let begins = |query: &Query| begins_at_once(query, schema, areas);
     let is_keyword = |field: &str| {
         let field = schema.resolve(field);
         field.is_some_and(|field| matches!(field.kind, FieldKind::Keyword | FieldKind::Attributes))
@@ -54,23 +44,13 @@ fn begins(query: &Query, schema: &Schema, areas: bool) -> bool {
         Query::Prefix { field, .. } | Query::Suffix { field, .. } | Query::Wildcard { field, .. } => {
             is_keyword(field)
         }
-        Query::Bool {
-            must,
-            filter,
-            should,
-            must_not,
-            ..
-        } => all(must) && all(filter) && all(should) && all(must_not),
-        Query::ConstScore { filter: query, .. }
-        | Query::Nested { query, .. }
-        | Query::Weighted { query, .. } => begins(query),
-        Query::DisMax { queries, .. } => all(queries),
+        Query::Bool { .. }
+        | Query::ConstScore { .. }
+        | Query::Nested { .. }
+        | Query::Weighted { .. }
+        | Query::DisMax { .. } => query.clauses().into_iter().all(begins),
         Query::GeoDistance { .. } | Query::GeoBoundingBox { .. } | Query::GeoPolygon { .. } => areas,
-        Query::Terms { .. }
-        | Query::MatchFuzzy { .. }
-        | Query::MatchPhrase { .. }
-        | Query::MatchPhrasePrefix { .. }
-        | Query::FunctionScore(_) => false,
+        _ => false,
     }
 }
 
@@ -104,7 +84,7 @@ mod tests {
             Field::text("t", Analyzer::single_word()),
         ])
         .unwrap_or_else(|error| panic!("{error}"));
-        let begins = |query: &Query| begins_at_once(query, &schema);
+        let begins = |query: &Query| begins_at_once(query, &schema, false);
         let at =
             |field: &str, value: QueryValue| Query::range(field, Bound::Included(value), Bound::Unbounded);
         let term = || Query::term("f", "x");

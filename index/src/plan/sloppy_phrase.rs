@@ -17,7 +17,7 @@ use crate::bm25::{Bm25, Norms, average, idf};
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
-use crate::unexplained::unexplained;
+use crate::unexplained::{Standing, unexplained};
 
 /// Lists that are moved on, and places that are looked at, between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 2_048;
@@ -27,14 +27,14 @@ const POSITIONS_PER_STEP: u32 = 16;
 /// The documents with all of some terms, each at its place give or take `slop`.
 #[derive(Clone, Debug)]
 pub(super) struct SloppyPhraseQuery {
-    field: Field,
-    terms: Vec<(u32, Term)>,
+    pub(super) field: Field,
+    pub(super) terms: Vec<(u32, Term)>,
     slop: u64,
-    run: Arc<Run>,
+    pub(super) run: Arc<Run>,
 }
 
 impl SloppyPhraseQuery {
-    /// At least two terms with their places.
+    /// At least one term, with their places.
     pub(super) fn new(field: Field, terms: Vec<(u32, Term)>, slop: u64, run: &Arc<Run>) -> Self {
         Self {
             field,
@@ -55,6 +55,56 @@ impl SloppyPhraseQuery {
         });
         let weight = weights.sum::<tantivy::Result<f64>>()? as Score;
         Ok(Norms::new(average(texts.documents, texts.tokens)).weigh(weight))
+    }
+
+    /// Stands on no document yet; `None` when the segment lacks a term.
+    pub(super) fn open(
+        &self,
+        reader: &SegmentReader,
+        similarity: Option<Bm25>,
+    ) -> tantivy::Result<Option<SloppyPhraseScorer>> {
+        let index = reader.inverted_index(self.field)?;
+        let mut tokens: Vec<Token> = Vec::new();
+        let mut sorted: Vec<&(u32, Term)> = self.terms.iter().collect();
+        sorted.sort_by(|(a_place, a), (b_place, b)| (a, a_place).cmp(&(b, b_place)));
+        for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
+            let Some((_, term)) = same.first() else { continue };
+            let Some(postings) = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)? else {
+                return Ok(None);
+            };
+            let places = same.iter().map(|(place, _)| *place).collect();
+            tokens.push(Token {
+                postings,
+                places,
+                positions: Vec::new(),
+            });
+        }
+        tokens.sort_by_key(|token| token.postings.size_hint());
+        let having = tokens.iter().map(|token| f64::from(token.postings.size_hint()));
+        let candidates = having.reduce(|all, having| all * having / f64::from(reader.max_doc()));
+        let held = tokens.len() * size_of::<Token>();
+        let norms = match similarity {
+            Some(_) => reader.fieldnorms_readers().get_field(self.field)?,
+            None => None,
+        };
+        Ok(Some(SloppyPhraseScorer {
+            candidates: candidates.unwrap_or_default(),
+            starts: Vec::new(),
+            last: tokens
+                .iter()
+                .flat_map(|token| &token.places)
+                .copied()
+                .max()
+                .unwrap_or_default(),
+            tokens,
+            slop: self.slop,
+            doc: 0,
+            pace: Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK),
+            held: self.run.allowance().take(held)?,
+            frequency: 0,
+            norms: norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1)),
+            similarity,
+        }))
     }
 }
 
@@ -77,53 +127,10 @@ struct SloppyPhraseWeight {
 }
 
 impl SloppyPhraseWeight {
-    /// Stands on no document yet; `None` when the segment lacks a term.
     fn open(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Option<SloppyPhraseScorer>> {
-        let index = reader.inverted_index(self.query.field)?;
-        let mut tokens: Vec<Token> = Vec::new();
-        let mut sorted: Vec<&(u32, Term)> = self.query.terms.iter().collect();
-        sorted.sort_by(|(a_place, a), (b_place, b)| (a, a_place).cmp(&(b, b_place)));
-        for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
-            let Some((_, term)) = same.first() else { continue };
-            let Some(postings) = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)? else {
-                return Ok(None);
-            };
-            let places = same.iter().map(|(place, _)| *place).collect();
-            tokens.push(Token {
-                postings,
-                places,
-                positions: Vec::new(),
-            });
-        }
-        tokens.sort_by_key(|token| token.postings.size_hint());
-        let having = tokens.iter().map(|token| f64::from(token.postings.size_hint()));
-        let candidates = having.reduce(|all, having| all * having / f64::from(reader.max_doc()));
-        let held = tokens.len() * size_of::<Token>();
-        let norms = match self.similarity {
-            Some(_) => reader.fieldnorms_readers().get_field(self.query.field)?,
-            None => None,
-        };
-        Ok(Some(SloppyPhraseScorer {
-            candidates: candidates.unwrap_or_default(),
-            starts: Vec::new(),
-            last: tokens
-                .iter()
-                .flat_map(|token| &token.places)
-                .copied()
-                .max()
-                .unwrap_or_default(),
-            tokens,
-            slop: self.query.slop,
-            doc: 0,
-            pace: Pace::new(Arc::clone(&self.query.run), STEPS_PER_CHECK),
-            held: self.query.run.allowance().take(held)?,
-            frequency: 0,
-            norms: norms.unwrap_or_else(|| FieldNormReader::constant(reader.max_doc(), 1)),
-            similarity: self
-                .similarity
-                .as_ref()
-                .map(|similarity| similarity.boosted(boost)),
-        }))
+        let similarity = self.similarity.as_ref();
+        self.query
+            .open(reader, similarity.map(|similarity| similarity.boosted(boost)))
     }
 }
 
@@ -136,12 +143,7 @@ impl Weight for SloppyPhraseWeight {
         Ok(Box::new(scorer))
     }
 
-    fn scorer_danger(
-        &self,
-        reader: &SegmentReader,
-        target: DocId,
-        boost: Score,
-    ) -> tantivy::Result<(SeekDangerResult, Box<dyn Scorer>)> {
+    fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let Some(mut scorer) = self.open(reader, boost)? else {
             return Ok((
                 SeekDangerResult::SeekLowerBound(TERMINATED),
@@ -162,7 +164,7 @@ struct Token {
     positions: Vec<u32>,
 }
 
-struct SloppyPhraseScorer {
+pub(super) struct SloppyPhraseScorer {
     /// The rarest first.
     tokens: Vec<Token>,
     /// About how many documents have all of them.
@@ -182,8 +184,18 @@ struct SloppyPhraseScorer {
 }
 
 impl SloppyPhraseScorer {
+    /// Without a slop: the positions in the document of a word that stands so far behind the phrase's last one.
+    pub(super) fn behind(&self, distance: u32) -> impl Iterator<Item = u32> + '_ {
+        self.starts.iter().map(move |start| start.wrapping_add(distance))
+    }
+
+    /// The place of the phrase's last word.
+    pub(super) fn last_place(&self) -> u32 {
+        self.last
+    }
+
     /// Goes to the first match from `target` on. A search that has to stop finds no more: it will be told.
-    fn settle(&mut self, target: DocId) -> DocId {
+    pub(super) fn settle(&mut self, target: DocId) -> DocId {
         self.doc = self.align(target);
         while self.doc != TERMINATED {
             match self.count() {
@@ -248,9 +260,7 @@ impl SloppyPhraseScorer {
         let pace = &mut self.pace;
         occurrences(&words, self.slop, enough, |steps| pace.step(steps))
     }
-}
 
-impl SloppyPhraseScorer {
     /// How often the phrase occurs in the document without a slop. Positions are read as long as it can.
     fn count_exact(&mut self) -> tantivy::Result<u32> {
         self.starts.clear();

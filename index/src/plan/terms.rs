@@ -1,27 +1,30 @@
-//! `term` and `terms`: documents with a given value.
+//! `term`, `terms` and `exists`: documents with a given value, or with any.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
-use tantivy::columnar::Column;
-use tantivy::query::{BooleanQuery, EmptyQuery, Query, RangeQuery, TermQuery};
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, Score, SegmentReader, Term};
+use tantivy::columnar::MonotonicallyMappableToU64;
+use tantivy::query::{BooleanQuery, EmptyQuery, ExistsQuery, Query, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{Score, SegmentReader, Term};
 
 use super::Planner;
-use super::any_term::AnyTermQuery;
 use super::clause::Clause;
+use super::doc_set::DocSetBuilder;
 use super::number::Number;
-use super::two_phase::{Check, SecondPhase, TwoPhaseQuery};
+use super::selection::{self, Select, Selected, Selection, SelectionQuery, ValueSet};
 use crate::error::{Checker, Reason};
-use crate::limits::limit;
+use crate::layout::latitude_column;
+use crate::limits::{DOCUMENTS_PER_CHECK, limit};
+use crate::pace::Pace;
 use crate::request::QueryValue;
+use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField};
 
 /// Terms up to which a union of their documents, which can skip, beats gathering all of them.
 const FEW_TERMS: usize = 16;
-/// Values up to which scanning a column once for each beats comparing each value with a list.
-const FEW_VALUES: usize = 2;
+
+/// Looking a term up takes as long as so many of its documents.
+const DOCUMENTS_PER_LOOKUP: u32 = 128;
 
 /// Where a value is looked up.
 enum Lookup {
@@ -31,10 +34,8 @@ enum Lookup {
     Term(Term),
     /// In the dictionary of a TEXT, with scores.
     Word(String),
-    /// In a column of integers.
-    Integer(i64),
-    /// In a column of doubles.
-    Double(f64),
+    /// In a column, as a number whose order is the values'.
+    Number(u64),
 }
 
 impl Planner<'_> {
@@ -53,8 +54,7 @@ impl Planner<'_> {
             Lookup::Nowhere => Clause::nothing(),
             Lookup::Word(word) => Clause::scored(self.word(self.single(field)?, &word), weight),
             Lookup::Term(term) => Clause::constant(having(term), weight),
-            Lookup::Integer(number) => Clause::constant(self.integers(field, &[number])?, weight),
-            Lookup::Double(number) => Clause::constant(self.doubles(field, &[number])?, weight),
+            Lookup::Number(number) => self.having_number(field, vec![number], weight),
         })
     }
 
@@ -74,7 +74,7 @@ impl Planner<'_> {
         }
         let advice = "split the values over several clauses";
         self.at_most(&values_at, limit!(MAX_TERMS), values.len(), advice)?;
-        let (mut terms, mut integers, mut doubles) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut terms, mut numbers) = (Vec::new(), Vec::new());
         let mut fine = true;
         for (nth, value) in values.iter().enumerate() {
             match self.lookup(at, &format!("{values_at}[{nth}]"), field, value) {
@@ -82,22 +82,34 @@ impl Planner<'_> {
                 Some(Lookup::Nowhere) => {}
                 Some(Lookup::Term(term)) => terms.push(term),
                 Some(Lookup::Word(word)) => terms.push(Term::from_field_text(self.single(field)?, &word)),
-                Some(Lookup::Integer(number)) => integers.push(number),
-                Some(Lookup::Double(number)) => doubles.push(number),
+                Some(Lookup::Number(number)) => numbers.push(number),
             }
         }
         let weight = weighed?;
         if !fine {
             return None;
         }
-        let query = if !integers.is_empty() {
-            self.integers(field, &integers)?
-        } else if !doubles.is_empty() {
-            self.doubles(field, &doubles)?
+        Some(if numbers.is_empty() {
+            Clause::constant(self.having_any(terms), weight)
         } else {
-            self.having_any(terms)
-        };
-        Some(Clause::constant(query, weight))
+            self.having_number(field, numbers, weight)
+        })
+    }
+
+    pub(super) fn exists(&mut self, at: &str, field: &str) -> Option<Clause> {
+        let field = self.field(at, field)?;
+        Some(Clause::constant(self.present(field), 1.0))
+    }
+
+    /// The documents that have a value of the field.
+    pub(super) fn present(&self, field: &ResolvedField) -> Box<dyn Query> {
+        match field.kind {
+            FieldKind::Text(_) | FieldKind::Nested(_) => {
+                having(Term::from_field_text(self.layout.present, &field.path))
+            }
+            FieldKind::GeoPoint => Box::new(ExistsQuery::new(latitude_column(&field.path), false)),
+            _ => Box::new(ExistsQuery::new(field.path.clone(), false)),
+        }
     }
 
     fn lookup(
@@ -108,27 +120,13 @@ impl Planner<'_> {
         value: &QueryValue,
     ) -> Option<Lookup> {
         let wanted = match (&field.kind, value) {
-            (FieldKind::GeoPoint, _) => {
-                self.wrong_kind(
-                    clause_at,
-                    field,
-                    "single values",
-                    "use geo_distance, geo_bounding_box or geo_polygon",
-                );
-                return None;
-            }
-            (FieldKind::Nested(_), _) => {
-                self.wrong_kind(
-                    clause_at,
-                    field,
-                    "single values",
-                    "use a nested query on a field inside it",
-                );
-                return None;
-            }
-            (FieldKind::Attributes, _) => {
-                self.wrong_kind(clause_at, field, "single values", "name one of its attributes");
-                return None;
+            (FieldKind::GeoPoint | FieldKind::Nested(_) | FieldKind::Attributes, _) => {
+                let advice = match field.kind {
+                    FieldKind::GeoPoint => "use geo_distance, geo_bounding_box or geo_polygon",
+                    FieldKind::Nested(_) => "use a nested query on a field inside it",
+                    _ => "name one of its attributes",
+                };
+                return self.wrong_kind(clause_at, field, "single values", advice);
             }
             (FieldKind::Text(_), QueryValue::String(text)) => {
                 self.fits(at, text)?;
@@ -146,20 +144,20 @@ impl Planner<'_> {
             (FieldKind::Long | FieldKind::Double | FieldKind::Date, _) => {
                 let number = self.number(at, field, value)?;
                 let single = self.single(field)?;
-                let found = if field.kind == FieldKind::Double {
-                    number.as_double().map(Lookup::Double)
-                } else if field.kind == FieldKind::Long && !field.column_only {
-                    number
-                        .as_integer()
-                        .map(|number| Lookup::Term(Term::from_field_i64(single, number)))
-                } else {
-                    number.as_integer().map(Lookup::Integer)
+                let integer = |number: i64| match field.kind {
+                    FieldKind::Long if !field.column_only => {
+                        Lookup::Term(Term::from_field_i64(single, number))
+                    }
+                    _ => Lookup::Number(number.to_u64()),
+                };
+                let found = match field.kind {
+                    FieldKind::Double => number.as_double().map(|number| Lookup::Number(number.to_u64())),
+                    _ => number.as_integer().map(integer),
                 };
                 return Some(found.unwrap_or(Lookup::Nowhere));
             }
         };
-        self.wrong_value(at, field, wanted, value);
-        None
+        self.wrong_value(at, field, wanted, value)
     }
 
     /// The value as a number that the field's values can be compared with.
@@ -171,8 +169,7 @@ impl Planner<'_> {
             _ => Some("an integer or a double"),
         };
         if let Some(wanted) = wanted {
-            self.wrong_value(at, field, wanted, value);
-            return None;
+            return self.wrong_value(at, field, wanted, value);
         }
         let number = Number::of(value);
         if number.is_none() {
@@ -182,41 +179,26 @@ impl Planner<'_> {
         number
     }
 
-    pub(super) fn wrong_value(&mut self, at: &str, field: &ResolvedField, wanted: &str, value: &QueryValue) {
+    pub(super) fn wrong_value<T>(
+        &mut self,
+        at: &str,
+        field: &ResolvedField,
+        wanted: &str,
+        value: &QueryValue,
+    ) -> Option<T> {
         let message = format!(
             "`{}` is {}, the value is {}",
             field.path,
             field.kind.word(),
             value.type_word()
         );
-        self.note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
+        self.refuse(at, Reason::TypeMismatch, message, format!("give {wanted}"))
     }
 
     /// Checks that a string could be a value.
     pub(super) fn fits(&mut self, at: &str, text: &str) -> Option<()> {
         let advice = "shorten the value: longer ones are not indexed";
-        self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
-        Some(())
-    }
-
-    fn integers(&self, field: &ResolvedField, numbers: &[i64]) -> Option<Box<dyn Query>> {
-        let single = self.single(field)?;
-        let mut sorted = numbers.to_vec();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let term = |number: &i64| Term::from_field_i64(single, *number);
-        Some(self.in_column(sorted, term, |sorted| {
-            Values::Integers(field.path.clone(), sorted)
-        }))
-    }
-
-    fn doubles(&self, field: &ResolvedField, numbers: &[f64]) -> Option<Box<dyn Query>> {
-        let single = self.single(field)?;
-        let mut sorted = numbers.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        sorted.dedup();
-        let term = |number: &f64| Term::from_field_f64(single, *number);
-        Some(self.in_column(sorted, term, |sorted| Values::Doubles(field.path.clone(), sorted)))
+        self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)
     }
 
     /// The documents with one of the terms, which are of one field.
@@ -226,37 +208,31 @@ impl Planner<'_> {
         match terms.len() {
             0 => Box::new(EmptyQuery),
             1..=FEW_TERMS => Box::new(BooleanQuery::union(terms.into_iter().map(having).collect())),
-            _ => Box::new(AnyTermQuery::new(terms, self.run)),
+            _ => Box::new(SelectionQuery(Arc::new(AnyTerm {
+                terms,
+                run: Arc::clone(self.run),
+            }))),
         }
     }
 
-    /// The documents of which the column has one of the sorted values.
-    fn in_column<V>(
-        &self,
-        sorted: Vec<V>,
-        term: impl Fn(&V) -> Term,
-        values: impl FnOnce(Vec<V>) -> Values,
-    ) -> Box<dyn Query> {
-        let between = |from: &V, to: &V| -> Box<dyn Query> {
-            Box::new(RangeQuery::new(
-                Bound::Included(term(from)),
-                Bound::Included(term(to)),
-            ))
+    /// The documents of which the field's column has one of the numbers.
+    fn having_number(&self, field: &ResolvedField, mut numbers: Vec<u64>, weight: Score) -> Clause {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let select = |numbers: &[u64]| -> Arc<dyn Select> {
+            Arc::new(NumberList {
+                path: field.path.clone(),
+                numbers: numbers.into(),
+                run: Arc::clone(self.run),
+            })
         };
-        match (sorted.first(), sorted.last()) {
-            (Some(_), Some(_)) if sorted.len() <= FEW_VALUES => Box::new(BooleanQuery::union(
-                sorted.iter().map(|value| between(value, value)).collect(),
-            )),
-            (Some(first), Some(last)) => {
-                let approximation = Arc::from(between(first, last));
-                Box::new(TwoPhaseQuery::new(
-                    approximation,
-                    Arc::new(values(sorted)),
-                    self.run,
-                ))
-            }
-            _ => Box::new(EmptyQuery),
+        // Scanning the column once for each of two beats comparing each value with a list.
+        if let [one, other] = *numbers {
+            let each =
+                [one, other].map(|number| -> Box<dyn Query> { Box::new(SelectionQuery(select(&[number]))) });
+            return Clause::constant(Box::new(BooleanQuery::union(each.into())), weight);
         }
+        Clause::selecting(select(&numbers), weight)
     }
 }
 
@@ -265,38 +241,65 @@ pub(super) fn having(term: Term) -> Box<dyn Query> {
     Box::new(TermQuery::new(term, IndexRecordOption::Basic))
 }
 
-/// A column's name, and the sorted values that it may have.
+/// The documents with any of many terms of one field, in order. (The search library's own takes a bit for each document of
+/// the segment, however few documents there are.)
 #[derive(Debug)]
-enum Values {
-    Integers(String, Vec<i64>),
-    Doubles(String, Vec<f64>),
+struct AnyTerm {
+    terms: Vec<Term>,
+    run: Arc<Run>,
 }
 
-impl SecondPhase for Values {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Check> {
-        Ok(match self {
-            Self::Integers(path, sorted) => {
-                let sorted = sorted.clone();
-                let column: Option<Column<i64>> = reader.fast_fields().column_opt(path)?;
-                any_value(column, move |value| sorted.binary_search(&value).is_ok())
-            }
-            Self::Doubles(path, sorted) => {
-                let sorted = sorted.clone();
-                let column: Option<Column<f64>> = reader.fast_fields().column_opt(path)?;
-                any_value(column, move |value| {
-                    sorted.binary_search_by(|probe| probe.total_cmp(&value)).is_ok()
-                })
-            }
-        })
+impl Select for AnyTerm {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
+        let Some(first) = self.terms.first() else {
+            return Ok(Selected::Nothing);
+        };
+        let terms = self.terms.iter().cloned();
+        gather(reader, &self.run, first.field(), terms).map(Selected::Documents)
     }
 }
 
-fn any_value<T>(column: Option<Column<T>>, fits: impl Fn(T) -> bool + Send + 'static) -> Check
-where
-    T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
-{
-    match column {
-        Some(column) => Box::new(move |doc: DocId| column.values_for_doc(doc).any(&fits)),
-        None => Box::new(|_| false),
+/// The documents with one of some terms of a field.
+pub(super) fn gather(
+    reader: &SegmentReader,
+    run: &Run,
+    field: Field,
+    terms: impl Iterator<Item = Term>,
+) -> tantivy::Result<DocSetBuilder> {
+    let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
+    let mut pace = Pace::new(run, DOCUMENTS_PER_CHECK);
+    let index = reader.inverted_index(field)?;
+    for term in terms {
+        pace.step(DOCUMENTS_PER_LOOKUP)?;
+        if let Some(info) = index.get_term_info(&term)? {
+            pace.step(info.doc_freq)?;
+            gathered.insert_term(&index, &info, |_| true)?;
+        }
+    }
+    Ok(gathered)
+}
+
+/// The documents with one of some numbers, ascending, in a column.
+#[derive(Debug)]
+struct NumberList {
+    path: String,
+    numbers: Arc<[u64]>,
+    run: Arc<Run>,
+}
+
+impl Select for NumberList {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
+        let column = self.run.columns().numbers(reader, &self.path)?;
+        let (Some(column), [first, .., last] | [first @ last]) = (column, &*self.numbers) else {
+            return Ok(Selected::Nothing);
+        };
+        let between = selection::between(Arc::clone(&column), *first..=*last, &self.run, reader.max_doc());
+        Ok(match between {
+            Selected::Values(_) | Selected::Everything if first != last => {
+                let listed = ValueSet::Listed(Arc::clone(&self.numbers));
+                Selected::Values(Selection::new(column, listed, &self.run, reader.max_doc()))
+            }
+            between => between,
+        })
     }
 }

@@ -23,9 +23,11 @@ use crate::request::Operator;
 use crate::schema::{Analyzer, FieldKind, ResolvedField};
 
 /// How many of a text's tokens have to match.
-pub(super) struct Combine {
-    pub(super) operator: Operator,
-    pub(super) minimum: Option<u32>,
+pub(super) type Combine = (Operator, Option<u32>);
+
+/// Whether values of the type are strings, whole or in tokens.
+pub(super) fn is_text(kind: &FieldKind) -> bool {
+    matches!(kind, FieldKind::Keyword | FieldKind::Text(_))
 }
 
 impl<'a> Planner<'a> {
@@ -38,7 +40,7 @@ impl<'a> Planner<'a> {
         weight: Score,
     ) -> Option<Clause> {
         let weighed = self.weight(at, weight);
-        let minimum = self.match_minimum(at, &combine);
+        let minimum = self.match_minimum(at, combine);
         let field = self.text_field(at, field);
         let fits = self.text_fits(at, text);
         let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
@@ -57,7 +59,7 @@ impl<'a> Planner<'a> {
             .map(|token| query_parts(analyzer, text, token))
             .collect();
         self.tokens_fit(at, words.iter().map(Vec::len).sum())?;
-        let needed = match combine.operator {
+        let needed = match combine.0 {
             Operator::And => words.len(),
             Operator::Or => minimum,
         };
@@ -167,12 +169,7 @@ impl<'a> Planner<'a> {
     }
 
     pub(super) fn text_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
-        let field = self.field(at, field)?;
-        if matches!(field.kind, FieldKind::Keyword | FieldKind::Text(_)) {
-            return Some(field);
-        }
-        self.wrong_kind(at, field, "TEXT and KEYWORD fields", "use term or range");
-        None
+        self.field_of(at, field, is_text, "TEXT and KEYWORD fields", "use term or range")
     }
 
     pub(super) fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
@@ -181,21 +178,19 @@ impl<'a> Planner<'a> {
             let advice = "give a text, or use exists";
             return self.refuse(at, Reason::Missing, "the text is empty", advice);
         }
-        self.at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")?;
-        Some(())
+        self.at_most(at, limit!(MAX_MATCH_TEXT_BYTES), text.len(), "shorten the text")
     }
 
     pub(super) fn tokens_fit(&mut self, at: &str, tokens: usize) -> Option<()> {
         let advice = "shorten the text";
-        self.at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)?;
-        Some(())
+        self.at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)
     }
 
-    pub(super) fn match_minimum(&mut self, at: &str, combine: &Combine) -> Option<usize> {
+    pub(super) fn match_minimum(&mut self, at: &str, combine: Combine) -> Option<usize> {
         let at = format!("{at}.minimum_should_match");
-        match (combine.operator, combine.minimum) {
+        match combine {
             (_, None) => Some(1),
-            (Operator::Or, Some(1..)) => combine.minimum.map(|minimum| minimum as usize),
+            (Operator::Or, Some(minimum @ 1..)) => Some(minimum as usize),
             (Operator::Or, Some(0)) => {
                 let message = "a match without a matching token is none";
                 let advice = "give at least 1, or leave it out";

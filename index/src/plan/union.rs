@@ -12,9 +12,9 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{DocId, DocSet, Result, Score, SegmentReader, TERMINATED};
 
-use super::clause::{Clause, ClauseScore};
+use super::clause::Clause;
 use super::selection::{Select, Selected};
 use crate::run::Run;
 use crate::score::single;
@@ -42,7 +42,7 @@ impl Together {
 /// The documents that `needed` of the clauses match.
 #[derive(Clone, Debug)]
 pub(super) struct UnionQuery {
-    clauses: Vec<UnionClause>,
+    clauses: Vec<UnionClause<Arc<dyn Query>>>,
     needed: usize,
     together: Together,
     run: Arc<Run>,
@@ -50,8 +50,8 @@ pub(super) struct UnionQuery {
 
 /// One of the clauses.
 #[derive(Clone, Debug)]
-struct UnionClause {
-    query: Arc<dyn Query>,
+struct UnionClause<T> {
+    of: T,
     /// The score of each document, if all have the same.
     score: Option<Score>,
     select: Option<Arc<dyn Select>>,
@@ -61,11 +61,8 @@ impl UnionQuery {
     /// `needed` is at least 1.
     pub(super) fn new(clauses: Vec<Clause>, needed: usize, together: Together, run: &Arc<Run>) -> Self {
         let clauses = clauses.into_iter().map(|clause| UnionClause {
-            query: Arc::from(clause.query),
-            score: match clause.score {
-                ClauseScore::Constant(score) => Some(score),
-                ClauseScore::Varies => None,
-            },
+            of: Arc::from(clause.query),
+            score: clause.score,
             select: clause.select,
         });
         Self {
@@ -78,22 +75,22 @@ impl UnionQuery {
 }
 
 impl Query for UnionQuery {
-    fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+    fn weight(&self, scoring: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         if self.needed == 1 && !scoring.is_scoring_enabled() {
-            let clauses = self.clauses.iter().map(|clause| clause.query.box_clone());
+            let clauses = self.clauses.iter().map(|clause| clause.of.box_clone());
             // The library's own, which knows bit sets.
             return BooleanQuery::union(clauses.collect()).weight(scoring);
         }
-        let weigh = |clause: &UnionClause| {
-            Ok(WeighedClause {
-                weight: clause.query.weight(scoring)?,
+        let weigh = |clause: &UnionClause<Arc<dyn Query>>| {
+            Ok(UnionClause {
+                of: clause.of.weight(scoring)?,
                 score: clause.score,
                 select: clause.select.clone(),
             })
         };
         let clauses = self.clauses.iter().map(weigh);
         Ok(Box::new(UnionWeight {
-            clauses: clauses.collect::<tantivy::Result<_>>()?,
+            clauses: clauses.collect::<Result<_>>()?,
             needed: self.needed,
             together: scoring.is_scoring_enabled().then_some(self.together),
             run: Arc::clone(&self.run),
@@ -101,20 +98,9 @@ impl Query for UnionQuery {
     }
 }
 
-struct WeighedClause {
-    weight: Box<dyn Weight>,
-    score: Option<Score>,
-    select: Option<Arc<dyn Select>>,
-}
-
-impl WeighedClause {
+impl UnionClause<Box<dyn Weight>> {
     /// What it matches of a segment, and about how many documents that are; `None` when it's none.
-    fn open(
-        &self,
-        reader: &SegmentReader,
-        boost: Score,
-        scored: bool,
-    ) -> tantivy::Result<Option<(Part, u64)>> {
+    fn open(&self, reader: &SegmentReader, boost: Score, scored: bool) -> Result<Option<(Part, u64)>> {
         let score = if scored { self.score } else { Some(0.0) };
         if let (Some(score), Some(select)) = (score, &self.select) {
             let score = score * boost;
@@ -134,7 +120,7 @@ impl WeighedClause {
                 }
             });
         }
-        let scorer = self.weight.scorer(reader, boost)?;
+        let scorer = self.of.scorer(reader, boost)?;
         if scorer.doc() == TERMINATED {
             return Ok(None);
         }
@@ -147,7 +133,7 @@ impl WeighedClause {
 }
 
 struct UnionWeight {
-    clauses: Vec<WeighedClause>,
+    clauses: Vec<UnionClause<Box<dyn Weight>>>,
     needed: usize,
     /// `None` when nobody asks for scores.
     together: Option<Together>,
@@ -158,7 +144,7 @@ struct UnionWeight {
 const DENSE_SHARE: u64 = 16;
 
 impl Weight for UnionWeight {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         let mut parts = Vec::with_capacity(self.clauses.len());
         let mut matches = 0_u64;
         for clause in &self.clauses {
@@ -179,7 +165,7 @@ impl Weight for UnionWeight {
             return Ok(Box::new(scorer));
         }
         let clauses = parts.into_iter().map(|part| part.into_scorer(max_doc));
-        let clauses: Vec<_> = clauses.collect::<tantivy::Result<_>>()?;
+        let clauses: Vec<_> = clauses.collect::<Result<_>>()?;
         let docs = clauses.iter().map(|scorer| scorer.doc()).enumerate();
         let mut scorer = UnionScorer {
             behind: docs

@@ -18,9 +18,9 @@ use tantivy::{Score, Searcher, SegmentReader, Term};
 
 use self::all::AllWords;
 use self::any::AnyWords;
-use self::cursor::Cursor;
+use self::cursor::{CODES, Cursor, Source};
 use super::min_score::MinScore;
-use super::paced::HeldWeight;
+use super::observed::{Observed, Observer};
 use crate::allowance::Grant;
 use crate::bm25::{Norms, average, idf};
 use crate::pace::Pace;
@@ -121,9 +121,12 @@ impl Query for WordsQuery {
         match scoring {
             EnableScoring::Enabled { searcher, .. } => Ok(Box::new(self.scored(searcher)?)),
             EnableScoring::Disabled { .. } => {
-                let held = self.held()?;
-                let weight = self.unscored().weight(scoring)?;
-                Ok(Box::new(HeldWeight::new(weight, held)))
+                let observer = Observer {
+                    _held: Some(Arc::new(self.held()?)),
+                    ..Observer::default()
+                };
+                let of = self.unscored().weight(scoring)?;
+                Ok(Box::new(Observed { observer, of }))
             }
         }
     }
@@ -161,17 +164,21 @@ impl Weight for WordsWeight {
                 let Some(postings) = index.read_postings(&word.word, IndexRecordOption::WithFreqs)? else {
                     continue;
                 };
-                let (weight, bounds) = (
-                    boost * word.weight,
-                    cursor::Source {
-                        reader: reader.clone(),
-                        word: word.word.clone(),
-                        average: self.average,
-                        statistics: Arc::clone(self.run.statistics()),
-                    },
-                );
-                let bm25 = self.norms.weigh(weight);
-                cursors.push(Cursor::new(postings, lengths.clone(), bm25, word.count, bounds));
+                let source = Source {
+                    reader: reader.clone(),
+                    word: word.word.clone(),
+                    average: self.average,
+                    statistics: Arc::clone(self.run.statistics()),
+                };
+                cursors.push(Cursor {
+                    postings,
+                    lengths: lengths.clone(),
+                    bm25: self.norms.weigh(boost * word.weight),
+                    count: word.count,
+                    source,
+                    ceiling: None,
+                    too_long: CODES,
+                });
             }
         }
         let there: u32 = cursors.iter().map(Cursor::count).sum();

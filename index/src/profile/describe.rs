@@ -29,13 +29,12 @@ fn words(query: &Query, layout: &Layout) -> String {
         Operator::And => "all",
         Operator::Or => "some",
     };
+    let field = query.field().unwrap_or_default();
     match query {
         Query::MatchAll => "every document".to_owned(),
-        Query::Term { field, value, .. } => format!("{field} is {}", word(value)),
-        Query::Terms { field, values, .. } => {
-            format!("{field} is one of {}", listed(values.iter().map(word)))
-        }
-        Query::Range { field, lower, upper } => {
+        Query::Term { value, .. } => format!("{field} is {}", word(value)),
+        Query::Terms { values, .. } => format!("{field} is one of {}", listed(values.iter().map(word))),
+        Query::Range { lower, upper, .. } => {
             let bound = |bound: &Bound<QueryValue>, [included, excluded]: [&str; 2]| match bound {
                 Bound::Included(value) => format!(" {included} {}", word(value)),
                 Bound::Excluded(value) => format!(" {excluded} {}", word(value)),
@@ -44,18 +43,14 @@ fn words(query: &Query, layout: &Layout) -> String {
             let (lower, upper) = (bound(lower, ["from", "above"]), bound(upper, ["to", "below"]));
             format!("{field}{lower}{upper}")
         }
-        Query::Prefix { field, value, .. } => format!("{field} begins with {value:?}"),
-        Query::Suffix { field, value, .. } => format!("{field} ends with {value:?}"),
-        Query::Wildcard { field, pattern, .. } => format!("{field} is like {pattern:?}"),
-        Query::Exists { field } => format!("{field} has a value"),
-        Query::Match {
-            field,
-            text,
-            operator,
-            ..
-        } => format!("{field} has {} of {}", some(operator), tokens(field, text)),
+        Query::Prefix { value, .. } => format!("{field} begins with {value:?}"),
+        Query::Suffix { value, .. } => format!("{field} ends with {value:?}"),
+        Query::Wildcard { pattern, .. } => format!("{field} is like {pattern:?}"),
+        Query::Exists { .. } => format!("{field} has a value"),
+        Query::Match { text, operator, .. } => {
+            format!("{field} has {} of {}", some(operator), tokens(field, text))
+        }
         Query::MatchFuzzy {
-            field,
             text,
             operator,
             fuzziness,
@@ -64,10 +59,10 @@ fn words(query: &Query, layout: &Layout) -> String {
             let (of, tokens) = (some(operator), tokens(field, text));
             format!("{field} has words like {of} of {tokens}, fuzziness {fuzziness:?}")
         }
-        Query::MatchPhrase {
-            field, text, slop, ..
-        } => format!("{field} has in this order {}, slop {slop}", tokens(field, text)),
-        Query::MatchPhrasePrefix { field, text, .. } => {
+        Query::MatchPhrase { text, slop, .. } => {
+            format!("{field} has in this order {}, slop {slop}", tokens(field, text))
+        }
+        Query::MatchPhrasePrefix { text, .. } => {
             let tokens = tokens(field, text);
             format!("{field} has in this order {tokens}, the last as a prefix")
         }
@@ -88,20 +83,18 @@ fn words(query: &Query, layout: &Layout) -> String {
             let parts: Vec<String> = parts.map(|(count, name)| format!("{count} {name}")).collect();
             parts.join(", ")
         }
-        Query::Nested { path, score_mode, .. } => {
-            format!("an object of {path} matches, scores {score_mode:?}")
-        }
+        Query::Nested { score_mode, .. } => format!("an object of {field} matches, scores {score_mode:?}"),
         Query::GeoDistance {
-            field,
             center,
             distance_meters,
+            ..
         } => format!("{field} within {distance_meters} m of {}", point(center)),
         Query::GeoBoundingBox {
-            field,
             top_left,
             bottom_right,
+            ..
         } => format!("{field} from {} to {}", point(top_left), point(bottom_right)),
-        Query::GeoPolygon { field, vertices } => {
+        Query::GeoPolygon { vertices, .. } => {
             format!("{field} inside a polygon of {} vertices", vertices.len())
         }
         Query::ConstScore { weight, .. } => format!("scores {weight}"),

@@ -234,10 +234,6 @@ impl Aggregation {
     #[must_use]
     pub fn inside(&self) -> &[(String, Aggregation)] {
         match self {
-            Self::Figure { .. }
-            | Self::Percentiles { .. }
-            | Self::GeoCentroid { .. }
-            | Self::TopHits { .. } => &[],
             Self::Terms { aggregations, .. }
             | Self::Range { aggregations, .. }
             | Self::Filters { aggregations, .. }
@@ -246,25 +242,17 @@ impl Aggregation {
             | Self::DateHistogram { aggregations, .. }
             | Self::GeoCell { aggregations, .. }
             | Self::Composite { aggregations, .. } => aggregations,
+            _ => &[],
         }
     }
 
     /// Whether it makes groups.
     pub(crate) fn is_grouping(&self) -> bool {
-        match self {
-            Self::Figure { .. }
-            | Self::Percentiles { .. }
-            | Self::GeoCentroid { .. }
-            | Self::TopHits { .. } => false,
-            Self::Terms { .. }
-            | Self::Range { .. }
-            | Self::Filters { .. }
-            | Self::GeoDistance { .. }
-            | Self::Histogram { .. }
-            | Self::DateHistogram { .. }
-            | Self::GeoCell { .. }
-            | Self::Composite { .. } => true,
-        }
+        let figure = matches!(
+            self,
+            Self::Figure { .. } | Self::Percentiles { .. } | Self::GeoCentroid { .. }
+        );
+        !figure && !matches!(self, Self::TopHits { .. })
     }
 
     /// The aggregation's name in a request.

@@ -10,6 +10,7 @@ pub use function_score::{
 };
 
 use super::InnerHits;
+use crate::document::from;
 use crate::geo::GeoPoint;
 
 /// The weight of a clause that has none.
@@ -55,17 +56,8 @@ impl QueryValue {
     }
 }
 
-macro_rules! from {
-    ($($type:ty => $variant:ident,)*) => {
-        $(impl From<$type> for QueryValue {
-            fn from(value: $type) -> Self {
-                Self::$variant(value.into())
-            }
-        })*
-    };
-}
-
 from! {
+    QueryValue:
     &str => String,
     i64 => Integer,
     f64 => Double,
@@ -318,12 +310,27 @@ impl Query {
             | Self::GeoDistance { field, .. }
             | Self::GeoBoundingBox { field, .. }
             | Self::GeoPolygon { field, .. } => Some(field),
-            Self::MatchAll
-            | Self::Bool { .. }
-            | Self::ConstScore { .. }
-            | Self::FunctionScore(_)
-            | Self::DisMax { .. }
-            | Self::Weighted { .. } => None,
+            _ => None,
+        }
+    }
+
+    /// What its scores are multiplied by; 1 where it has no weight.
+    pub(crate) fn weight(&self) -> f32 {
+        match self {
+            Self::Term { weight, .. }
+            | Self::Terms { weight, .. }
+            | Self::Prefix { weight, .. }
+            | Self::Suffix { weight, .. }
+            | Self::Wildcard { weight, .. }
+            | Self::Match { weight, .. }
+            | Self::MatchFuzzy { weight, .. }
+            | Self::MatchPhrase { weight, .. }
+            | Self::MatchPhrasePrefix { weight, .. }
+            | Self::Nested { weight, .. }
+            | Self::ConstScore { weight, .. }
+            | Self::DisMax { weight, .. }
+            | Self::Weighted { weight, .. } => *weight,
+            _ => DEFAULT_WEIGHT,
         }
     }
 
@@ -346,21 +353,7 @@ impl Query {
                 filters.chain([&scored.query]).collect()
             }
             Self::DisMax { queries, .. } => queries.iter().collect(),
-            Self::MatchAll
-            | Self::Term { .. }
-            | Self::Terms { .. }
-            | Self::Range { .. }
-            | Self::Prefix { .. }
-            | Self::Suffix { .. }
-            | Self::Wildcard { .. }
-            | Self::Exists { .. }
-            | Self::Match { .. }
-            | Self::MatchFuzzy { .. }
-            | Self::MatchPhrase { .. }
-            | Self::MatchPhrasePrefix { .. }
-            | Self::GeoDistance { .. }
-            | Self::GeoBoundingBox { .. }
-            | Self::GeoPolygon { .. } => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -469,25 +462,13 @@ impl Query {
     /// A [`Query::Bool`] of clauses that all have to match.
     #[must_use]
     pub fn all(must: Vec<Query>) -> Self {
-        Self::Bool {
-            must,
-            filter: Vec::new(),
-            should: Vec::new(),
-            must_not: Vec::new(),
-            minimum_should_match: None,
-        }
+        Self::boolean(must, Vec::new(), Vec::new())
     }
 
     /// A [`Query::Bool`] of clauses of which one has to match.
     #[must_use]
     pub fn any(should: Vec<Query>) -> Self {
-        Self::Bool {
-            must: Vec::new(),
-            filter: Vec::new(),
-            should,
-            must_not: Vec::new(),
-            minimum_should_match: None,
-        }
+        Self::boolean(Vec::new(), should, Vec::new())
     }
 
     /// A [`Query::Bool`] that matches what `query` doesn't.
@@ -497,11 +478,15 @@ impl Query {
         reason = "a constructor beside `all` and `any`, not an operator"
     )]
     pub fn not(query: Query) -> Self {
+        Self::boolean(Vec::new(), Vec::new(), vec![query])
+    }
+
+    fn boolean(must: Vec<Query>, should: Vec<Query>, must_not: Vec<Query>) -> Self {
         Self::Bool {
-            must: Vec::new(),
+            must,
             filter: Vec::new(),
-            should: Vec::new(),
-            must_not: vec![query],
+            should,
+            must_not,
             minimum_should_match: None,
         }
     }

@@ -7,16 +7,14 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, NestedObjects, Source, ValueKind};
 use super::raw_value::RawSortValue;
-use crate::attribute;
 use crate::error::{Checker, Error, Reason, Violations};
 use crate::geo::GeoPoint;
 use crate::layout::Layout;
 use crate::limits::{MAX_KEYWORD_BYTES, limit};
-use crate::plan;
-use crate::request::QueryValue;
-use crate::request::{ArrayMode, Missing, NestedSort, Sort};
+use crate::request::{ArrayMode, Missing, NestedSort, QueryValue, Sort};
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField, owner};
+use crate::{attribute, plan};
 
 /// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
 pub(super) struct Check<'a> {
@@ -92,11 +90,7 @@ impl<'a> Check<'a> {
                 };
                 let objects = self.objects(field, nested.as_ref(), &at)?;
                 let pick = self.pick(field, *mode, *descending, &at);
-                let column = if field.kind == FieldKind::Attributes {
-                    self.attribute(field, name, pick, objects, missing, &at)
-                } else {
-                    self.column(field, pick, objects, missing, &at)
-                };
+                let column = self.column(field, name, pick, objects, missing, &at);
                 Ok(column.map(|(source, absent)| Key {
                     source,
                     descending: *descending,
@@ -197,8 +191,8 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// The attribute `name` of a field of attributes, and where documents without a value go.
-    fn attribute(
+    /// The column of the field of this name, and where documents without a value go.
+    fn column(
         &mut self,
         field: &ResolvedField,
         name: &str,
@@ -207,74 +201,37 @@ impl<'a> Check<'a> {
         missing: &Missing,
         at: &str,
     ) -> Option<(Source, Absent)> {
-        let name = name.get(field.path.len() + 1..).unwrap_or_default();
-        if name.is_empty() {
-            let message = format!("`{}` is {}, which have no order", field.path, field.kind.word());
-            let advice = format!("sort by one of them: `{}.color`", field.path);
-            return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
-        }
-        let absent = match missing {
-            Missing::First => Absent::First,
-            Missing::Last => Absent::Last,
-            Missing::Value(value) => {
-                let finite = !matches!(value, QueryValue::Double(number) if !number.is_finite());
-                let long = value.length() > MAX_KEYWORD_BYTES;
-                if long || !finite {
-                    let message = "the value is none that an attribute can have";
-                    let advice = "give a finite number, or a shorter text or bytes";
-                    let at = format!("{at}.missing.value");
-                    return self.refuse(at, Reason::OutOfRange, message, advice);
-                }
-                Absent::As(RawSortValue::Bytes(
-                    attribute::query_term(name, value).1.into_bytes(),
-                ))
+        let kind = match (&field.kind, name.get(field.path.len() + 1..)) {
+            (FieldKind::Keyword, _) => ValueKind::Keyword,
+            (FieldKind::Long, _) => ValueKind::Number(NumberKind::Long),
+            (FieldKind::Double, _) => ValueKind::Number(NumberKind::Double),
+            (FieldKind::Boolean, _) => ValueKind::Number(NumberKind::Boolean),
+            (FieldKind::Date, _) => ValueKind::Number(NumberKind::Date),
+            (FieldKind::Attributes, Some(attribute)) if !attribute.is_empty() => {
+                ValueKind::Attribute(attribute.to_owned())
             }
-        };
-        let source = Source::Values {
-            path: field.path.clone(),
-            kind: ValueKind::Attribute(name.to_owned()),
-            pick: pick?,
-            nested: objects?,
-        };
-        Some((source, absent))
-    }
-
-    /// The column of the field, and where documents without a value go.
-    fn column(
-        &mut self,
-        field: &ResolvedField,
-        pick: Option<Pick>,
-        objects: Option<Option<NestedObjects>>,
-        missing: &Missing,
-        at: &str,
-    ) -> Option<(Source, Absent)> {
-        let kind = match field.kind {
-            FieldKind::Keyword => None,
-            FieldKind::Long => Some(NumberKind::Long),
-            FieldKind::Double => Some(NumberKind::Double),
-            FieldKind::Boolean => Some(NumberKind::Boolean),
-            FieldKind::Date => Some(NumberKind::Date),
-            FieldKind::Text(_) | FieldKind::GeoPoint | FieldKind::Nested(_) | FieldKind::Attributes => {
-                let advice = match field.kind {
-                    FieldKind::Text(_) => "sort by a KEYWORD sub-field",
-                    FieldKind::GeoPoint => "sort by geo_distance",
-                    _ => "sort by a field inside it",
+            (kind, _) => {
+                let (has, advice) = match kind {
+                    FieldKind::Text(_) => ("has", "sort by a KEYWORD sub-field".to_owned()),
+                    FieldKind::GeoPoint => ("has", "sort by geo_distance".to_owned()),
+                    FieldKind::Attributes => ("have", format!("sort by one of them: `{}.color`", field.path)),
+                    _ => ("has", "sort by a field inside it".to_owned()),
                 };
-                let message = format!("`{}` is {}, which has no order", field.path, field.kind.word());
+                let message = format!("`{}` is {}, which {has} no order", field.path, kind.word());
                 return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
             }
         };
-        let double = kind == Some(NumberKind::Double) || matches!(pick, Some(Pick::Mean | Pick::Sum));
         let absent = match missing {
             Missing::First => Absent::First,
             Missing::Last => Absent::Last,
             Missing::Value(value) => {
-                Absent::As(self.substitute(field, kind, double, value, &format!("{at}.missing.value"))?)
+                let summed = matches!(pick, Some(Pick::Mean | Pick::Sum));
+                Absent::As(self.substitute(field, &kind, summed, value, &format!("{at}.missing.value"))?)
             }
         };
         let source = Source::Values {
             path: field.path.clone(),
-            kind: kind.map_or(ValueKind::Keyword, ValueKind::Number),
+            kind,
             pick: pick?,
             nested: objects?,
         };
@@ -285,45 +242,49 @@ impl<'a> Check<'a> {
     fn substitute(
         &mut self,
         field: &ResolvedField,
-        kind: Option<NumberKind>,
-        double: bool,
+        kind: &ValueKind,
+        summed: bool,
         value: &QueryValue,
         at: &str,
     ) -> Option<RawSortValue> {
+        let double = summed || matches!(kind, ValueKind::Number(NumberKind::Double));
         let number = match (kind, value) {
-            (None, QueryValue::String(text)) => {
+            (ValueKind::Attribute(name), _) => {
+                let finite = !matches!(value, QueryValue::Double(number) if !number.is_finite());
+                if value.length() > MAX_KEYWORD_BYTES || !finite {
+                    let message = "the value is none that an attribute can have";
+                    let advice = "give a finite number, or a shorter text or bytes";
+                    return self.refuse(at, Reason::OutOfRange, message, advice);
+                }
+                let (_, term) = attribute::query_term(name, value);
+                return Some(RawSortValue::Bytes(term.into_bytes()));
+            }
+            (ValueKind::Keyword, QueryValue::String(text)) => {
                 let advice = "shorten the value: longer ones are not indexed";
                 self.at_most(at, limit!(MAX_KEYWORD_BYTES), text.len(), advice)?;
                 return Some(RawSortValue::Bytes(text.clone().into_bytes()));
             }
-            (Some(NumberKind::Boolean), QueryValue::Boolean(flag)) => Some(flag.to_u64()),
-            (Some(NumberKind::Long | NumberKind::Double), QueryValue::Integer(number))
-            | (Some(NumberKind::Date), QueryValue::Integer(number) | QueryValue::Time(number)) => {
-                Some(if double {
-                    (*number as f64).to_u64()
-                } else {
-                    number.to_u64()
+            (ValueKind::Number(NumberKind::Boolean), QueryValue::Boolean(flag)) => Some(flag.to_u64()),
+            (ValueKind::Number(NumberKind::Long | NumberKind::Double), QueryValue::Integer(number))
+            | (ValueKind::Number(NumberKind::Date), QueryValue::Integer(number) | QueryValue::Time(number)) => {
+                Some(match double {
+                    true => (*number as f64).to_u64(),
+                    false => number.to_u64(),
                 })
             }
-            (Some(NumberKind::Double), QueryValue::Double(number))
-            | (Some(NumberKind::Long | NumberKind::Date), QueryValue::Double(number))
-                if double && number.is_finite() =>
-            {
-                Some((*number + 0.0).to_u64())
-            }
+            (
+                ValueKind::Number(NumberKind::Long | NumberKind::Double | NumberKind::Date),
+                QueryValue::Double(number),
+            ) if double && number.is_finite() => Some((*number + 0.0).to_u64()),
             _ => None,
         };
         if number.is_none() {
-            let wanted = if double {
-                "a finite number"
-            } else {
-                "a value of the field's type"
+            let wanted = match double {
+                true => "a finite number",
+                false => "a value of the field's type",
             };
-            let message = format!(
-                "`{}` is sorted by {wanted}, this is {}",
-                field.path,
-                value.type_word()
-            );
+            let found = value.type_word();
+            let message = format!("`{}` is sorted by {wanted}, this is {found}", field.path);
             self.note(at, Reason::TypeMismatch, message, format!("give {wanted}"));
         }
         number.map(RawSortValue::Number)

@@ -24,7 +24,7 @@ impl Targets {
     pub(super) fn new(points: &[GeoPoint]) -> Self {
         Self {
             points: points.to_vec(),
-            directions: points.iter().map(|point| direction(*point)).collect(),
+            directions: points.iter().map(|point| point.direction()).collect(),
         }
     }
 
@@ -42,7 +42,7 @@ impl Targets {
         if self.points.len() < MANY_TARGETS {
             return exact(&mut self.points.iter());
         }
-        let from = direction(here);
+        let from = here.direction();
         let chord = |to: &[f64; 3]| {
             let parts = from.iter().zip(to).map(|(a, b)| (a - b) * (a - b));
             parts.sum::<f64>()
@@ -55,17 +55,6 @@ impl Targets {
             .map(|(point, _)| point);
         exact(&mut near)
     }
-}
-
-/// The point of the unit sphere in this direction.
-fn direction(point: GeoPoint) -> [f64; 3] {
-    let (sin_latitude, cos_latitude) = point.latitude().to_radians().sin_cos();
-    let (sin_longitude, cos_longitude) = point.longitude().to_radians().sin_cos();
-    [
-        cos_latitude * cos_longitude,
-        cos_latitude * sin_longitude,
-        sin_latitude,
-    ]
 }
 
 /// The distance of a document's nearest point to the nearest of some points.

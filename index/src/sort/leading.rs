@@ -43,20 +43,18 @@ impl Leading {
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Self>> {
         let (column, is_ordinal) = match &key.source {
+            Source::PrimaryKey => (ordinals.cloned(), true),
             Source::Values {
                 path,
-                kind: ValueKind::Number(NumberKind::Long | NumberKind::Date | NumberKind::Double),
+                kind,
                 pick: Pick::Only,
                 nested: None,
-            } => (columns.numbers(reader, path)?, false),
-            Source::Values {
-                kind: ValueKind::Keyword,
-                pick: Pick::Only,
-                nested: None,
-                ..
-            }
-            | Source::PrimaryKey => (ordinals.cloned(), true),
-            Source::Score | Source::Values { .. } | Source::Distance { .. } => return Ok(None),
+            } => match kind {
+                ValueKind::Keyword => (ordinals.cloned(), true),
+                ValueKind::Number(NumberKind::Boolean) | ValueKind::Attribute(_) => return Ok(None),
+                ValueKind::Number(_) => (columns.numbers(reader, path)?, false),
+            },
+            _ => return Ok(None),
         };
         Ok(Some(Self {
             nth,

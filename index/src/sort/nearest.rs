@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::Scorer;
 use tantivy::{
-    COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, InvertedIndexReader, Score, SeekDangerResult, SegmentReader,
-    TERMINATED,
+    COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, InvertedIndexReader, Result, Score, SeekDangerResult,
+    SegmentReader, TERMINATED,
 };
 
 use super::block_max::Matches;
@@ -68,7 +68,7 @@ impl Nearest {
     }
 
     /// The cells around each target from some distance to another.
-    fn ring(&self, inner: f64, outer: f64, run: &Run) -> tantivy::Result<Vec<TouchedCells>> {
+    fn ring(&self, inner: f64, outer: f64, run: &Run) -> Result<Vec<TouchedCells>> {
         let rings = self.targets.points().iter().filter_map(|center| {
             Some(Ring {
                 inner: Circle::new(*center, inner).ok()?,
@@ -82,13 +82,7 @@ impl Nearest {
 
     /// The cells around the targets that hold `needed` documents beyond `inner`, and the distance up to which they hold
     /// all. No farther than `limit`.
-    fn reach(
-        &self,
-        inner: f64,
-        limit: f64,
-        needed: u64,
-        run: &Run,
-    ) -> tantivy::Result<(Vec<TouchedCells>, f64)> {
+    fn reach(&self, inner: f64, limit: f64, needed: u64, run: &Run) -> Result<(Vec<TouchedCells>, f64)> {
         let mut width = FIRST_REACH_METERS;
         loop {
             run.check_inside()?;
@@ -103,12 +97,7 @@ impl Nearest {
         }
     }
 
-    fn gather(
-        &self,
-        cells: &[TouchedCells],
-        reader: &SegmentReader,
-        run: &Run,
-    ) -> tantivy::Result<Box<dyn Scorer>> {
+    fn gather(&self, cells: &[TouchedCells], reader: &SegmentReader, run: &Run) -> Result<Box<dyn Scorer>> {
         let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let (mut pace, mut postings) = (Pace::new(run, DOCUMENTS_PER_CHECK), None);
         for list in cells
@@ -167,7 +156,7 @@ impl SegmentTopCollector<'_> {
         scorer: &mut Box<dyn Scorer>,
         matches: &Matches<'_>,
         run: &Run,
-    ) -> tantivy::Result<bool> {
+    ) -> Result<bool> {
         if self.order.nearest.is_none() || !self.order.revisits() {
             return Ok(false);
         }
@@ -212,7 +201,7 @@ impl SegmentTopCollector<'_> {
         reader: &SegmentReader,
         score: Score,
         run: &Run,
-    ) -> tantivy::Result<()> {
+    ) -> Result<()> {
         let mut pace = Pace::new(run, DOCUMENTS_PER_CHECK);
         let mut block = Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN);
         let mut doc = ring.doc();

@@ -124,25 +124,18 @@ impl Key {
     }
 
     fn sort_value(&self, sort_value: &RawSortValue) -> SortValue {
-        match (sort_value, &self.source) {
+        let (kind, computed) = match &self.source {
+            Source::Values { kind, pick, .. } => (Some(kind), matches!(pick, Pick::Mean | Pick::Sum)),
+            _ => (None, true),
+        };
+        match (sort_value, kind) {
             (RawSortValue::Missing, _) => SortValue::Missing,
-            (RawSortValue::Bytes(bytes), Source::PrimaryKey) => SortValue::Key(bytes.clone()),
-            (
-                RawSortValue::Bytes(term),
-                Source::Values {
-                    kind: ValueKind::Attribute(_),
-                    ..
-                },
-            ) => attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing),
+            (RawSortValue::Bytes(bytes), None) => SortValue::Key(bytes.clone()),
+            (RawSortValue::Bytes(term), Some(ValueKind::Attribute(_))) => {
+                attribute::value(&String::from_utf8_lossy(term)).unwrap_or(SortValue::Missing)
+            }
             (RawSortValue::Bytes(bytes), _) => SortValue::String(String::from_utf8_lossy(bytes).into_owned()),
-            (
-                RawSortValue::Number(number),
-                Source::Values {
-                    kind: ValueKind::Number(kind),
-                    pick: Pick::Only | Pick::Lowest | Pick::Highest,
-                    ..
-                },
-            ) => match kind {
+            (RawSortValue::Number(number), Some(ValueKind::Number(kind))) if !computed => match kind {
                 NumberKind::Long => SortValue::Long(i64::from_u64(*number)),
                 NumberKind::Date => SortValue::Date(i64::from_u64(*number)),
                 NumberKind::Boolean => SortValue::Boolean(*number != 0),
@@ -165,9 +158,6 @@ pub(crate) struct Order {
 
 impl Order {
     /// Checks the sorts of a request; none means by score.
-    ///
-    /// # Errors
-    /// [`Error::InvalidQuery`] with every violation; what [`crate::plan::plan_in_scope`] refuses in filters.
     pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
         let mut keys = Check::new(layout, run).sorts(sorts, "sort")?;
         let requested = keys.len();

@@ -8,7 +8,7 @@ use tantivy::{DocId, Score};
 use super::order::Order;
 use super::rank::Rank;
 use super::segment::SegmentOrder;
-use super::top::{HeapEntry, Winner};
+use super::top::{HeapEntry, Winner, keep};
 
 /// The best documents of each group on one segment.
 pub(crate) struct PerGroupTopK<'a> {
@@ -55,20 +55,7 @@ impl<'a> PerGroupTopK<'a> {
         let Some(heap) = self.heaps.get_mut(group) else {
             return;
         };
-        if heap.len() < self.size {
-            self.entries += 1;
-            heap.push(HeapEntry {
-                ranks: self.order.ranks().to_vec(),
-                score,
-            });
-            return;
-        }
-        let Some(mut last) = heap.peek_mut() else { return };
-        if self.order.compare(&last.ranks).is_lt() {
-            last.ranks.clear();
-            last.ranks.extend_from_slice(self.order.ranks());
-            last.score = score;
-        }
+        self.entries += usize::from(keep(heap, &mut self.order, self.size, score));
     }
 
     /// The documents of each group, in no order.
@@ -82,7 +69,7 @@ impl<'a> PerGroupTopK<'a> {
             .zip(&entries)
             .map(|(sort_values, entry)| Winner {
                 sort_values,
-                score: entry.score,
+                score: entry.score(),
             });
         Ok(counts
             .into_iter()

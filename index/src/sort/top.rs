@@ -1,6 +1,5 @@
-//! Collects the best documents of a search: [`SegmentTopCollector`] those of a segment, [`TopCollector`] those of all.
+//! Collects the best documents of a segment.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io;
 
@@ -8,11 +7,10 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::{DocId, Score};
 
 use super::leading::Leading;
-use super::order::Order;
 use super::rank::Rank;
-use super::raw_value::{RawSortValue, RawSortValues};
+use super::raw_value::RawSortValues;
 use super::segment::{BEHIND_SCORE, SegmentOrder};
-use super::top_k::TopK;
+use super::top_k::TopCollector;
 use crate::allowance::Grant;
 use crate::plan::MinScore;
 use crate::run::Run;
@@ -27,60 +25,26 @@ pub(crate) struct Winner {
     pub(crate) score: Score,
 }
 
-/// Collects the first `size` documents of an order behind `after`, a segment at a time.
-pub(crate) struct TopCollector<'a> {
-    /// Sort values of the last document of the page before.
-    after: Option<Vec<RawSortValue>>,
-    top_k: TopK<'a>,
-}
-
 impl<'a> TopCollector<'a> {
-    pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<RawSortValue>>) -> Self {
-        Self {
-            after,
-            top_k: TopK::new(order, size),
-        }
-    }
-
     /// Begins a segment, given the order on it.
-    ///
-    /// # Errors
-    /// When the strings of `after` can't be looked up, or the search has no memory left for its documents.
     pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTopCollector<'a>> {
         let after = self.after.as_ref();
         let after = after.map(|after| order.ranks_of(after)).transpose()?;
-        let last = self.top_k.last();
-        let before = last.map(|last| order.ranks_of(last)).transpose()?;
-        let size = self.top_k.size;
+        let before = self.last().map(|last| order.ranks_of(last)).transpose()?;
         let entry_bytes = size_of::<HeapEntry>() + order.rank_bytes();
-        let held = order.run.allowance().take(order.at_most(size) * entry_bytes)?;
+        let held = order
+            .run
+            .allowance()
+            .take(order.at_most(self.size) * entry_bytes)?;
         Ok(SegmentTopCollector {
             order,
-            size,
+            size: self.size,
             _held: held,
             after,
             before,
             heap: BinaryHeap::new(),
             ranked: Vec::new(),
         })
-    }
-
-    /// Ends a segment: merges its best documents with those of the segments before.
-    ///
-    /// # Errors
-    /// As [`TopK::take`].
-    pub(crate) fn take(&mut self, segment: SegmentTopCollector<'a>) -> io::Result<()> {
-        let SegmentTopCollector { order, heap, .. } = segment;
-        // Sorted by ranks here, so that strings are read only to compare them with those of other segments.
-        self.top_k.take(order, heap.into_sorted_vec())
-    }
-
-    /// The best documents, in order.
-    ///
-    /// # Errors
-    /// When their strings can't be read, or the search has no memory left for them.
-    pub(crate) fn into_winners(self) -> io::Result<Vec<Winner>> {
-        self.top_k.into_winners()
     }
 }
 
@@ -99,30 +63,40 @@ fn keep_best(ranked: &mut Vec<(Rank, DocId)>, size: usize, after: Option<Rank>) 
     ranked.retain(|(rank, _)| *rank <= last);
 }
 
-/// A document in a heap, whose top is the last one in the order.
+/// A document in a heap, whose top is the last one in the order; no two have the same ranks.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HeapEntry {
     pub(super) ranks: Vec<Rank>,
-    pub(super) score: Score,
+    score_bits: u32,
 }
 
-impl PartialEq for HeapEntry {
-    fn eq(&self, other: &Self) -> bool {
-        self.ranks == other.ranks
+impl HeapEntry {
+    pub(super) fn score(&self) -> Score {
+        Score::from_bits(self.score_bits)
     }
 }
 
-impl Eq for HeapEntry {}
-
-impl PartialOrd for HeapEntry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+/// Puts the document that the order stands on among the first `size`, if it is one; whether there is one more now.
+pub(super) fn keep(
+    heap: &mut BinaryHeap<HeapEntry>,
+    order: &mut SegmentOrder<'_>,
+    size: usize,
+    score: Score,
+) -> bool {
+    let score_bits = score.to_bits();
+    if heap.len() < size {
+        let ranks = order.ranks().to_vec();
+        heap.push(HeapEntry { ranks, score_bits });
+        return true;
     }
-}
-
-impl Ord for HeapEntry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.ranks.cmp(&other.ranks)
+    if let Some(mut last) = heap.peek_mut()
+        && order.compare(&last.ranks).is_lt()
+    {
+        last.ranks.clear();
+        last.ranks.extend_from_slice(order.ranks());
+        last.score_bits = score_bits;
     }
+    false
 }
 
 /// Collects the first `size` documents of a segment that lie between `after` and `before`.
@@ -133,7 +107,7 @@ pub(crate) struct SegmentTopCollector<'a> {
     after: Option<Vec<Rank>>,
     /// Ranks of the last of the best documents of the segments before, exclusive; `None` while there are too few.
     before: Option<Vec<Rank>>,
-    heap: BinaryHeap<HeapEntry>,
+    pub(super) heap: BinaryHeap<HeapEntry>,
     /// A buffer for the documents that are ranked together.
     ranked: Vec<(Rank, DocId)>,
     /// The memory of the heap.
@@ -249,20 +223,6 @@ impl SegmentTopCollector<'_> {
         {
             return;
         }
-        if self.heap.len() < self.size {
-            self.heap.push(HeapEntry {
-                ranks: self.order.ranks().to_vec(),
-                score,
-            });
-            return;
-        }
-        let Some(mut last) = self.heap.peek_mut() else {
-            return;
-        };
-        if self.order.compare(&last.ranks).is_lt() {
-            last.ranks.clear();
-            last.ranks.extend_from_slice(self.order.ranks());
-            last.score = score;
-        }
+        keep(&mut self.heap, &mut self.order, self.size, score);
     }
 }

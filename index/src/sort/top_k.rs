@@ -13,7 +13,7 @@ use super::order::Order;
 use super::rank::Rank;
 use super::raw_value::{RawSortValue, RawSortValues};
 use super::segment::SegmentOrder;
-use super::top::{HeapEntry, Winner};
+use super::top::{SegmentTopCollector, Winner};
 use crate::allowance::Grant;
 
 /// A document that made it so far.
@@ -27,8 +27,10 @@ struct Candidate {
     sort_values: RawSortValues,
 }
 
-/// The first `size` documents of an order, of the segments taken so far.
-pub(super) struct TopK<'a> {
+/// Collects the first `size` documents of an order behind `after`, a segment at a time.
+pub(crate) struct TopCollector<'a> {
+    /// Sort values of the last document of the page before.
+    pub(super) after: Option<Vec<RawSortValue>>,
     order: &'a Order,
     pub(super) size: usize,
     segments: Vec<SegmentOrder<'a>>,
@@ -37,9 +39,10 @@ pub(super) struct TopK<'a> {
     held: Option<Grant>,
 }
 
-impl<'a> TopK<'a> {
-    pub(super) fn new(order: &'a Order, size: usize) -> Self {
+impl<'a> TopCollector<'a> {
+    pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<RawSortValue>>) -> Self {
         Self {
+            after,
             order,
             size,
             segments: Vec::new(),
@@ -55,14 +58,16 @@ impl<'a> TopK<'a> {
         last.map(|last| &*last.sort_values)
     }
 
-    /// Takes the best documents of a segment, which come in order.
-    ///
-    /// # Errors
-    /// When a column can't be read, or the strings that are held get too many.
-    pub(super) fn take(&mut self, segment: SegmentOrder<'a>, best: Vec<HeapEntry>) -> io::Result<()> {
-        if best.is_empty() {
+    /// Ends a segment: merges its best documents with those of the segments before.
+    pub(crate) fn take(&mut self, segment: SegmentTopCollector<'a>) -> io::Result<()> {
+        let SegmentTopCollector {
+            order: segment, heap, ..
+        } = segment;
+        if heap.is_empty() {
             return Ok(());
         }
+        // Sorted by ranks here, so that strings are read only to compare them with those of other segments.
+        let best = heap.into_sorted_vec();
         let each = size_of::<Candidate>() + segment.rank_bytes();
         let held = self.held.get_or_insert_with(|| segment.run.allowance().grant());
         held.grow(best.len() * each)?;
@@ -73,10 +78,10 @@ impl<'a> TopK<'a> {
         let top_k = best
             .into_iter()
             .zip(numbers)
-            .map(|(HeapEntry { ranks, score }, sort_values)| Candidate {
+            .map(|(entry, sort_values)| Candidate {
                 segment: nth,
-                ranks,
-                score,
+                score: entry.score(),
+                ranks: entry.ranks,
                 sort_values,
             });
         self.kept.extend(top_k);
@@ -94,7 +99,7 @@ impl<'a> TopK<'a> {
     }
 
     /// The documents, in order.
-    pub(super) fn into_winners(mut self) -> io::Result<Vec<Winner>> {
+    pub(crate) fn into_winners(mut self) -> io::Result<Vec<Winner>> {
         self.read_strings(0..self.kept.len())?;
         let winners = self.kept.into_iter().map(|each| Winner {
             sort_values: each.sort_values,

@@ -9,7 +9,7 @@ use super::boxed_document::BoxedDocument;
 use crate::analyze::long_tokens;
 use crate::attribute;
 use crate::document::{Document, FieldValue, Object};
-use crate::geo::{GeoPoint, point_cells};
+use crate::geo::point_cells;
 use crate::layout::{Handle, Layout, ROOT_KIND};
 use crate::limits::{
     MAX_ARRAY_ELEMENTS, MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_BLOCK_DOCUMENTS, MAX_KEY_BYTES,
@@ -159,11 +159,7 @@ impl Block<'_> {
         }
         let fits = match value {
             FieldValue::String(text) => self.fits(&at, text.len(), MAX_KEYWORD_BYTES),
-            FieldValue::Bytes(bytes) if bytes.len() > MAX_KEYWORD_BYTES => {
-                let message = format!("{} bytes, {MAX_KEYWORD_BYTES} allowed", bytes.len());
-                self.misfit(&at, MisfitReason::TooLong, message);
-                false
-            }
+            FieldValue::Bytes(bytes) => self.fits(&at, bytes.len(), MAX_KEYWORD_BYTES),
             _ => true,
         };
         let term = fits.then(|| attribute::document_term(name, value)).flatten();
@@ -211,53 +207,44 @@ impl Block<'_> {
     ) -> bool {
         match (kind, value, handle) {
             (FieldKind::Keyword, FieldValue::String(text), Handle::Single(field)) => {
-                let fits = self.fits(path, text.len(), MAX_KEYWORD_BYTES);
-                if fits {
-                    physical.add_text(field, text);
+                if !self.fits(path, text.len(), MAX_KEYWORD_BYTES) {
+                    return false;
                 }
-                fits
+                physical.add_text(field, text);
             }
             (FieldKind::Text(analyzer), FieldValue::String(text), Handle::Single(field)) => {
-                let fits = self.fits(path, text.len(), MAX_TEXT_BYTES);
-                if fits {
-                    for bytes in long_tokens(analyzer, text) {
-                        let message = format!(
-                            "a token of {bytes} bytes, {MAX_TOKEN_BYTES} allowed; the rest of the text is found"
-                        );
-                        self.misfit(path, MisfitReason::TooLong, message);
-                    }
-                    physical.add_text(field, text);
-                    if let Some(characters) = self.layout.characters(path) {
-                        physical.add_text(characters, text);
-                    }
+                if !self.fits(path, text.len(), MAX_TEXT_BYTES) {
+                    return false;
                 }
-                fits
+                for bytes in long_tokens(analyzer, text) {
+                    let message = format!(
+                        "a token of {bytes} bytes, {MAX_TOKEN_BYTES} allowed; the rest of the text is found"
+                    );
+                    self.misfit(path, MisfitReason::TooLong, message);
+                }
+                physical.add_text(field, text);
+                if let Some(characters) = self.layout.characters(path) {
+                    physical.add_text(characters, text);
+                }
             }
             (FieldKind::Long, FieldValue::Long(number), Handle::Single(field))
             | (FieldKind::Date, FieldValue::Date(number), Handle::Single(field)) => {
                 physical.add_i64(field, *number);
-                true
             }
             (FieldKind::Double, FieldValue::Double(number), Handle::Single(field)) => {
                 if !number.is_finite() {
-                    self.misfit(
-                        path,
-                        MisfitReason::NotFinite,
-                        format!("{number} is not a finite number"),
-                    );
+                    let message = format!("{number} is not a finite number");
+                    self.misfit(path, MisfitReason::NotFinite, message);
                     return false;
                 }
                 // -0.0 becomes 0.0: their bits differ, and so would their order.
                 physical.add_f64(field, *number + 0.0);
-                true
             }
             (FieldKind::Double, FieldValue::Long(number), Handle::Single(field)) if exact_in_f64(*number) => {
                 physical.add_f64(field, *number as f64);
-                true
             }
             (FieldKind::Boolean, FieldValue::Boolean(flag), Handle::Single(field)) => {
                 physical.add_bool(field, *flag);
-                true
             }
             (
                 FieldKind::GeoPoint,
@@ -268,24 +255,26 @@ impl Block<'_> {
                     cell,
                 },
             ) => {
-                add_point(physical, *point, [latitude, longitude, cell]);
-                true
+                // Columns of their own: added together, the nth of one belongs to the nth of the other.
+                physical.add_i64(latitude, i64::from(point.lat_e7));
+                physical.add_i64(longitude, i64::from(point.lon_e7));
+                for number in point_cells(*point) {
+                    physical.add_u64(cell, number);
+                }
             }
             _ => {
                 self.wrong_type(path, kind, value);
-                false
+                return false;
             }
         }
+        true
     }
 
     fn fits(&mut self, path: &str, bytes: usize, max: usize) -> bool {
         let fits = bytes <= max;
         if !fits {
-            self.misfit(
-                path,
-                MisfitReason::TooLong,
-                format!("{bytes} bytes, {max} allowed"),
-            );
+            let message = format!("{bytes} bytes, {max} allowed");
+            self.misfit(path, MisfitReason::TooLong, message);
         }
         fits
     }
@@ -308,19 +297,6 @@ impl Block<'_> {
 /// The values of a field, each with the field's name.
 fn each<'a>((name, values): (&'a str, &'a [FieldValue])) -> impl Iterator<Item = (&'a str, &'a FieldValue)> {
     values.iter().map(move |value| (name, value))
-}
-
-/// Latitude and longitude go into columns of their own; added together, the nth of one belongs to the nth of the other.
-fn add_point(
-    physical: &mut TantivyDocument,
-    point: GeoPoint,
-    [latitude, longitude, cell]: [tantivy::schema::Field; 3],
-) {
-    physical.add_i64(latitude, i64::from(point.lat_e7));
-    physical.add_i64(longitude, i64::from(point.lon_e7));
-    for index in point_cells(point) {
-        physical.add_u64(cell, index);
-    }
 }
 
 /// Whether an f64 holds this integer without rounding.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, Score, SegmentReader};
+use tantivy::{DocId, Result, Score, SegmentReader};
 
 use crate::allowance::Allowance;
 use crate::held::Held;
@@ -42,7 +42,7 @@ impl Removal {
         self.0.key.len() + REMOVAL_BYTES
     }
 
-    fn each(&self, reader: &SegmentReader, mut take: impl FnMut(&[DocId])) -> tantivy::Result<()> {
+    fn each(&self, reader: &SegmentReader, mut take: impl FnMut(&[DocId])) -> Result<()> {
         let index = reader.inverted_index(self.0.field)?;
         let Some(term) = index.terms().get(&self.0.key)? else {
             return Ok(());
@@ -57,13 +57,13 @@ impl Removal {
 }
 
 impl Query for Removal {
-    fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
+    fn weight(&self, _: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         Ok(Box::new(self.clone()))
     }
 }
 
 impl Weight for Removal {
-    fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
+    fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         let mut gathered = DocSetBuilder::new(reader.max_doc(), &Allowance::unbounded());
         self.each(reader, |docs| docs.iter().for_each(|doc| gathered.insert(*doc)))?;
         Ok(gathered.into_scorer(boost)?)
@@ -71,11 +71,7 @@ impl Weight for Removal {
 
     unexplained!();
 
-    fn for_each_no_score(
-        &self,
-        reader: &SegmentReader,
-        callback: &mut dyn FnMut(&[DocId]),
-    ) -> tantivy::Result<()> {
+    fn for_each_no_score(&self, reader: &SegmentReader, callback: &mut dyn FnMut(&[DocId])) -> Result<()> {
         self.each(reader, callback)
     }
 }

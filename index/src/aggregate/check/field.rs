@@ -3,7 +3,7 @@
 use h3o::Resolution;
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::{Check, Level, Placed};
+use super::{At, Check, Placed};
 use crate::aggregate::column::{Kind, Raw};
 use crate::aggregate::node::FieldOf;
 use crate::aggregate::step::inside;
@@ -74,10 +74,9 @@ impl<'a> Check<'a> {
         name: &str,
         wanted: Wanted,
         missing: Option<&QueryValue>,
-        at: &str,
-        level: Level<'_>,
+        at: At<'_>,
     ) -> Option<Placed> {
-        let field = self.resolve(name, at, level)?;
+        let field = self.resolve(name, at)?;
         let Some(kind) = wanted.kind(&field.kind) else {
             let message = format!("`{name}` is {}, which this can't aggregate", field.kind.word());
             let at = format!("{at}.field");
@@ -104,25 +103,31 @@ impl<'a> Check<'a> {
         Some((field, scope))
     }
 
-    fn resolve(&mut self, name: &str, at: &str, level: Level<'_>) -> Option<&'a ResolvedField> {
+    fn resolve(&mut self, name: &str, at: At<'_>) -> Option<&'a ResolvedField> {
         let layout = self.layout;
         let path = format!("{at}.field");
         let field = layout.schema.require(name, &path, &mut self.wrong)?;
         let to = field.scope.as_deref();
-        if to == level.scope || inside(level.scope, to) || inside(to, level.scope) {
+        if to == at.scope || inside(at.scope, to) || inside(to, at.scope) {
             return Some(field);
         }
         let message = format!(
             "`{name}` is a field of the objects of `{}`, beside those of `{}` that are grouped",
             to.unwrap_or_default(),
-            level.scope.unwrap_or_default()
+            at.scope.unwrap_or_default()
         );
         let advice = "aggregate it beside this grouping, not inside";
         self.refuse(path, Reason::OutsideNestedPath, message, advice)
     }
 
     /// The value of documents without one.
-    fn stand_in(&mut self, value: &QueryValue, kind: Kind, attribute: Option<&str>, at: &str) -> Option<Raw> {
+    fn stand_in(
+        &mut self,
+        value: &QueryValue,
+        kind: Kind,
+        attribute: Option<&str>,
+        at: At<'_>,
+    ) -> Option<Raw> {
         let path = format!("{at}.missing");
         if let (Kind::Keyword, QueryValue::String(_)) | (Kind::Attribute, _) = (kind, value) {
             self.within_limit(&path, limit!(MAX_KEYWORD_BYTES), value.length())?;

@@ -3,24 +3,19 @@
 use h3o::Resolution;
 
 use super::field::Wanted;
-use super::{Check, Grouped, Level, Placed, is_number};
+use super::{At, Check, Grouped, Placed, is_number};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
-use crate::error::{Checker, Error, Reason};
+use crate::error::{Checker, Error, Reason, every};
 use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
 use crate::request::{Aggregation, Query, QueryValue, ValueRange};
 
 impl Check<'_> {
-    pub(super) fn grouping(
-        &mut self,
-        aggregation: &Aggregation,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<Grouped> {
+    pub(super) fn grouping(&mut self, aggregation: &Aggregation, at: At<'_>) -> Option<Grouped> {
         let inside = aggregation.inside();
         let (by, scope, size, min_doc_count, order) = match aggregation {
             Aggregation::Terms {
@@ -32,7 +27,7 @@ impl Check<'_> {
                 ..
             } => {
                 let fits = self.size(*size, limit!(MAX_TERMS_GROUPS), at);
-                let field = self.field(field, Wanted::Key, missing.as_ref(), at, level);
+                let field = self.field(field, Wanted::Key, missing.as_ref(), at);
                 let ordered = self.order(order, inside, at);
                 let (field, scope) = field?;
                 fits.and(ordered)?;
@@ -51,27 +46,26 @@ impl Check<'_> {
                 ..
             } => {
                 let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
-                let (field, scope) = self.cells(field, *resolution, at, level)?;
+                let (field, scope) = self.cells(field, *resolution, at)?;
                 fits?;
                 (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
             }
             Aggregation::Range { field, ranges, .. } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
-                let (field, scope) = self.field(field, Wanted::Number, None, at, level)?;
+                let (field, scope) = self.field(field, Wanted::Number, None, at)?;
                 counted?;
                 let ranges = ranges.iter().enumerate();
-                let ranges: Vec<_> = ranges
-                    .map(|(nth, range)| self.range(range, field.kind, &format!("{at}.ranges[{nth}]")))
-                    .collect();
-                let ranges = ranges.into_iter().collect::<Option<Vec<_>>>()?;
+                let ranges = every(
+                    ranges.map(|(nth, range)| self.range(range, field.kind, &format!("{at}.ranges[{nth}]"))),
+                )?;
                 let size = Size::Each(ranges.len());
                 (By::Ranges { field, ranges }, scope, size, 0, Vec::new())
             }
             Aggregation::Filters { filters, .. } => {
                 self.ranges(filters.len(), "filters", at)?;
-                let planned = self.filters(filters, at, level)?;
+                let planned = self.filters(filters, at)?;
                 let size = Size::Each(planned.len());
-                let scope = level.scope.map(str::to_owned);
+                let scope = at.scope.map(str::to_owned);
                 (By::Filters(planned), scope, size, 0, Vec::new())
             }
             Aggregation::GeoDistance {
@@ -81,7 +75,7 @@ impl Check<'_> {
                 ..
             } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
-                let (field, scope) = self.field(field, Wanted::Point, None, at, level)?;
+                let (field, scope) = self.field(field, Wanted::Point, None, at)?;
                 counted?;
                 let ranges = self.distances(ranges, at)?;
                 let size = Size::Each(ranges.len());
@@ -103,7 +97,7 @@ impl Check<'_> {
                 ..
             } => {
                 let ordered = self.order(order, inside, at);
-                let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at, level);
+                let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at);
                 let (field, scope, steps) = placed?;
                 ordered?;
                 let by = self.stepped((field, scope), steps, bounds, at)?;
@@ -124,18 +118,14 @@ impl Check<'_> {
             } => {
                 let ordered = self.order(order, inside, at);
                 let wide = self.interval(*interval, at);
-                let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at, level)?;
+                let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at)?;
                 ordered.and(wide)?;
                 let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
                 let by = self.stepped((field, scope), steps, bounds, at)?;
                 let size = Size::All(MAX_HISTOGRAM_GROUPS);
                 (by.0, by.1, size, *min_doc_count, order.clone())
             }
-            Aggregation::Figure { .. }
-            | Aggregation::Percentiles { .. }
-            | Aggregation::GeoCentroid { .. }
-            | Aggregation::TopHits { .. }
-            | Aggregation::Composite { .. } => return None,
+            _ => return None,
         };
         let grouping = Grouping {
             by,
@@ -146,22 +136,16 @@ impl Check<'_> {
         Some((grouping, scope))
     }
 
-    pub(super) fn cells(
-        &mut self,
-        field: &str,
-        resolution: u8,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<Placed> {
+    pub(super) fn cells(&mut self, field: &str, resolution: u8, at: At<'_>) -> Option<Placed> {
         let Ok(resolution) = Resolution::try_from(resolution) else {
             let message = format!("{resolution} is no H3 resolution");
             let path = format!("{at}.resolution");
             return self.refuse(path, Reason::OutOfRange, message, "use 0 to 15");
         };
-        self.field(field, Wanted::Cell(resolution), None, at, level)
+        self.field(field, Wanted::Cell(resolution), None, at)
     }
 
-    fn ranges(&mut self, count: usize, part: &str, at: &str) -> Option<()> {
+    fn ranges(&mut self, count: usize, part: &str, at: At<'_>) -> Option<()> {
         let path = format!("{at}.{part}");
         if count == 0 {
             return self.refuse(path, Reason::Missing, "there is none", "give at least one");
@@ -205,28 +189,21 @@ impl Check<'_> {
         end.map(Some)
     }
 
-    fn filters(
-        &mut self,
-        filters: &[Query],
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
-        let planned = filters.iter().enumerate().map(|(nth, filter)| {
-            let at = format!("{at}.filters[{nth}]");
-            let planned = plan::plan_in_scope(self.layout, self.run, filter, level.scope, &at);
+    fn filters(&mut self, filters: &[Query], at: At<'_>) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
+        every(filters.iter().enumerate().map(|(nth, filter)| {
+            let path = format!("{at}.filters[{nth}]");
+            let planned = plan::plan_in_scope(self.layout, self.run, filter, at.scope, &path);
             match planned {
                 Ok(planned) => return Some(planned),
                 Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),
                 Err(other) => drop(self.refused.get_or_insert(other)),
             }
             None
-        });
-        let planned: Vec<_> = planned.collect();
-        planned.into_iter().collect()
+        }))
     }
 
-    fn distances(&mut self, ranges: &[(Option<f64>, Option<f64>)], at: &str) -> Option<Vec<(f64, f64)>> {
-        let read = ranges.iter().enumerate().map(|(nth, (from, to))| {
+    fn distances(&mut self, ranges: &[(Option<f64>, Option<f64>)], at: At<'_>) -> Option<Vec<(f64, f64)>> {
+        every(ranges.iter().enumerate().map(|(nth, (from, to))| {
             let at = format!("{at}.ranges[{nth}]");
             let from = from.unwrap_or(0.0);
             let to = to.unwrap_or(f64::INFINITY);
@@ -239,12 +216,10 @@ impl Check<'_> {
                 return None;
             }
             Some((from, to))
-        });
-        let read: Vec<_> = read.collect();
-        read.into_iter().collect()
+        }))
     }
 
-    pub(super) fn interval(&mut self, interval: u32, at: &str) -> Option<()> {
+    pub(super) fn interval(&mut self, interval: u32, at: At<'_>) -> Option<()> {
         if interval == 0 {
             let path = format!("{at}.interval");
             return self.refuse(path, Reason::OutOfRange, "is 0", "give a width from 1");
@@ -258,10 +233,9 @@ impl Check<'_> {
         interval: f64,
         offset: f64,
         missing: Option<&QueryValue>,
-        at: &str,
-        level: Level<'_>,
+        at: At<'_>,
     ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Steps)> {
-        let placed = self.field(field, Wanted::LongOrDouble, missing, at, level);
+        let placed = self.field(field, Wanted::LongOrDouble, missing, at);
         let mut fits = true;
         if !(interval > 0.0 && interval.is_finite()) {
             fits = false;
@@ -288,7 +262,7 @@ impl Check<'_> {
         (field, scope): Placed,
         steps: Steps,
         bounds: &ValueRange,
-        at: &str,
+        at: At<'_>,
     ) -> Option<(By, Option<String>)> {
         self.range(bounds, field.kind, &format!("{at}.bounds"))?;
         let bounds = Bounds::new(&steps, field.kind, bounds);

@@ -1,12 +1,12 @@
 //! The sources of composites.
 
 use super::field::Wanted;
-use super::{Check, Level};
+use super::{At, Check, Shaped};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::Steps;
 use crate::aggregate::node::{By, Composite, Shape, Source};
-use crate::error::{Checker, Error, Reason};
+use crate::error::{Checker, Error, Reason, every};
 use crate::limits::limit;
 use crate::page::{self, Origin};
 use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
@@ -18,13 +18,12 @@ impl Check<'_> {
         sources: &[CompositeSource],
         size: usize,
         after: Option<&str>,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<(Shape, Option<String>)> {
-        if level.number > 1 {
+        at: At<'_>,
+    ) -> Option<Shaped> {
+        if at.level > 1 {
             let message = "a composite pages through all groups of a search";
             let advice = "put it at the top, or use terms here";
-            return self.refuse(at, Reason::OutOfRange, message, advice);
+            return self.refuse(at.path, Reason::OutOfRange, message, advice);
         }
         let fits = self.size(size, limit!(MAX_TERMS_GROUPS), at);
         let path = format!("{at}.sources");
@@ -33,18 +32,16 @@ impl Check<'_> {
         }
         self.within_limit(&path, limit!(MAX_COMPOSITE_SOURCES), sources.len())?;
         let mut scopes = Vec::with_capacity(sources.len());
-        let read = sources.iter().enumerate().map(|(nth, source)| {
-            let at = format!("{path}[{nth}]");
-            let (by, scope) = self.source(source, &at, level)?;
+        let read = every(sources.iter().enumerate().map(|(nth, source)| {
+            let path = &format!("{path}[{nth}]");
+            let (by, scope) = self.source(source, At { path, ..at })?;
             scopes.push(scope);
             Some(Source {
                 by,
                 descending: source.descending,
                 include_missing: source.include_missing,
             })
-        });
-        let read: Vec<_> = read.collect();
-        let read = read.into_iter().collect::<Option<Vec<_>>>()?;
+        }))?;
         fits?;
         let scope = scopes.first().cloned().flatten();
         if scopes.iter().any(|other| *other != scope) {
@@ -56,32 +53,15 @@ impl Check<'_> {
             request: fingerprint(format_args!("{:?}|{at}|{sources:?}", self.query)),
             design: self.design,
         };
-        let after = match after {
-            None => None,
-            Some(token) => {
-                let sort_values = page::decode(origin, token).and_then(|sort_values| {
-                    let fits = sort_values.len() == read.len()
-                        && read
-                            .iter()
-                            .zip(&sort_values)
-                            .all(|(source, own)| source.accepts(own));
-                    if fits {
-                        Ok(sort_values)
-                    } else {
-                        Err(Error::PageTokenInvalid {
-                            detail: "it belongs to other sources",
-                        })
-                    }
-                });
-                match sort_values {
-                    Ok(sort_values) => Some(sort_values),
-                    Err(error) => {
-                        self.refused.get_or_insert(error);
-                        return None;
-                    }
-                }
-            }
+        let fits = |own: &[RawSortValue]| {
+            own.len() == read.len() && read.iter().zip(own).all(|(source, own)| source.accepts(own))
         };
+        let detail = "it belongs to other sources";
+        let after = after.map(|token| match page::decode(origin, token)? {
+            own if fits(&own) => Ok(own),
+            _ => Err(Error::PageTokenInvalid { detail }),
+        });
+        let after = self.within(after.transpose(), at.path)?;
         let composite = Composite {
             sources: read,
             size,
@@ -91,12 +71,7 @@ impl Check<'_> {
         Some((Shape::Composite(composite), scope))
     }
 
-    fn source(
-        &mut self,
-        source: &CompositeSource,
-        at: &str,
-        level: Level<'_>,
-    ) -> Option<(By, Option<String>)> {
+    fn source(&mut self, source: &CompositeSource, at: At<'_>) -> Option<(By, Option<String>)> {
         let missing = source.missing.as_ref();
         if missing.is_some() && source.include_missing {
             let message = "there is a value for missing ones, so none is missing".to_owned();
@@ -104,23 +79,26 @@ impl Check<'_> {
             let advice = "use one of missing and include_missing";
             return self.refuse(path, Reason::OutOfRange, message, advice);
         }
-        let (at, open) = (format!("{at}.grouping"), ValueRange::default());
+        let word = match &source.kind {
+            SourceKind::Terms => "terms",
+            SourceKind::GeoCell { .. } => "geo_cell",
+            SourceKind::Histogram { .. } => "histogram",
+            SourceKind::DateHistogram { .. } => "date_histogram",
+        };
+        let path = &format!("{at}.grouping.{word}");
+        let (at, open) = (At { path, ..at }, ValueRange::default());
         match &source.kind {
             SourceKind::Terms => {
-                let at = format!("{at}.terms");
-                let (field, scope) = self.field(&source.field, Wanted::Key, missing, &at, level)?;
+                let (field, scope) = self.field(&source.field, Wanted::Key, missing, at)?;
                 Some((By::Value(field), scope))
             }
             SourceKind::GeoCell { resolution } => {
-                let at = format!("{at}.geo_cell");
-                let (field, scope) = self.cells(&source.field, *resolution, &at, level)?;
+                let (field, scope) = self.cells(&source.field, *resolution, at)?;
                 Some((By::Value(field), scope))
             }
             SourceKind::Histogram { interval, offset } => {
-                let at = format!("{at}.histogram");
-                let (field, scope, steps) =
-                    self.histogram(&source.field, *interval, *offset, missing, &at, level)?;
-                self.stepped((field, scope), steps, &open, &at)
+                let (field, scope, steps) = self.histogram(&source.field, *interval, *offset, missing, at)?;
+                self.stepped((field, scope), steps, &open, at)
             }
             SourceKind::DateHistogram {
                 interval,
@@ -128,11 +106,10 @@ impl Check<'_> {
                 time_zone,
                 offset,
             } => {
-                let at = format!("{at}.date_histogram");
-                self.interval(*interval, &at)?;
-                let placed = self.field(&source.field, Wanted::Date, missing, &at, level)?;
+                self.interval(*interval, at)?;
+                let placed = self.field(&source.field, Wanted::Date, missing, at)?;
                 let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
-                self.stepped(placed, steps, &open, &at)
+                self.stepped(placed, steps, &open, at)
             }
         }
     }

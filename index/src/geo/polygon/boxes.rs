@@ -7,28 +7,13 @@ const EDGES_PER_BOX: usize = 4;
 /// Boxes that one question looks at. Edges that are long, slanted and close together make it look at many in vain.
 const LOOKS: usize = 512;
 
-/// What is known of edges in a rectangle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Touch {
-    Touched,
-    Untouched,
-    /// Looking further would take long.
-    Unknown,
-}
-
-/// A rectangle in the plane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bounds {
-    x: (i64, i64),
-    y: (i64, i64),
-}
-
-impl Bounds {
+impl Place {
     const NOTHING: Self = Self {
         x: (i64::MAX, i64::MIN),
         y: (i64::MAX, i64::MIN),
     };
 
+    /// The rectangle around both.
     fn with(self, other: Self) -> Self {
         Self {
             x: (self.x.0.min(other.x.0), self.x.1.max(other.x.1)),
@@ -42,34 +27,34 @@ impl Bounds {
 pub(super) struct Boxes {
     edges: Vec<Edge>,
     /// The root is at 1, the lowest level begins at `leaves`.
-    bounds: Vec<Bounds>,
+    bounds: Vec<Place>,
     leaves: usize,
 }
 
 impl Boxes {
     pub(super) fn new(edges: Vec<Edge>) -> Self {
         let leaves = edges.len().div_ceil(EDGES_PER_BOX).next_power_of_two();
-        let mut lowest: Vec<Bounds> = edges
+        let mut lowest: Vec<Place> = edges
             .chunks(EDGES_PER_BOX)
             .map(|edges| {
-                edges.iter().fold(Bounds::NOTHING, |bounds, edge| {
-                    bounds.with(Bounds {
+                edges.iter().fold(Place::NOTHING, |bounds, edge| {
+                    bounds.with(Place {
                         x: edge.x(),
                         y: edge.y(),
                     })
                 })
             })
             .collect();
-        lowest.resize(leaves, Bounds::NOTHING);
+        lowest.resize(leaves, Place::NOTHING);
         // Level by level from the lowest to the root, then turned around.
         let mut levels = vec![lowest];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
             let above = last
                 .chunks(2)
-                .map(|pair| pair.iter().fold(Bounds::NOTHING, |bounds, one| bounds.with(*one)));
+                .map(|pair| pair.iter().fold(Place::NOTHING, |bounds, one| bounds.with(*one)));
             levels.push(above.collect());
         }
-        let mut bounds = vec![Bounds::NOTHING];
+        let mut bounds = vec![Place::NOTHING];
         bounds.extend(levels.into_iter().rev().flatten());
         Self {
             edges,
@@ -78,8 +63,8 @@ impl Boxes {
         }
     }
 
-    /// Whether an edge has a place in common with a rectangle.
-    pub(super) fn touch(&self, rectangle: &Place) -> Touch {
+    /// Whether an edge has a place in common with a rectangle, or finding that out would take long.
+    pub(super) fn may_touch(&self, rectangle: &Place) -> bool {
         let mut open = vec![1];
         let mut looks = 0;
         while let Some(node) = open.pop() {
@@ -91,7 +76,7 @@ impl Boxes {
             }
             looks += 1;
             if looks > LOOKS {
-                return Touch::Unknown;
+                return true;
             }
             if node < self.leaves {
                 open.extend([2 * node, 2 * node + 1]);
@@ -100,9 +85,9 @@ impl Boxes {
             let first = (node - self.leaves) * EDGES_PER_BOX;
             let edges = self.edges.iter().skip(first).take(EDGES_PER_BOX);
             if edges.into_iter().any(|edge| edge.touches(rectangle)) {
-                return Touch::Touched;
+                return true;
             }
         }
-        Touch::Untouched
+        false
     }
 }

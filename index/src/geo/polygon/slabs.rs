@@ -12,14 +12,6 @@ use super::{Edge, Vertex};
 /// Longitudes at a latitude, as doubles, that tell two edges apart without exact arithmetic.
 const CLEARLY_APART: f64 = 1e-3;
 
-/// Where a place lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    OnEdge,
-    Inside,
-    Outside,
-}
-
 /// See the module.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Slabs {
@@ -106,17 +98,17 @@ impl Slabs {
         }
     }
 
-    /// Where a place lies: inside with an odd number of edges west of it.
-    pub(super) fn side(&self, place: Vertex) -> Side {
+    /// Whether a place is on an edge, or inside: with an odd number of edges west of it.
+    pub(super) fn hold(&self, place: Vertex) -> bool {
         if self.vertices.binary_search(&(place.y, place.x)).is_ok() || self.on_level_edge(place) {
-            return Side::OnEdge;
+            return true;
         }
         let Some(slab) = self
             .latitudes
             .partition_point(|latitude| *latitude <= place.y)
             .checked_sub(1)
         else {
-            return Side::Outside;
+            return false;
         };
         let mut west = 0;
         let mut node = slab + self.leaves;
@@ -127,16 +119,12 @@ impl Slabs {
                 .get(before)
                 .is_some_and(|edge| edge.side(place) == Ordering::Equal)
             {
-                return Side::OnEdge;
+                return true;
             }
             west += before;
             node >>= 1;
         }
-        if west % 2 == 1 {
-            Side::Inside
-        } else {
-            Side::Outside
-        }
+        west % 2 == 1
     }
 
     fn edges(&self, node: usize) -> &[Edge] {

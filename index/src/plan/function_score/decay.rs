@@ -5,6 +5,7 @@
 //! computed here in scales, which neither overflow nor vanish. Several values have a distance each, of which the mode
 //! makes one.
 
+use tantivy::columnar::Column;
 use tantivy::{DocId, SegmentReader};
 
 use super::factor::SECOND;
@@ -89,6 +90,23 @@ impl Falloff {
             Some(one_of(mode, behind).map_or(1.0, |distance| curve.at(distance)))
         })
     }
+
+    /// The same of a column's values.
+    fn between<T>(
+        &self,
+        column: Option<Column<T>>,
+        distance: impl Fn(T) -> f64 + Send + Sync + 'static,
+    ) -> Value
+    where
+        T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
+    {
+        match column {
+            Some(column) => self.of(move |doc, distances| {
+                distances.extend(column.values_for_doc(doc).map(&distance));
+            }),
+            None => self.of(|_, _| {}),
+        }
+    }
 }
 
 fn origin(
@@ -110,8 +128,7 @@ fn origin(
             })
         }
         (FieldKind::GeoPoint, DecayOrigin::Value(value)) => {
-            planner.wrong_value(&value_at, field, "a point as the origin", value);
-            None
+            planner.wrong_value(&value_at, field, "a point as the origin", value)
         }
         (FieldKind::Long | FieldKind::Double | FieldKind::Date, DecayOrigin::Point(_)) => {
             let message = format!("`{}` is {}, the origin is a point", field.path, field.kind.word());
@@ -120,8 +137,7 @@ fn origin(
         }
         _ => {
             let wanted = "LONG, DOUBLE, DATE and GEO_POINT fields";
-            planner.wrong_kind(at, field, wanted, "use a weight with a filter");
-            None
+            planner.wrong_kind(at, field, wanted, "use a weight with a filter")
         }
     }
 }
@@ -129,32 +145,21 @@ fn origin(
 impl Formula for Falloff {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Value> {
         let columns = reader.fast_fields();
-        let nowhere = || self.of(|_, _| {});
         Ok(match self.origin {
             Origin::Integers(origin, unit) => {
-                columns
-                    .column_opt::<i64>(&self.path)?
-                    .map_or_else(nowhere, |column| {
-                        self.of(move |doc, distances| {
-                            let values = column.values_for_doc(doc);
-                            distances.extend(values.map(|value| apart(value, origin) / unit));
-                        })
-                    })
+                let column = columns.column_opt::<i64>(&self.path)?;
+                self.between(column, move |value| apart(value, origin) / unit)
             }
             Origin::Doubles(origin) => {
-                columns
-                    .column_opt::<f64>(&self.path)?
-                    .map_or_else(nowhere, |column| {
-                        self.of(move |doc, distances| {
-                            distances.extend(column.values_for_doc(doc).map(|value| (value - origin).abs()));
-                        })
-                    })
+                let column = columns.column_opt::<f64>(&self.path)?;
+                self.between(column, move |value: f64| (value - origin).abs())
             }
-            Origin::Point(origin) => Points::open(reader, &self.path)?.map_or_else(nowhere, |points| {
-                self.of(move |doc, distances| {
+            Origin::Point(origin) => match Points::open(reader, &self.path)? {
+                Some(points) => self.of(move |doc, distances| {
                     distances.extend(points.of(doc).map(|point| origin.distance_meters(point)));
-                })
-            }),
+                }),
+                None => self.of(|_, _| {}),
+            },
         })
     }
 }
@@ -169,17 +174,13 @@ fn apart(value: i64, origin: Number) -> f64 {
 
 /// The distance that counts; `None` without any.
 fn one_of(mode: DistanceMode, distances: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum, min, max) = distances.fold(
-        (0_u32, 0.0, f64::INFINITY, 0.0),
-        |(count, sum, min, max), distance| {
-            (
-                count + 1,
-                sum + distance,
-                f64::min(min, distance),
-                f64::max(max, distance),
-            )
-        },
-    );
+    let (mut count, mut sum, mut min, mut max) = (0_u32, 0.0, f64::INFINITY, 0.0);
+    for distance in distances {
+        count += 1;
+        sum += distance;
+        min = f64::min(min, distance);
+        max = f64::max(max, distance);
+    }
     (count > 0).then_some(match mode {
         DistanceMode::Min => min,
         DistanceMode::Max => max,

@@ -43,12 +43,10 @@ impl Factor {
             }
             wrong.is_none()
         });
-        let field = planner.field(at, field)?;
-        if !matches!(field.kind, FieldKind::Long | FieldKind::Double | FieldKind::Date) {
-            let advice = "use a field that holds numbers, or a weight with a filter";
-            planner.wrong_kind(at, field, "LONG, DOUBLE and DATE fields", advice);
-            return None;
-        }
+        let is_number =
+            |kind: &FieldKind| matches!(kind, FieldKind::Long | FieldKind::Double | FieldKind::Date);
+        let advice = "use a field that holds numbers, or a weight with a filter";
+        let field = planner.field_of(at, field, is_number, "LONG, DOUBLE and DATE fields", advice)?;
         finite.iter().all(|fine| *fine).then(|| Self {
             path: field.path.clone(),
             double: field.kind == FieldKind::Double,

@@ -22,14 +22,15 @@ pub(super) struct Source {
 
 /// Walks a word's documents, and scores them.
 pub(super) struct Cursor {
-    postings: SegmentPostings,
-    lengths: FieldNormReader,
-    bm25: Bm25,
-    count: u32,
-    source: Source,
-    ceiling: Option<Ceiling>,
+    pub(super) postings: SegmentPostings,
+    pub(super) lengths: FieldNormReader,
+    pub(super) bm25: Bm25,
+    pub(super) count: u32,
+    pub(super) source: Source,
+    /// Absent until it is measured.
+    pub(super) ceiling: Option<Ceiling>,
     /// Texts with this code of their length, or a higher one, are passed over.
-    too_long: u16,
+    pub(super) too_long: u16,
 }
 
 /// Codes of lengths end before it.
@@ -50,24 +51,6 @@ pub(super) fn first_too_long(reaches: impl Fn(u8) -> bool) -> u16 {
 }
 
 impl Cursor {
-    pub(super) fn new(
-        postings: SegmentPostings,
-        lengths: FieldNormReader,
-        bm25: Bm25,
-        count: u32,
-        source: Source,
-    ) -> Self {
-        Self {
-            postings,
-            lengths,
-            bm25,
-            count,
-            source,
-            ceiling: None,
-            too_long: CODES,
-        }
-    }
-
     /// How often the word counts.
     pub(super) fn count(&self) -> u32 {
         self.count

@@ -3,56 +3,49 @@
 
 use std::collections::BTreeMap;
 
+use souk_engine::index::Index;
 use tantivy::columnar::DynamicColumn;
 use tantivy::schema::{FieldEntry, IndexRecordOption};
 use tantivy::{DocSet, SegmentReader, TERMINATED};
 
-use crate::error::Error;
-use crate::layout::{KIND_FIELD, ROOT_KIND};
-use crate::search::Searcher;
-
-const READING: &str = "reading all documents";
+/// The field of the kind of a document, where there are nested objects.
+const KIND_FIELD: &str = "_kind";
+/// The kind of those that aren't nested.
+const ROOT_KIND: &str = "";
+/// The field of the key, where no other is.
+const KEY_FIELD: &str = "_key";
 
 /// What is held of one document: of each of its nested objects in their order, then of itself, every term with its
 /// frequency and positions, every value of a column, and the length of every text.
-pub type Held = Vec<Vec<String>>;
+pub(crate) type Held = Vec<Vec<String>>;
 
-impl Searcher {
-    /// What the index holds of each document, by keys. Takes memory many times that of the index: for tests, and for
-    /// comparing small indexes.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`]; also when a document has no key, or two have the same.
-    pub fn contents(&self) -> Result<BTreeMap<Vec<u8>, Held>, Error> {
-        let mut contents = BTreeMap::new();
-        for reader in self.segments() {
-            let segment = Segment::read(reader, &self.layout().key_path)
-                .map_err(|error| Error::engine(READING, error))?;
-            // Nested objects carry the key of their document, which comes behind them: those of one key are one block.
-            let mut blocks: Vec<(Vec<u8>, Held)> = Vec::new();
-            for (key, held) in segment.alive(reader) {
-                let Some(key) = key else {
-                    return Err(Error::corrupt("a document has no key"));
-                };
-                match blocks.last_mut() {
-                    Some((last, block)) if *last == key && !self.is_root(block) => block.push(held),
-                    _ => blocks.push((key, vec![held])),
-                }
-            }
-            for (key, block) in blocks {
-                if contents.insert(key, block).is_some() {
-                    return Err(Error::corrupt("two documents have one key"));
-                }
+/// What an index holds of each document, by keys. Takes memory many times that of the index.
+pub(crate) fn contents(index: &Index) -> BTreeMap<Vec<u8>, Held> {
+    let (searcher, schema) = (index.searcher(), index.schema());
+    let is_root = |block: &Held| {
+        let root = held_term(KIND_FIELD, ROOT_KIND.as_bytes(), 1, &[]);
+        !schema.has_nested() || block.last().is_some_and(|held| held.contains(&root))
+    };
+    let mut contents = BTreeMap::new();
+    for reader in searcher.physical().segment_readers() {
+        let segment = Segment::read(reader, schema.key_field().unwrap_or(KEY_FIELD)).expect("readable");
+        // Nested objects carry the key of their document, which comes behind them: those of one key are one block.
+        let mut blocks: Vec<(Vec<u8>, Held)> = Vec::new();
+        for (key, held) in segment.alive(reader) {
+            let key = key.expect("every document has a key");
+            match blocks.last_mut() {
+                Some((last, block)) if *last == key && !is_root(block) => block.push(held),
+                _ => blocks.push((key, vec![held])),
             }
         }
-        Ok(contents)
+        for (key, block) in blocks {
+            assert!(
+                contents.insert(key, block).is_none(),
+                "two documents have one key"
+            );
+        }
     }
-
-    /// Whether a block has its last document, which is the one that isn't nested.
-    fn is_root(&self, block: &[Vec<String>]) -> bool {
-        let root = held_term(KIND_FIELD, ROOT_KIND.as_bytes(), 1, &[]);
-        self.layout().kind.is_none() || block.last().is_some_and(|held| held.contains(&root))
-    }
+    contents
 }
 
 /// A term as it stands among what is held.
