@@ -2,6 +2,7 @@
 
 use souk_chassis::status::StatusBuilder;
 use souk_engine::EngineError;
+use souk_storage::limits::MAX_MATCHED_BYTES;
 use souk_storage::{ConditionFailure, Error};
 use tonic::{Code, Status};
 
@@ -32,6 +33,13 @@ pub(super) fn status(error: Error) -> Status {
             super::of_engine(EngineError::ChangesTrimmed { after: requested, oldest })
         }
         Error::Contended { .. } => {
+        Error::MatchedTooMuch { .. } => StatusBuilder::invalid_argument(
+            "LIMIT_EXCEEDED",
+            format!("{error}; use fewer patterns, or leave this row out"),
+        )
+        .metadata("limit", "MAX_MATCHED_BYTES")
+        .metadata("max", MAX_MATCHED_BYTES)
+        .build(),
             let message = "others changed the same rows during each attempt; repeat after a pause";
             StatusBuilder::aborted("WRITE_CONTENDED", message).retry_after(RETRY_CONTENDED).build()
         }
