@@ -11,10 +11,15 @@ use super::{RETRY_AFTER_FAILURE, RETRY_CONTENDED, RETRY_WHILE_BUILDING, request_
 pub(super) fn status(error: Error) -> Status {
     match error {
         Error::LimitExceeded { limit, max, actual } => {
-            // What all callers have together: nothing is wrong with this call.
-            let is_shared = matches!(limit, "MAX_STAGED_BYTES" | "MAX_TRANSACTIONS");
+            // What several transactions have together: nothing is wrong with this call.
             let (code, advice) = match limit {
-                _ if is_shared => (Code::ResourceExhausted, ", of all callers together; repeat later"),
+                "MAX_STAGED_BYTES" | "MAX_TRANSACTIONS" => {
+                    (Code::ResourceExhausted, ", of all callers together; repeat later")
+                }
+                "MAX_STAGED_OF_CALLER_BYTES" => (
+                    Code::ResourceExhausted,
+                    ", of all transactions of its caller; end one, or repeat later",
+                ),
                 "MAX_SPLITS" | "MAX_SPLITS_BYTES" => (Code::InvalidArgument, "; ask for larger parts"),
                 _ => (Code::InvalidArgument, "; send less at a time"),
             };
@@ -23,16 +28,11 @@ pub(super) fn status(error: Error) -> Status {
                 .metadata("limit", limit)
                 .metadata("max", max)
                 .metadata("actual", actual);
-            match is_shared {
-                true => status.retry_after(RETRY_CONTENDED).build(),
-                false => status.build(),
+            match code {
+                Code::ResourceExhausted => status.retry_after(RETRY_CONTENDED).build(),
+                _ => status.build(),
             }
         }
-        Error::RequestIdReused { .. } => request_id_reused(),
-        Error::ChangesTrimmed { requested, oldest } => {
-            super::of_engine(EngineError::ChangesTrimmed { after: requested, oldest })
-        }
-        Error::Contended { .. } => {
         Error::MatchedTooMuch { .. } => StatusBuilder::invalid_argument(
             "LIMIT_EXCEEDED",
             format!("{error}; use fewer patterns, or leave this row out"),
@@ -40,6 +40,11 @@ pub(super) fn status(error: Error) -> Status {
         .metadata("limit", "MAX_MATCHED_BYTES")
         .metadata("max", MAX_MATCHED_BYTES)
         .build(),
+        Error::RequestIdReused { .. } => request_id_reused(),
+        Error::ChangesTrimmed { requested, oldest } => {
+            super::of_engine(EngineError::ChangesTrimmed { after: requested, oldest })
+        }
+        Error::Contended { .. } => {
             let message = "others changed the same rows during each attempt; repeat after a pause";
             StatusBuilder::aborted("WRITE_CONTENDED", message).retry_after(RETRY_CONTENDED).build()
         }

@@ -54,13 +54,15 @@ impl TableHandle {
             });
         }
         let transactions = &self.inner.transactions;
-        let number = transactions.admit(self.open.table.id(), self.caller())?;
+        let caller = self.caller();
+        let number = transactions.admit(self.open.table.id(), caller.clone())?;
         let mut begun = Begun {
             transactions,
             number,
             named: false,
         };
-        let transaction = self.inner.database.begin(&self.open.table, partition).await?;
+        let database = &self.inner.database;
+        let transaction = database.begin_for(caller, &self.open.table, partition).await?;
         let id = transaction.detach();
         transactions.name(number, id);
         begun.named = true;
