@@ -127,7 +127,7 @@ impl TableHandle {
         );
         let fingerprint = scope.bind(self.fingerprint_of(&asked));
         let mut request = request.clone();
-        request.bytes = MAX_PAGE_BYTES;
+        (request.bytes, request.returned_bytes) = (MAX_PAGE_BYTES, MAX_PAGE_BYTES);
         if !page_token.is_empty() {
             let key = opened(TokenKind::Range, fingerprint, page_token)?;
             let key = key::from_document_key(&key);
