@@ -166,7 +166,7 @@ pub use read::{
     TimeRange, VersionSelection,
 };
 pub use restore::{Restored, restore};
-pub use row::{Cell, ColumnName, ColumnSelection, Columns, Row};
+pub use row::{Cell, ColumnName, ColumnSelection, Columns, EACH_BYTES, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 /// What this interface takes and gives of the key-value store below.
 pub use souk_kv::{

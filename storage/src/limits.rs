@@ -38,7 +38,7 @@ pub const MAX_BATCH_GET_BYTES: usize = 32 << 20;
 /// Most parts a table is split into.
 pub const MAX_SPLITS: usize = 10_000;
 /// Most bytes of the keys at which they begin and end, as messages have them.
-pub const MAX_SPLITS_BYTES: usize = 3 << 20;
+pub const MAX_SPLITS_BYTES: usize = MAX_SHOWN_BYTES;
 /// Most rows a range reads (not: returns) before it hands back a page.
 pub const MAX_SCANNED_ROWS: usize = 5000;
 /// Most bytes a range reads before it hands back a page.

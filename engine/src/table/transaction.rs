@@ -47,12 +47,7 @@ impl TableHandle {
     pub async fn begin(&self, partition: KeyValue) -> Result<TransactionId> {
         self.check_all(&self.scope()?)?;
         self.check_created()?;
-        if !self.open.owner_places().is_empty() {
-            return Err(EngineError::InvalidRow {
-                table: self.name().to_owned(),
-                problem: "has an owner: such rows are written outside of transactions".to_owned(),
-            });
-        }
+        self.check_unowned()?;
         let transactions = &self.inner.transactions;
         let caller = self.caller();
         let number = transactions.admit(self.open.table.id(), caller.clone())?;
