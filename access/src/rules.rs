@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use prost::Message;
 use souk_proto::auth::v1::Access;
+use souk_proto::options;
 
 use crate::caller::{Role, RowAccess};
 
@@ -65,19 +65,13 @@ impl Rules {
     /// [`RulesError`] when it can't be decoded, or an RPC has no usable rule.
     pub fn read(descriptors: &[u8]) -> Result<Self, RulesError> {
         let mut rules = BTreeMap::new();
-        for file in FileSet::decode(descriptors)?.file {
-            for service in &file.service {
-                for method in &service.method {
-                    let name = format!("{}.{}/{}", file.package, service.name, method.name);
-                    let access = method
-                        .options
-                        .as_ref()
-                        .and_then(|options| options.access.as_ref());
-                    let Some(rule) = access.and_then(grants) else {
-                        return Err(RulesError::NoRule { method: name });
-                    };
-                    rules.insert(name.into_boxed_str(), rule);
-                }
+        for service in options::services(descriptors)? {
+            for (rpc, access) in &service.rpcs {
+                let name = format!("{}/{rpc}", service.name);
+                let Some(rule) = access.as_ref().and_then(grants) else {
+                    return Err(RulesError::NoRule { method: name });
+                };
+                rules.insert(name.into_boxed_str(), rule);
             }
         }
         Ok(Self(Arc::new(rules)))
@@ -130,45 +124,6 @@ fn grants(access: &Access) -> Option<Grants> {
     all.chain(own)
         .map(|(role, row_access)| Some((Role::of_number(role)?, row_access)))
         .collect()
-}
-
-// The messages of `google/protobuf/descriptor.proto` on the way to the option: prost-types drops options it doesn't know.
-
-#[derive(Message)]
-struct FileSet {
-    #[prost(message, repeated, tag = "1")]
-    file: Vec<FileDescriptor>,
-}
-
-#[derive(Message)]
-struct FileDescriptor {
-    #[prost(string, tag = "2")]
-    package: String,
-    #[prost(message, repeated, tag = "6")]
-    service: Vec<ServiceDescriptor>,
-}
-
-#[derive(Message)]
-struct ServiceDescriptor {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(message, repeated, tag = "2")]
-    method: Vec<MethodDescriptor>,
-}
-
-#[derive(Message)]
-struct MethodDescriptor {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(message, optional, tag = "4")]
-    options: Option<MethodOptions>,
-}
-
-#[derive(Message)]
-struct MethodOptions {
-    /// `souk.auth.v1.access`.
-    #[prost(message, optional, tag = "50710")]
-    access: Option<Access>,
 }
 
 #[cfg(test)]

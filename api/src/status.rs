@@ -164,6 +164,18 @@ fn of_engine(error: EngineError) -> Status {
             .metadata("limit", max)
             .retry_after(RETRY_AFTER_FAILURE)
             .build(),
+            EngineError::TooManySplits { max, of } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_SPLITS",
+                match of {
+                    LimitOf::All => format!("{max} calls read whole tables to split them already; try again later"),
+                    LimitOf::Caller => {
+                        format!("its caller has its share of the {max} calls that split tables; try again when one has ended")
+                    }
+                },
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .build(),
             EngineError::TooManyTransactions { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_TRANSACTIONS",
                 format!("{max} transactions {of} are open already; end one, or wait until its time is up"),

@@ -186,10 +186,16 @@ impl RuleCompiler<'_> {
             };
             rules.value(&field.kind(), &place, add_message)?
         };
+        // Other types look by themselves whether they are.
+        let is_empty_ignored = rules.ignore == Ignore::WhenZero && (field.is_map() || field.is_list());
         let check = rules.finish(check)?;
         if check.is_empty() {
             return Ok(check);
         }
+        let check = match is_empty_ignored {
+            true => format!("if !{place}.is_empty() {{\n{check}}}\n"),
+            false => check,
+        };
         let advised = options.get_extension(&self.advice);
         let advised = match advised.as_str().filter(|advice| !advice.is_empty()) {
             None => String::new(),
@@ -568,6 +574,21 @@ mod tests {
         compiler.open_files(["t.proto"]).expect("compiles");
         let pool: DescriptorPool = compiler.descriptor_pool();
         compile(&pool, &Modules::new(vec!["souk.t".to_owned()], None))
+    }
+
+    #[test]
+    fn rules_of_lists_and_maps_can_be_of_filled_ones_alone() {
+        for (kind, rule) in [
+            ("repeated string", "repeated.min_items"),
+            ("map<string, string>", "map.min_pairs"),
+        ] {
+            let options = format!("(buf.validate.field).{rule} = 2");
+            let always = compiled(&format!("{kind} a = 1 [{options}];")).expect("known");
+            assert!(!always.contains("is_empty"), "{always}");
+            let ignored = "(buf.validate.field).ignore = IGNORE_IF_ZERO_VALUE";
+            let filled = compiled(&format!("{kind} a = 1 [{options}, {ignored}];")).expect("known");
+            assert!(filled.contains("if !self.a.is_empty() {"), "{filled}");
+        }
     }
 
     #[test]

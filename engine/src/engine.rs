@@ -31,15 +31,16 @@ use crate::leases::Bounds;
 use crate::log_tail::LogTail;
 use crate::observer::{Observer, Unobserved};
 use crate::open_table::{Home, OpenTable};
+use crate::places::Places;
 use crate::read_ahead::ReadAhead;
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 use crate::slices::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
 use crate::stored;
-use crate::table::TableHandle;
+use crate::table::{SPLITS_MAX, TableHandle};
 use crate::transactions::Transactions;
 use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
-use crate::watch_places::{WATCHES_MAX, WatchPlaces};
+use crate::watch::WATCHES_MAX;
 
 /// The tables of resources that an engine is opened with; those of the catalog are opened as well.
 #[derive(Debug, Default)]
@@ -216,7 +217,8 @@ impl Engine {
             searches: SearchPool::new(config.search_threads),
             snapshots,
             views,
-            watches: WatchPlaces::new(WATCHES_MAX),
+            watches: Places::new(WATCHES_MAX),
+            splits: Places::new(SPLITS_MAX),
             transactions: Transactions::default(),
             read_ahead: ReadAhead::default(),
             observer: config.observer,

@@ -174,7 +174,15 @@ pub enum EngineError {
     /// As many watches as allowed are open.
     #[error("{max} watches are there {of}")]
     TooManyWatches {
-        /// [`crate::watch_places::WATCHES_MAX`].
+        /// [`crate::watch::WATCHES_MAX`].
+        max: usize,
+        /// Whose: [`LimitOf::Caller`] has its share of them.
+        of: LimitOf,
+    },
+    /// As many calls as allowed read whole tables to split them.
+    #[error("{max} tables are read to be split {of}")]
+    TooManySplits {
+        /// [`crate::table::SPLITS_MAX`].
         max: usize,
         /// Whose: [`LimitOf::Caller`] has its share of them.
         of: LimitOf,

@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 use crate::error::{EngineError, Result};
 use crate::key::{self, HASH_COLUMN};
 use crate::leases::Full;
+use crate::open_table::Home;
 use crate::scope::Scope;
 use crate::slices::{Ended, Exported, LEASE, SLICES_MAX, Slice};
 use crate::stored::signed;
@@ -269,6 +270,11 @@ impl TableHandle {
             end,
             limit: BLOCK_ROWS,
             bytes: BLOCK_BYTES,
+            // Resources aren't larger in messages.
+            returned_bytes: match self.open.home {
+                Home::Catalog => BLOCK_BYTES,
+                Home::Code => 0,
+            },
             ..RangeRequest::all(Direction::Forward)
         };
         if let Next::Key(key) | Next::After(key) = &cursor.next {

@@ -113,6 +113,10 @@ pub(crate) fn applied(
 ) -> Result<SearchIndexDefinition, Vec<ChangeProblem>> {
     let mut changed = search.clone();
     let problem = match change {
+        IndexChange::AddField { field, kind, .. } if is_of_many_values(kind) => {
+            let message = format!("`{field}` is {}, and has more than a single value", kind.word());
+            Some(ChangeProblem::new("TYPE_MISMATCH", message))
+        }
         IndexChange::AddField { field, kind, source } => {
             // Of sub-fields and nested ones, too.
             let exists =
@@ -170,6 +174,11 @@ pub(crate) fn applied(
     }
 }
 
+/// Whether fields of the kind can't be added: they aren't of a single value, and changes that are kept have no number for them.
+fn is_of_many_values(kind: &FieldKind) -> bool {
+    matches!(kind, FieldKind::Attributes | FieldKind::Nested(_))
+}
+
 fn unknown_field(field: &str) -> ChangeProblem {
     ChangeProblem::new("UNKNOWN_FIELD", format!("there is no field `{field}`"))
 }
@@ -225,4 +234,27 @@ pub(crate) fn add(kept: &mut Vec<IndexChange>, change: &IndexChange) {
 
 fn sets_analyzer(change: &IndexChange, field: &str) -> bool {
     matches!(change, IndexChange::SetAnalyzer { field: set, .. } if set == field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_no_kept_change_can_hold_are_refused() {
+        let none = SearchIndexDefinition::default();
+        for kind in [
+            FieldKind::Attributes,
+            FieldKind::Nested(vec![Field::keyword("word")]),
+        ] {
+            let change = IndexChange::AddField {
+                field: "words".to_owned(),
+                kind,
+                source: "words".to_owned(),
+            };
+            let problems = applied(&none, &none, &change).expect_err("of many values");
+            assert_eq!(problems.len(), 1);
+            assert_eq!(problems[0].reason, "TYPE_MISMATCH", "{problems:?}");
+        }
+    }
 }

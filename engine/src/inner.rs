@@ -15,12 +15,12 @@ use crate::keeper::{Keeper, Surroundings};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
 use crate::open_table::OpenTable;
+use crate::places::Places;
 use crate::read_ahead::{Events, ReadAhead};
 use crate::search_pool::SearchPool;
 use crate::slices::Snapshots;
 use crate::transactions::Transactions;
 use crate::views::Views;
-use crate::watch_places::WatchPlaces;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -30,7 +30,9 @@ pub(crate) struct Inner {
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
-    pub(crate) watches: Arc<WatchPlaces>,
+    pub(crate) watches: Arc<Places>,
+    /// Of calls that read a whole table to split it.
+    pub(crate) splits: Arc<Places>,
     pub(crate) transactions: Transactions,
     pub(crate) read_ahead: ReadAhead<Events>,
     /// Whether every call has a known principal.

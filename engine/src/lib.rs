@@ -21,7 +21,7 @@
 //! | [`definition`] | what a table is |
 //! | `value_tree`, `document` | what cells hold, by their types; rows as documents |
 //! | [`resource`], `stored` | what a service says about its records; they as rows |
-//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`], [`transactions`] | what is kept between calls, for searches, exports, watches and transactions |
+//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`transactions`], `places` | what is kept between calls, for searches, exports, watches and transactions; how many calls take long |
 //! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
 //! | `owners`, `handovers`, `scope`, `index_state`, `open_table` | open tables, whose indexes are waited for; which rows a call meets: all, or its caller's own |
 //! | `health`, `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
@@ -107,7 +107,6 @@ pub mod table;
 pub mod transactions;
 pub mod views;
 pub mod watch;
-pub mod watch_places;
 
 mod catalog;
 mod deadline;
@@ -125,6 +124,7 @@ mod leases;
 mod log_tail;
 mod open_table;
 mod owners;
+mod places;
 mod protobuf;
 mod scope;
 mod search_pool;

@@ -23,7 +23,7 @@ use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListQuery};
 pub use self::page::MAX_PAGE_BYTES;
-pub use self::rows::RowsPage;
+pub use self::rows::{RowsPage, SPLITS_MAX};
 pub use self::search::{IndexAnswer, RowHit, Search, SearchProfile, SearchResults};
 pub(crate) use self::write::UPDATE_ATTEMPTS;
 pub use self::write::{Attempt, TableWrite};
@@ -35,7 +35,7 @@ use crate::error::{EngineError, Result};
 use crate::inner::Inner;
 use crate::key;
 use crate::observer::ErrorType;
-use crate::open_table::OpenTable;
+use crate::open_table::{Home, OpenTable};
 use crate::resource::Written;
 use crate::scope::Scope;
 use crate::stored::signed;
@@ -195,14 +195,21 @@ impl TableHandle {
         self.met(self.access("get_batch", rows).await?)
     }
 
-    /// The same of as many of the first keys as make a page, and of one at least; and their bytes, as stored.
+    /// The same of as many of the first keys as make a page, and of one at least; and their bytes: as stored, or as messages have rows of
+    /// any shape, whichever are more.
     async fn read_page(
         &self,
         snapshot: &Snapshot,
         keys: &[PrimaryKey],
     ) -> Result<(Vec<Option<Row>>, Vec<usize>)> {
         let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_PAGE_BYTES);
-        let (rows, bytes) = self.access("get_batch", rows).await?.into_iter().unzip();
+        let (rows, mut bytes): (Vec<Option<Row>>, Vec<usize>) =
+            self.access("get_batch", rows).await?.into_iter().unzip();
+        if self.open.home == Home::Catalog {
+            for (bytes, row) in bytes.iter_mut().zip(&rows) {
+                *bytes = row.as_ref().map_or(0, Row::message_bytes).max(*bytes);
+            }
+        }
         Ok((self.met(rows)?, bytes))
     }
 

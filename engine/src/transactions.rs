@@ -47,7 +47,8 @@ impl Transactions {
     /// A place for another one, which is given a name by [`Transactions::name`].
     pub(crate) fn admit(&self, table: TableId, caller: Option<Arc<str>>) -> Result<u64> {
         let mut open = self.open.lock();
-        open.retain(|entry| entry.began.elapsed() < MAX_TRANSACTION_LIFE);
+        // One that waits for its partition has its place until its caller gives it up.
+        open.retain(|entry| entry.id.is_none() || entry.began.elapsed() < MAX_TRANSACTION_LIFE);
         let of_caller = open.iter().filter(|entry| entry.caller == caller).count();
         let (max, of) = match caller {
             Some(_) if of_caller >= TRANSACTIONS_OF_CALLER_MAX => {
@@ -74,6 +75,8 @@ impl Transactions {
         let mut open = self.open.lock();
         if let Some(entry) = open.iter_mut().find(|entry| entry.number == number) {
             entry.id = Some(id);
+            // The store's time begins when the partition is held, which may take a while.
+            entry.began = Instant::now();
         }
     }
 
@@ -136,5 +139,23 @@ mod tests {
         let id = "01".repeat(16).parse().expect("an id");
         transactions.name(second, id);
         transactions.check(id, table, None).expect("the second is there");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_one_begins_when_it_is_held() {
+        let transactions = Transactions::default();
+        let table = TableId(1);
+        let number = transactions.admit(table, None).expect("a place");
+        let half = MAX_TRANSACTION_LIFE / 2;
+        tokio::time::advance(MAX_TRANSACTION_LIFE).await;
+        transactions.admit(table, None).expect("another place");
+        let id = "01".repeat(16).parse().expect("an id");
+        transactions.name(number, id);
+        tokio::time::advance(half).await;
+        transactions.admit(table, None).expect("another place");
+        transactions.check(id, table, None).expect("it has half of its time");
+        tokio::time::advance(half).await;
+        transactions.admit(table, None).expect("another place");
+        transactions.check(id, table, None).expect_err("its time is up");
     }
 }

@@ -13,11 +13,14 @@ use tracing::Instrument as _;
 
 use crate::error::{EngineError, Result};
 use crate::inner::Inner;
+use crate::places::Place;
 use crate::read_ahead::{Events, READ_AHEAD_BYTES_MAX, WatchEvent};
 use crate::scope::Scope;
 use crate::stored::signed;
 use crate::table::TableHandle;
-use crate::watch_places::{WATCHES_MAX, WatchPlace};
+
+/// Most watches that are open at a time: far fewer than the calls that a process answers, so that there is room for others.
+pub const WATCHES_MAX: usize = 1_024;
 
 /// Changes that are read from the log at a time.
 const CHANGES_PER_READ: usize = 256;
@@ -33,7 +36,7 @@ struct Follower {
     /// Events that were read behind what was given.
     ahead: Option<Ahead>,
     /// Counts this watch while it is open.
-    _place: WatchPlace,
+    _place: Place,
 }
 
 /// Reads for a watch.

@@ -21,6 +21,7 @@
 /// access rules.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.binpb"));
 
+pub mod options;
 pub mod rules;
 
 pub use generated::{auth, index, media, order, search, shop, table, r#type};

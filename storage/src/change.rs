@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::error::Result;
 use crate::id::TableId;
-use crate::row::Row;
+use crate::row::{EACH_BYTES, Row, key_in_message};
 use crate::value::PrimaryKey;
 
 /// What one batch did, in the order of the log.
@@ -63,6 +63,14 @@ pub struct RowChange {
     /// Of a delete: the columns that its writer wanted told ([`crate::RowWrite::parting`]), as they were last. `None` when
     /// it wanted none, or the row was there no more for readers.
     pub parting: Option<Row>,
+}
+
+impl RowChange {
+    /// About the bytes that it takes in a message, as [`Row::message_bytes`] counts them; of a delete those of its key.
+    pub fn message_bytes(&self) -> usize {
+        let row = self.row.as_ref();
+        EACH_BYTES + row.map_or_else(|| key_in_message(&self.key), Row::message_bytes)
+    }
 }
 
 /// What was done to a row.

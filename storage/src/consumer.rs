@@ -12,6 +12,7 @@ use crate::key;
 use crate::limits;
 use crate::read::log;
 use crate::schema::check_identifier;
+use crate::undisturbed::undisturbed;
 
 /// A named position in the change log. Handles of one name share it.
 #[derive(Debug, Clone)]
@@ -33,21 +34,25 @@ impl Database {
             name: name.to_owned(),
             shared: Arc::clone(&self.shared),
         };
-        let _admin = self.shared.admin.lock().await;
-        let registered = {
-            let consumers = self.shared.consumers.lock();
-            if consumers.contains_key(name) {
-                return Ok(consumer);
-            }
-            consumers.len()
-        };
-        limits::check("MAX_CONSUMERS", limits::MAX_CONSUMERS, registered + 1)?;
-        let snapshot = self.shared.kv.snapshot().await?;
-        let trimmed = log::trimmed(&*snapshot).await?;
-        let commit = position_commit(name, trimmed, Durability::Disk);
-        self.shared.kv.commit(commit).await?;
-        self.shared.consumers.lock().insert(name.to_owned(), trimmed);
-        Ok(consumer)
+        undisturbed(async move {
+            let Consumer { name, shared } = &consumer;
+            let _admin = shared.admin.lock().await;
+            let registered = {
+                let consumers = shared.consumers.lock();
+                if consumers.contains_key(name) {
+                    return Ok(consumer.clone());
+                }
+                consumers.len()
+            };
+            limits::check("MAX_CONSUMERS", limits::MAX_CONSUMERS, registered + 1)?;
+            let snapshot = shared.kv.snapshot().await?;
+            let trimmed = log::trimmed(&*snapshot).await?;
+            let commit = position_commit(name, trimmed, Durability::Disk);
+            shared.kv.commit(commit).await?;
+            shared.consumers.lock().insert(name.clone(), trimmed);
+            Ok(consumer.clone())
+        })
+        .await
     }
 
     /// All consumers of the change log, by name.
@@ -92,23 +97,25 @@ impl Consumer {
                 format!("is beyond the end of the log, {last}"),
             ));
         }
-        let _admin = self.shared.admin.lock().await;
-        let position = self.shared.consumers.lock().get(&self.name).copied();
-        match position {
-            None => Err(Error::invalid(
-                format!("consumer {:?}", self.name),
-                "is not registered any more",
-            )),
-            Some(position) if sequence <= position => Ok(()),
-            Some(_) => {
-                self.shared
-                    .kv
-                    .commit(position_commit(&self.name, sequence, Durability::Buffered))
-                    .await?;
-                self.shared.consumers.lock().insert(self.name.clone(), sequence);
-                Ok(())
+        let Self { name, shared } = self.clone();
+        undisturbed(async move {
+            let _admin = shared.admin.lock().await;
+            let position = shared.consumers.lock().get(&name).copied();
+            match position {
+                None => Err(Error::invalid(
+                    format!("consumer {name:?}"),
+                    "is not registered any more",
+                )),
+                Some(position) if sequence <= position => Ok(()),
+                Some(_) => {
+                    let commit = position_commit(&name, sequence, Durability::Buffered);
+                    shared.kv.commit(commit).await?;
+                    shared.consumers.lock().insert(name, sequence);
+                    Ok(())
+                }
             }
-        }
+        })
+        .await
     }
 
     /// Forgets the consumer: it holds back nothing any more. Nothing is changed by an error, so that it can be retried;
@@ -117,17 +124,21 @@ impl Consumer {
     /// # Errors
     /// [`Error::Unavailable`]; [`Error::DiskFull`] as [`Consumer::advance`].
     pub async fn remove(&self) -> Result<()> {
-        let _admin = self.shared.admin.lock().await;
-        let commit = Commit {
-            mutations: vec![Mutation::Delete {
-                space: Space::Catalog,
-                key: key::consumer(&self.name),
-            }],
-            ..Commit::default()
-        };
-        self.shared.kv.commit(commit).await?;
-        self.shared.consumers.lock().remove(&self.name);
-        Ok(())
+        let Self { name, shared } = self.clone();
+        undisturbed(async move {
+            let _admin = shared.admin.lock().await;
+            let commit = Commit {
+                mutations: vec![Mutation::Delete {
+                    space: Space::Catalog,
+                    key: key::consumer(&name),
+                }],
+                ..Commit::default()
+            };
+            shared.kv.commit(commit).await?;
+            shared.consumers.lock().remove(&name);
+            Ok(())
+        })
+        .await
     }
 }
 

@@ -64,6 +64,7 @@ use crate::id::TableId;
 use crate::key;
 use crate::limits::{MAX_FEED_HOLD, MAX_FEED_RECORDS};
 use crate::row::Row;
+use crate::undisturbed::undisturbed;
 use crate::value::PrimaryKey;
 
 pub use self::description::{FeedDescription, FeedPhase};
@@ -226,25 +227,29 @@ impl Feed {
     /// [`Error::FeedTokenStale`] when more was acknowledged before; [`Error::Invalid`] when the token isn't of this
     /// feed; [`Error::FeedAheadOfLog`], [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
     pub async fn acknowledge(&self, token: &FeedToken) -> Result<()> {
-        let _admin = self.shared.admin.lock().await;
-        let (definition, present) = self.shared.feeds.get(&self.name)?;
-        if present.stage == Stage::Lost {
-            return Err(self.ahead_of_log(&present));
-        }
-        let next = self.checkpoint_of(&definition, token)?;
-        if next == present {
-            return Ok(());
-        }
-        if !next.reaches(&present) {
-            return Err(Error::FeedTokenStale {
-                feed: self.name.clone(),
-                token: next.position,
-                acknowledged: present.position,
-            });
-        }
-        store(&self.shared, &self.name, &definition, &next).await?;
-        self.shared.feeds.advance(&self.name, next);
-        Ok(())
+        let (feed, token) = (self.clone(), token.clone());
+        undisturbed(async move {
+            let _admin = feed.shared.admin.lock().await;
+            let (definition, present) = feed.shared.feeds.get(&feed.name)?;
+            if present.stage == Stage::Lost {
+                return Err(feed.ahead_of_log(&present));
+            }
+            let next = feed.checkpoint_of(&definition, &token)?;
+            if next == present {
+                return Ok(());
+            }
+            if !next.reaches(&present) {
+                return Err(Error::FeedTokenStale {
+                    feed: feed.name.clone(),
+                    token: next.position,
+                    acknowledged: present.position,
+                });
+            }
+            store(&feed.shared, &feed.name, &definition, &next).await?;
+            feed.shared.feeds.advance(&feed.name, next);
+            Ok(())
+        })
+        .await
     }
 
     /// Describes its options, its position, and how far it is behind the log.
@@ -263,18 +268,22 @@ impl Feed {
     /// # Errors
     /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`].
     pub async fn remove(&self) -> Result<()> {
-        let _admin = self.shared.admin.lock().await;
-        self.shared.feeds.get(&self.name)?;
-        let commit = Commit {
-            mutations: vec![Mutation::Delete {
-                space: Space::Catalog,
-                key: key::feed(&self.name),
-            }],
-            ..Commit::default()
-        };
-        self.shared.kv.commit(commit).await?;
-        self.shared.feeds.remove(&self.name);
-        Ok(())
+        let feed = self.clone();
+        undisturbed(async move {
+            let _admin = feed.shared.admin.lock().await;
+            feed.shared.feeds.get(&feed.name)?;
+            let commit = Commit {
+                mutations: vec![Mutation::Delete {
+                    space: Space::Catalog,
+                    key: key::feed(&feed.name),
+                }],
+                ..Commit::default()
+            };
+            feed.shared.kv.commit(commit).await?;
+            feed.shared.feeds.remove(&feed.name);
+            Ok(())
+        })
+        .await
     }
 
     async fn read_from(

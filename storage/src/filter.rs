@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::row::Row;
 use crate::row::borrowed::RowRef;
-use crate::value::{Value, ValueRef};
+use crate::value::{PrimaryKey, Value, ValueRef};
 
 /// How a cell is compared with the filter's value. Values of different types are unequal and unordered:
 /// only [`Comparison::NotEqual`] holds between them.
@@ -160,21 +160,23 @@ impl Filter {
         }
     }
 
-    /// Whether the row passes. `None` stands for a row that doesn't exist: all its columns are missing.
+    /// Whether the row of a key passes. `None` stands for a row that doesn't exist: all its columns are missing. `matched` are the bytes of
+    /// the texts that patterns have looked at; what they look at here is added.
     ///
     /// # Errors
-    /// [`Error::LimitExceeded`] for [`limits::MAX_MATCHED_BYTES`].
-    pub fn matches(&self, row: Option<&Row>) -> Result<bool> {
-        self.passes(row)
+    /// [`Error::MatchedTooMuch`].
+    pub(crate) fn passes(
+        &self,
+        key: &PrimaryKey,
+        row: Option<&impl Cells>,
+        matched: &mut usize,
+    ) -> Result<bool> {
+        let passes = self.holds(row, matched);
+        passes.ok_or_else(|| Error::MatchedTooMuch { key: key.clone() })
     }
 
-    /// [`Filter::matches`] for whatever has cells.
-    pub(crate) fn passes(&self, row: Option<&impl Cells>) -> Result<bool> {
-        self.holds(row, &mut 0)
-    }
-
-    /// Whether the row passes; adds the bytes of the texts that patterns looked at.
-    fn holds(&self, row: Option<&impl Cells>, matched: &mut usize) -> Result<bool> {
+    /// Whether the row passes; `None` above [`limits::MAX_MATCHED_BYTES`].
+    fn holds(&self, row: Option<&impl Cells>, matched: &mut usize) -> Option<bool> {
         match self {
             Self::Column {
                 column,
@@ -191,41 +193,46 @@ impl Filter {
                     .take(most)
                     .peekable();
                 if cells.peek().is_none() {
-                    return Ok(*pass_if_missing);
+                    return Some(*pass_if_missing);
                 }
                 for cell in cells {
                     let part = match rule {
                         None => Some(cell),
                         Some(rule) => {
-                            *matched = matched.saturating_add(cell.size());
-                            limits::check("MAX_MATCHED_BYTES", limits::MAX_MATCHED_BYTES, *matched)?;
+                            if let ValueRef::String(text) = cell {
+                                let after = matched.saturating_add(text.len());
+                                if after > limits::MAX_MATCHED_BYTES {
+                                    return None;
+                                }
+                                *matched = after;
+                            }
                             rule.apply(cell)
                         }
                     };
                     if part.is_some_and(|part| comparison.holds(part, value)) {
-                        return Ok(true);
+                        return Some(true);
                     }
                 }
-                Ok(false)
+                Some(false)
             }
-            Self::Exists { column } => Ok(row.is_some_and(|row| row.of(column).next().is_some())),
+            Self::Exists { column } => Some(row.is_some_and(|row| row.of(column).next().is_some())),
             Self::And(parts) => {
                 for part in parts {
                     if !part.holds(row, matched)? {
-                        return Ok(false);
+                        return Some(false);
                     }
                 }
-                Ok(true)
+                Some(true)
             }
             Self::Or(parts) => {
                 for part in parts {
                     if part.holds(row, matched)? {
-                        return Ok(true);
+                        return Some(true);
                     }
                 }
-                Ok(false)
+                Some(false)
             }
-            Self::Not(part) => Ok(!part.holds(row, matched)?),
+            Self::Not(part) => Some(!part.holds(row, matched)?),
         }
     }
 

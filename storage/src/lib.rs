@@ -97,6 +97,7 @@
 //! | [`metering`] | what a read or write costs, in capacity units |
 //! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
 //! | `partitions`, `row_locks`, [`transaction`] | locks on partitions and rows; transactions that hold a partition |
+//! | `undisturbed` | changes of the catalog that run to their end without their callers |
 //! | `walk` | walking over a part of a space |
 
 pub mod backup;
@@ -134,6 +135,7 @@ pub mod schema;
 mod secondary;
 pub mod tables;
 pub mod transaction;
+mod undisturbed;
 pub mod value;
 mod walk;
 mod write;
@@ -166,7 +168,7 @@ pub use read::{
     TimeRange, VersionSelection,
 };
 pub use restore::{Restored, restore};
-pub use row::{Cell, ColumnName, ColumnSelection, Columns, Row};
+pub use row::{Cell, ColumnName, ColumnSelection, Columns, EACH_BYTES, Row};
 pub use schema::{IndexScope, KeyKind, SecondaryIndexSchema, TableSchema};
 /// What this interface takes and gives of the key-value store below.
 pub use souk_kv::{

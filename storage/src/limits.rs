@@ -38,7 +38,7 @@ pub const MAX_BATCH_GET_BYTES: usize = 32 << 20;
 /// Most parts a table is split into.
 pub const MAX_SPLITS: usize = 10_000;
 /// Most bytes of the keys at which they begin and end, as messages have them.
-pub const MAX_SPLITS_BYTES: usize = 3 << 20;
+pub const MAX_SPLITS_BYTES: usize = MAX_SHOWN_BYTES;
 /// Most rows a range reads (not: returns) before it hands back a page.
 pub const MAX_SCANNED_ROWS: usize = 5000;
 /// Most bytes a range reads before it hands back a page.
@@ -113,6 +113,8 @@ pub const MAX_TRANSACTION_BYTES: usize = 4 << 20;
 pub const MAX_TRANSACTIONS: usize = 10_000;
 /// Most bytes of memory that the uncommitted rows and index entries of all transactions take.
 pub const MAX_STAGED_BYTES: usize = 256 << 20;
+/// Most of them in transactions of one caller, where callers are known.
+pub const MAX_STAGED_OF_CALLER_BYTES: usize = MAX_STAGED_BYTES / 4;
 /// Changes whose density is checked, back from the end of the log, when a database opens.
 pub const DENSE_TAIL: usize = 20_000;
 /// Bytes of changes after which that check ends: it reads them from the disk while the database opens.
@@ -159,7 +161,7 @@ const _: () = assert!(
     "a full batch fits a commit: each row once as a row and once in the log, and its index entries"
 );
 const _: () = assert!(MAX_VALUE_BYTES <= MAX_BATCH_BYTES);
-const _: () = assert!(MAX_CHANGE_BYTES <= MAX_STAGED_BYTES);
+const _: () = assert!(MAX_CHANGE_BYTES <= MAX_STAGED_OF_CALLER_BYTES);
 const _: () = assert!(
     MAX_ROWS_COMMIT_BYTES + 2 * MAX_ROW_BYTES <= MAX_CHANGE_BYTES,
     "the last row of a commit of rows fits, with room for what frames the rows"

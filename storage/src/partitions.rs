@@ -56,6 +56,8 @@ struct Partition {
 #[derive(Debug)]
 struct Open {
     partition: Bytes,
+    /// Whose share its memory counts against, where that is known.
+    caller: Option<Arc<str>>,
     /// When it began, and when it was last called: nanoseconds.
     started: i64,
     used: i64,
@@ -87,8 +89,15 @@ impl Partitions {
         })))
     }
 
-    /// Opens a transaction that holds the partition against later writers and transactions. The caller ends it.
-    pub(crate) fn claim(&self, table: &Table, partition: &KeyValue, now: i64) -> Result<TransactionId> {
+    /// Opens a transaction that holds the partition against later writers and transactions, which somebody ends. Its memory counts
+    /// against the share of `caller`.
+    pub(crate) fn claim(
+        &self,
+        table: &Table,
+        partition: &KeyValue,
+        caller: Option<Arc<str>>,
+        now: i64,
+    ) -> Result<TransactionId> {
         let state = &mut *self.0.lock();
         let key = key::partition(table.id(), partition);
         if state.is_held(&key, now) {
@@ -104,6 +113,7 @@ impl Partitions {
         state.partitions.entry(key.clone()).or_default().holder = Some(id);
         let open = Open {
             partition: key,
+            caller,
             started: now,
             used: now,
             staged_bytes: 0,
@@ -144,10 +154,22 @@ impl Partitions {
     /// Says how many bytes of memory a transaction takes from here on.
     pub(crate) fn resize(&self, id: TransactionId, bytes: usize) -> Result<()> {
         let state = &mut *self.0.lock();
-        let open = state.open.get_mut(&id).ok_or(Error::TransactionNotFound { id })?;
+        let open = state.open.get(&id).ok_or(Error::TransactionNotFound { id })?;
         let all = state.staged_bytes - open.staged_bytes + bytes;
         limits::check("MAX_STAGED_BYTES", limits::MAX_STAGED_BYTES, all)?;
-        (state.staged_bytes, open.staged_bytes) = (all, bytes);
+        if open.caller.is_some() {
+            let of_caller = state.open.values().filter(|other| other.caller == open.caller);
+            let staged: usize = of_caller.map(|other| other.staged_bytes).sum();
+            limits::check(
+                "MAX_STAGED_OF_CALLER_BYTES",
+                limits::MAX_STAGED_OF_CALLER_BYTES,
+                staged - open.staged_bytes + bytes,
+            )?;
+        }
+        state.staged_bytes = all;
+        if let Some(open) = state.open.get_mut(&id) {
+            open.staged_bytes = bytes;
+        }
         Ok(())
     }
 

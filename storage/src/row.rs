@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::limits;
 use crate::value::{PrimaryKey, Value};
 
-/// What a value takes in a message beside its bytes and its name's: types, lengths, its version.
-pub(crate) const EACH_BYTES: usize = 16;
+/// About what a value, or what holds some, takes in a message beside its bytes and its name's: types, lengths, its version.
+pub const EACH_BYTES: usize = 16;
 const _: () = assert!(
     limits::MAX_BATCH_BYTES
         + limits::MAX_BATCH_ROWS * (limits::MAX_COLUMNS_PER_WRITE + limits::MAX_KEY_COLUMNS) * EACH_BYTES

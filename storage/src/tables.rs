@@ -23,6 +23,7 @@ use crate::key;
 use crate::limits;
 use crate::schema::{SecondaryIndexSchema, TableSchema};
 use crate::secondary::EXPIRY_INDEX;
+use crate::undisturbed::undisturbed;
 use crate::walk::all;
 
 /// Whether a new index holds the rows that are there already.
@@ -384,15 +385,4 @@ async fn commit(shared: &Shared, checks: Vec<Check>, mutations: Vec<Mutation>) -
     };
     shared.kv.commit(commit).await?;
     Ok(())
-}
-
-/// Runs a change to its end even when its caller goes away.
-async fn undisturbed<T: Send + 'static>(
-    change: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    tokio::spawn(change).await.unwrap_or_else(|stopped| {
-        Err(Error::Unavailable {
-            reason: format!("the change of the tables stopped half-way: {stopped}"),
-        })
-    })
 }

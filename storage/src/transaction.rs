@@ -116,7 +116,7 @@ impl Transaction {
     /// As [`crate::Database::write`]; [`Error::OutsidePartition`], [`Error::TransactionNotFound`] when its time is up,
     /// [`Error::LimitExceeded`] for [`crate::limits::MAX_TRANSACTION_BYTES`] of all its writes,
     /// [`crate::limits::MAX_CHANGE_BYTES`] of the rows they make, [`crate::limits::MAX_STAGED_BYTES`] of all
-    /// transactions.
+    /// transactions, [`crate::limits::MAX_STAGED_OF_CALLER_BYTES`] of those of its caller.
     pub async fn write(&mut self, writes: Vec<RowWrite>) -> Result<Vec<WrittenRow>> {
         let now = self.lease.touch()?;
         let below = self.below().await?;
@@ -225,7 +225,21 @@ impl Database {
     /// [`Error::TransactionConflict`] while another transaction holds it, [`Error::Invalid`],
     /// [`Error::TableNotFound`], [`Error::LimitExceeded`] for [`crate::limits::MAX_TRANSACTIONS`].
     pub async fn begin(&self, table: &Table, partition: KeyValue) -> Result<Transaction> {
-        begin(&self.shared, table, partition).await
+        begin(&self.shared, table, partition, None).await
+    }
+
+    /// [`Database::begin`] on behalf of a caller: what its transactions have staged takes at most
+    /// [`crate::limits::MAX_STAGED_OF_CALLER_BYTES`] of memory together.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn begin_for(
+        &self,
+        caller: Option<Arc<str>>,
+        table: &Table,
+        partition: KeyValue,
+    ) -> Result<Transaction> {
+        begin(&self.shared, table, partition, caller).await
     }
 
     /// Takes up a transaction whose handle was given up by [`Transaction::detach`].
@@ -238,7 +252,12 @@ impl Database {
 }
 
 /// Begins a transaction; see [`crate::Database::begin`].
-pub(crate) async fn begin(shared: &Arc<Shared>, table: &Table, partition: KeyValue) -> Result<Transaction> {
+async fn begin(
+    shared: &Arc<Shared>,
+    table: &Table,
+    partition: KeyValue,
+    caller: Option<Arc<str>>,
+) -> Result<Transaction> {
     shared.catalog.read().check_owned(table)?;
     let schema = table.schema();
     if !schema.transactions {
@@ -249,7 +268,7 @@ pub(crate) async fn begin(shared: &Arc<Shared>, table: &Table, partition: KeyVal
     }
     schema.check_key_prefix(&PrimaryKey::new(vec![partition.clone()])?)?;
     let now = shared.options.clock.now();
-    let id = shared.partitions.claim(table, &partition, now)?;
+    let id = shared.partitions.claim(table, &partition, caller, now)?;
     let lease = Lease {
         shared: Arc::clone(shared),
         id,

@@ -92,13 +92,13 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
         drop(snapshot);
         let now = shared.options.clock.now();
         let mut plan = Plan::new(batch.durability).validated_at(group);
-        let mut rows = Vec::with_capacity(targets.len());
+        let (mut rows, mut matched) = (Vec::with_capacity(targets.len()), 0);
         for target in &targets {
             if target.write.condition.matches_text() {
                 yield_now().await;
             }
             plan.expect_target(target);
-            let (changed, written) = decide::row(target, now)?;
+            let (changed, written) = decide::row(target, now, &mut matched)?;
             if let Some(changed) = changed {
                 plan.change(changed);
             }

@@ -98,7 +98,7 @@ impl Told {
         };
         let (mut messages, mut last, mut room) = (Vec::new(), message(event.sequence), MAX_PAGE_BYTES);
         for change in &event.changes {
-            let bytes = change.row.as_ref().map_or(0, Row::message_bytes);
+            let bytes = change.message_bytes();
             if bytes > room && !last.changes.is_empty() {
                 let full = std::mem::take(&mut last.changes);
                 messages.push(pb::WatchRowsResponse {

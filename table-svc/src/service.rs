@@ -171,9 +171,9 @@ impl TableService for TableApi {
         }
         settled(violations)?;
         let given = request.table.unwrap_or_default();
-        let rows = self.rows(&given.name)?;
-        let changed = table::changed_parts(&mask, &given, &table::to_wire(&rows));
+        let changed = table::changed_parts(&mask, &given);
         settled(broken(&changed, &FieldPath::root("table")))?;
+        let rows = self.rows(&given.name)?;
         let name = given.name.clone();
         let change = move |definition: &mut TableDefinition| table::set_options(&mask, &given, definition);
         self.engine.change_table(&name, change).await.map_err(of_table)?;

@@ -90,9 +90,14 @@ pub(crate) fn set_options(mask: &UpdateMask, given: &pb::Table, definition: &mut
 }
 
 /// The same table without what the mask doesn't name: an update is held against the rules of what it changes.
-pub(crate) fn changed_parts(mask: &UpdateMask, given: &pb::Table, present: &pb::Table) -> pb::Table {
+pub(crate) fn changed_parts(mask: &UpdateMask, given: &pb::Table) -> pb::Table {
     let mut checked = given.clone();
-    checked.key.clone_from(&present.key);
+    // No update changes it, and each has one.
+    checked.key = vec![pb::KeyColumn {
+        name: "key".to_owned(),
+        r#type: pb::KeyType::String.into(),
+        auto_increment: false,
+    }];
     checked.search_index = None;
     for field in CHANGEABLE {
         if mask.takes(field, false) {

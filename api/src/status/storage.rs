@@ -2,6 +2,7 @@
 
 use souk_chassis::status::StatusBuilder;
 use souk_engine::EngineError;
+use souk_storage::limits::MAX_MATCHED_BYTES;
 use souk_storage::{ConditionFailure, Error};
 use tonic::{Code, Status};
 
@@ -10,10 +11,15 @@ use super::{RETRY_AFTER_FAILURE, RETRY_CONTENDED, RETRY_WHILE_BUILDING, request_
 pub(super) fn status(error: Error) -> Status {
     match error {
         Error::LimitExceeded { limit, max, actual } => {
-            // What all callers have together: nothing is wrong with this call.
-            let is_shared = matches!(limit, "MAX_STAGED_BYTES" | "MAX_TRANSACTIONS");
+            // What several transactions have together: nothing is wrong with this call.
             let (code, advice) = match limit {
-                _ if is_shared => (Code::ResourceExhausted, ", of all callers together; repeat later"),
+                "MAX_STAGED_BYTES" | "MAX_TRANSACTIONS" => {
+                    (Code::ResourceExhausted, ", of all callers together; repeat later")
+                }
+                "MAX_STAGED_OF_CALLER_BYTES" => (
+                    Code::ResourceExhausted,
+                    ", of all transactions of its caller; end one, or repeat later",
+                ),
                 "MAX_SPLITS" | "MAX_SPLITS_BYTES" => (Code::InvalidArgument, "; ask for larger parts"),
                 _ => (Code::InvalidArgument, "; send less at a time"),
             };
@@ -22,11 +28,18 @@ pub(super) fn status(error: Error) -> Status {
                 .metadata("limit", limit)
                 .metadata("max", max)
                 .metadata("actual", actual);
-            match is_shared {
-                true => status.retry_after(RETRY_CONTENDED).build(),
-                false => status.build(),
+            match code {
+                Code::ResourceExhausted => status.retry_after(RETRY_CONTENDED).build(),
+                _ => status.build(),
             }
         }
+        Error::MatchedTooMuch { .. } => StatusBuilder::invalid_argument(
+            "LIMIT_EXCEEDED",
+            format!("{error}; use fewer patterns, or leave this row out"),
+        )
+        .metadata("limit", "MAX_MATCHED_BYTES")
+        .metadata("max", MAX_MATCHED_BYTES)
+        .build(),
         Error::RequestIdReused { .. } => request_id_reused(),
         Error::ChangesTrimmed { requested, oldest } => {
             super::of_engine(EngineError::ChangesTrimmed { after: requested, oldest })

@@ -228,6 +228,14 @@ fn shed_load_says_when_to_come_back() {
             "TOO_MANY_VIEWS",
         ),
         (
+            EngineError::TooManySplits {
+                max: 8,
+                of: LimitOf::Caller,
+            },
+            Code::ResourceExhausted,
+            "TOO_MANY_SPLITS",
+        ),
+        (
             EngineError::TooBusy { waiting: 64 },
             Code::ResourceExhausted,
             "TOO_BUSY",
@@ -372,6 +380,7 @@ fn errors_about_tables_name_the_table_or_the_limit() {
     assert_eq!(metadata.get("limit").map(String::as_str), Some("MAX_COLUMNS"));
     for (limit, code, says) in [
         ("MAX_STAGED_BYTES", Code::ResourceExhausted, "repeat later"),
+        ("MAX_STAGED_OF_CALLER_BYTES", Code::ResourceExhausted, "end one"),
         ("MAX_TRANSACTIONS", Code::ResourceExhausted, "repeat later"),
         ("MAX_SPLITS_BYTES", Code::InvalidArgument, "ask for larger parts"),
         ("MAX_BATCH_BYTES", Code::InvalidArgument, "send less"),

@@ -9,7 +9,7 @@ use souk_api::{Error, ExportRequest, ListRequest, Resources, SuggestFields, Sugg
 use souk_chassis::status::Violations;
 use souk_engine::ChangeKind;
 use souk_engine::storage::{Direction, Value};
-use souk_engine::watch_places::WATCHES_MAX;
+use souk_engine::watch::WATCHES_MAX;
 use souk_engine::{EngineConfig, EngineError, LimitOf};
 use souk_proto::search::v1 as pb;
 

@@ -7,7 +7,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use souk_api::Error;
 use souk_api::wire::valid;
 use souk_engine::read_ahead::{READ_AHEAD_BYTES_MAX, READS_MAX};
-use souk_engine::watch_places::WATCHES_MAX;
+use souk_engine::watch::WATCHES_MAX;
 use souk_engine::{ChangeKind, EngineError};
 use souk_proto::search::v1 as pb;
 use souk_proto::shop::v1::WatchShopsRequest;

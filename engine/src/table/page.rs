@@ -1,13 +1,12 @@
 //! How many hits make a page, so that one message can hold it.
 
 use souk_index::{Fragment, Hit, InnerHitList, SortValue};
+use souk_storage::EACH_BYTES;
+use souk_storage::limits::MAX_SHOWN_BYTES;
 
-/// Most bytes of a page: of its rows as messages have them, of found ones as stored, and of what is shown with them. A row with more comes
+/// Most bytes of a page: of its rows as messages have them, of found resources as stored, and of what is shown with them. A row with more comes
 /// alone. Messages have 4 MiB; the rest is for what each hit has besides, and for totals and aggregations.
-pub const MAX_PAGE_BYTES: usize = 3 << 20;
-
-/// What any value or object has besides its bytes: types, lengths, numbers.
-const EACH_BYTES: usize = 16;
+pub const MAX_PAGE_BYTES: usize = MAX_SHOWN_BYTES;
 
 /// What is marked in a hit, by field.
 pub(super) type Highlights = Vec<(String, Vec<Fragment>)>;

@@ -76,7 +76,7 @@ impl TableHandle {
                 return Err(EngineError::DeadlineExceeded(Waiting::OwnRows));
             }
             // What lies between own rows is passed over in large steps.
-            (request.limit, request.bytes) = (0, 0);
+            (request.limit, request.bytes, request.returned_bytes) = (0, 0, 0);
             request = request.resume(next);
         }
     }

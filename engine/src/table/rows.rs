@@ -15,6 +15,9 @@ use crate::stored::signed;
 use crate::token::{self, TokenKind};
 use crate::transactions::Seeing;
 
+/// Most calls at a time that read a whole table to split it.
+pub const SPLITS_MAX: usize = 8;
+
 /// A page of rows, or of entries of a secondary index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowsPage<T> {
@@ -124,7 +127,7 @@ impl TableHandle {
         );
         let fingerprint = scope.bind(self.fingerprint_of(&asked));
         let mut request = request.clone();
-        request.bytes = MAX_PAGE_BYTES;
+        (request.bytes, request.returned_bytes) = (MAX_PAGE_BYTES, MAX_PAGE_BYTES);
         if !page_token.is_empty() {
             let key = opened(TokenKind::Range, fingerprint, page_token)?;
             let key = key::from_document_key(&key);
@@ -186,9 +189,11 @@ impl TableHandle {
     /// Splits the table into parts of about so many stored bytes. Takes the time of reading all of it once.
     ///
     /// # Errors
-    /// [`EngineError::NoOwnRows`] to callers who meet own rows alone; as [`Snapshot::split_points`].
+    /// [`EngineError::NoOwnRows`] to callers who meet own rows alone; [`EngineError::TooManySplits`]; as [`Snapshot::split_points`].
     pub async fn splits(&self, bytes: usize) -> Result<Splits> {
         self.check_all(&self.scope()?)?;
+        let place = self.inner.splits.take(self.caller());
+        let _place = place.map_err(|of| EngineError::TooManySplits { max: SPLITS_MAX, of })?;
         self.access("range", async {
             let snapshot = self.snapshot(0).await?;
             Ok(snapshot.split_points(&self.open.table, bytes).await?)

@@ -47,20 +47,17 @@ impl TableHandle {
     pub async fn begin(&self, partition: KeyValue) -> Result<TransactionId> {
         self.check_all(&self.scope()?)?;
         self.check_created()?;
-        if !self.open.owner_places().is_empty() {
-            return Err(EngineError::InvalidRow {
-                table: self.name().to_owned(),
-                problem: "has an owner: such rows are written outside of transactions".to_owned(),
-            });
-        }
+        self.check_unowned()?;
         let transactions = &self.inner.transactions;
-        let number = transactions.admit(self.open.table.id(), self.caller())?;
+        let caller = self.caller();
+        let number = transactions.admit(self.open.table.id(), caller.clone())?;
         let mut begun = Begun {
             transactions,
             number,
             named: false,
         };
-        let transaction = self.inner.database.begin(&self.open.table, partition).await?;
+        let database = &self.inner.database;
+        let transaction = database.begin_for(caller, &self.open.table, partition).await?;
         let id = transaction.detach();
         transactions.name(number, id);
         begun.named = true;

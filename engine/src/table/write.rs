@@ -175,7 +175,7 @@ impl TableHandle {
         })
     }
 
-    /// Writes rows, each by itself: what became of each, in their order.
+    /// Writes rows, each by itself: what became of each, in their order. Not for tables whose rows have owners.
     ///
     /// # Errors
     /// Of the call, and then no row is written: as [`TableHandle::write`], for an argument of any row. Of a row: as there.
@@ -183,16 +183,8 @@ impl TableHandle {
         self.scope()?;
         self.check_created()?;
         self.check_keys(&writes)?;
-        let places = self.open.owner_places();
-        if !places.is_empty() {
-            let mut written = Vec::with_capacity(writes.len());
-            for write in writes {
-                let one = self.write(vec![write], None).await;
-                written.push(one.map(|one| one.value.into_iter().next().unwrap_or_default()));
-            }
-            return Ok(written);
-        }
-        let batch = self.traced(self.batch(&writes, &places, None));
+        self.check_unowned()?;
+        let batch = self.traced(self.batch(&writes, &[], None));
         let written = self
             .access("commit", self.inner.database.write_rows(batch))
             .await?;
@@ -208,6 +200,17 @@ impl TableHandle {
             Home::Catalog => Ok(()),
             Home::Code => Err(EngineError::TableOfCode {
                 table: self.name().to_owned(),
+            }),
+        }
+    }
+
+    /// Refuses a table whose rows have owners: those are written all or none, as they were seen.
+    pub(crate) fn check_unowned(&self) -> Result<()> {
+        match self.open.owner_places().is_empty() {
+            true => Ok(()),
+            false => Err(EngineError::InvalidRow {
+                table: self.name().to_owned(),
+                problem: "has an owner: such rows are written all or none, outside of transactions".to_owned(),
             }),
         }
     }

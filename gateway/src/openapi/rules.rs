@@ -26,6 +26,7 @@ pub(crate) struct Rule {
     pub(crate) minimum: Option<f64>,
     pub(crate) above: Option<f64>,
     pub(crate) maximum: Option<f64>,
+    pub(crate) below: Option<f64>,
     pub(crate) items_max: Option<u64>,
     pub(crate) unique: bool,
     pub(crate) name_chars_max: Option<u64>,
@@ -79,15 +80,22 @@ impl Rules {
         }
         for kind in ["double", "int32", "int64", "uint32"] {
             let bound = |end| set(rules, &[kind, end]).as_ref().and_then(number);
+            let (above, below) = (bound("gt"), bound("lt"));
             rule.minimum = rule.minimum.or(bound("gte"));
-            rule.above = rule.above.or(bound("gt"));
             rule.maximum = rule.maximum.or(bound("lte"));
+            if kind == "double" {
+                (rule.above, rule.below) = (above, below);
+            } else {
+                rule.minimum = rule.minimum.or(above.map(|above| above + 1.0));
+                rule.maximum = rule.maximum.or(below.map(|below| below - 1.0));
+            }
         }
         rule
     }
 
     fn text(&self, text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
-        rule.chars_min = count(text, &["min_len"]);
+        // An empty one, or one that is so long: no length says that.
+        rule.chars_min = count(text, &["min_len"]).filter(|_| !or_empty);
         rule.chars_max = count(text, &["max_len"]);
         let printable = option(text, self.printable.as_ref());
         rule.printable = printable.as_ref().and_then(Value::as_bool).unwrap_or_default();
@@ -159,4 +167,43 @@ fn number(value: &Value) -> Option<f64> {
         Value::I64(number) => *number as f64,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is said of a field of this type with these options.
+    fn rule(kind: &str, options: serde_json::Value) -> Rule {
+        let mut pool = DescriptorPool::decode(souk_proto::FILE_DESCRIPTOR_SET).expect("our own");
+        let files = json!({"file": [{
+            "name": "t.proto", "package": "t", "syntax": "proto3", "dependency": ["buf/validate/validate.proto"],
+            "messageType": [{"name": "M", "field": [{
+                "name": "a", "number": 1, "label": "LABEL_OPTIONAL", "type": kind,
+                "options": {"[buf.validate.field]": options},
+            }]}],
+        }]});
+        let set = pool.get_message_by_name("google.protobuf.FileDescriptorSet");
+        let set = DynamicMessage::deserialize(set.expect("descriptors"), files).expect("a file");
+        pool.decode_file_descriptor_set(set.encode_to_vec().as_slice())
+            .expect("a contract");
+        let message = pool.get_message_by_name("t.M").expect("a message");
+        Rules::read(&pool).of(&message.get_field(1).expect("a field"))
+    }
+
+    #[test]
+    fn bounds_that_are_left_out_and_lengths_of_what_may_be_empty() {
+        let between = rule("TYPE_DOUBLE", json!({"double": {"gt": 1.5, "lt": 3}}));
+        assert_eq!((between.above, between.below), (Some(1.5), Some(3.0)));
+        let whole = rule("TYPE_INT32", json!({"int32": {"gt": 1, "lt": 3}}));
+        assert_eq!((whole.minimum, whole.maximum), (Some(2.0), Some(2.0)));
+        let text = json!({"string": {"minLen": "3"}});
+        assert_eq!(rule("TYPE_STRING", text.clone()).chars_min, Some(3));
+        let mut or_empty = text;
+        or_empty["ignore"] = json!("IGNORE_IF_ZERO_VALUE");
+        assert_eq!(rule("TYPE_STRING", or_empty).chars_min, None);
+    }
 }

@@ -197,6 +197,7 @@ impl<'a> Schemas<'a> {
                 "minimum": rule.minimum.map(shown),
                 "exclusiveMinimum": rule.above.map(shown),
                 "maximum": rule.maximum.map(shown),
+                "exclusiveMaximum": rule.below.map(shown),
             }),
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({
                 "type": "integer",

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space, histories::Histories};
 
 use super::report::{Findings, ProblemKind};
-use super::tables::Tables;
+use super::tables::{Tables, index_of};
 use super::walk::{Through, hexadecimal};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::id::TableId;
-use crate::jobs::JobKind;
+use crate::jobs::{Job, JobKey, JobKind};
 use crate::key::{self, CatalogKind};
 use crate::replay;
 
@@ -19,12 +19,8 @@ use crate::replay;
 #[derive(Debug, Default)]
 pub(super) struct CheckedCatalog {
     pub(super) tables: Tables,
-    /// Tables whose rows and entries a job is removing.
-    removed_tables: BTreeSet<TableId>,
-    /// Indexes whose entries a job is removing.
-    removed_indexes: BTreeSet<(TableId, u16)>,
-    /// Indexes that a job is filling.
-    filling: BTreeSet<(TableId, u16)>,
+    /// What jobs are doing, with the number of an index, or 0.
+    jobs: BTreeSet<JobKey>,
     /// Request records, and the entries that find them by their age.
     requests: u64,
     request_ages: u64,
@@ -33,18 +29,37 @@ pub(super) struct CheckedCatalog {
 impl CheckedCatalog {
     /// Whether a job is removing the rows and entries of the table that a key of a row or an entry is of.
     pub(super) fn removes_table(&self, key: &[u8]) -> bool {
-        table_of(key).is_some_and(|table| self.removed_tables.contains(&table))
+        table_of(key).is_some_and(|table| self.jobs.contains(&(table, JobKind::RemoveTable, 0)))
     }
 
     /// Whether a job is removing the entries of the index with this number, of the table that the key of an entry is of.
     pub(super) fn removes_index(&self, key: &[u8], number: u16) -> bool {
-        let removed = |table| self.removed_indexes.contains(&(table, number));
+        let removed = |table| self.jobs.contains(&(table, JobKind::RemoveIndex, number));
         self.removes_table(key) || table_of(key).is_some_and(removed)
     }
 
     /// Whether an index still lacks the entries of some rows.
     pub(super) fn fills(&self, table: &Table, number: u16) -> bool {
-        self.filling.contains(&(table.id(), number))
+        self.jobs.contains(&(table.id(), JobKind::FillIndex, number))
+    }
+
+    /// The jobs that contradict the tables, each with what is wrong with it.
+    fn contradictions(&self) -> impl Iterator<Item = String> {
+        self.jobs.iter().filter_map(|(id, kind, number)| {
+            let table = self.tables.get(*id);
+            let has_index = || table.is_some_and(|table| index_of(table, *number).is_some());
+            let wrong = match kind {
+                JobKind::RemoveTable if table.is_some() => "removes a table that is there",
+                JobKind::RemoveIndex if has_index() => "removes an index that is there",
+                JobKind::FillIndex if !has_index() => "fills an index that isn't there",
+                JobKind::TrimVersions if table.is_none() => "trims versions of a table that isn't there",
+                JobKind::RemoveTable
+                | JobKind::RemoveIndex
+                | JobKind::FillIndex
+                | JobKind::TrimVersions => return None,
+            };
+            Some(format!("a job of table number {}, index {number}, {wrong}", id.0))
+        })
     }
 }
 
@@ -77,6 +92,11 @@ pub(super) async fn check(snapshot: &dyn KvSnapshot, findings: &mut Findings) ->
     if let Some(head) = head.filter(|head| *head != findings.sequence) {
         let what = format!("the head says {head}, the log ends at {}", findings.sequence);
         findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
+    }
+    if !walk.broken() {
+        for what in catalog.contradictions() {
+            findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
+        }
     }
     if catalog.requests != catalog.request_ages && !walk.broken() {
         let what = format!(
@@ -127,18 +147,9 @@ fn check_entry(
             catalog.request_ages += 1;
             return Ok(Some(key::request(key::request_of_age(key)?)));
         }
-        Some(CatalogKind::Job { table, kind, index }) => match JobKind::from_number(kind) {
-            Some(JobKind::FillIndex) => {
-                catalog.filling.insert((table, index));
-            }
-            Some(JobKind::RemoveIndex) => {
-                catalog.removed_indexes.insert((table, index));
-            }
-            Some(JobKind::RemoveTable) => {
-                catalog.removed_tables.insert(table);
-            }
-            Some(JobKind::TrimVersions) | None => {}
-        },
+        Some(CatalogKind::Job { .. }) => {
+            catalog.jobs.insert(Job::decode(key, value)?.key());
+        }
         Some(CatalogKind::Histories) => {
             Histories::decode(value)?;
         }

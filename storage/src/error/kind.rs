@@ -55,7 +55,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Invalid { .. } => ErrorKind::InvalidArgument,
-            Self::LimitExceeded { .. } => ErrorKind::LimitExceeded,
+            Self::LimitExceeded { .. } | Self::MatchedTooMuch { .. } => ErrorKind::LimitExceeded,
             Self::TableExists { .. } | Self::IndexExists { .. } => ErrorKind::AlreadyExists,
             Self::IndexNotReady { .. } => ErrorKind::NotReady,
             Self::IndexFailed { .. } => ErrorKind::IndexFailed,
@@ -88,7 +88,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid { .. } => "INVALID_ARGUMENT",
-            Self::LimitExceeded { .. } => "LIMIT_EXCEEDED",
+            Self::LimitExceeded { .. } | Self::MatchedTooMuch { .. } => "LIMIT_EXCEEDED",
             Self::TableExists { .. } => "TABLE_ALREADY_EXISTS",
             Self::TableNotFound { .. } => "TABLE_NOT_FOUND",
             Self::IndexNotFound { .. } => "INDEX_NOT_FOUND",
@@ -130,6 +130,7 @@ impl Error {
         match self {
             Self::Invalid { .. } => "correct the argument",
             Self::LimitExceeded { .. } => "send less at a time",
+            Self::MatchedTooMuch { .. } => "use fewer patterns, or leave the row out",
             Self::TableExists { .. } => "use the schema the table was created with, or another name",
             Self::TableNotFound { .. } => "create the table first, and use the handle of this database",
             Self::IndexNotFound { .. } => "use an index of the table's schema, or create this one",

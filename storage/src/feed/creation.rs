@@ -12,6 +12,7 @@ use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Stage};
 use crate::limits::{self, FEED_START_MARGIN, MAX_FEED_HOLD, MAX_FEEDS, MAX_TABLES};
 use crate::read::log;
 use crate::schema::check_identifier;
+use crate::undisturbed::undisturbed;
 
 impl Database {
     /// Creates a feed, durably. From here on changes are kept for it.
@@ -39,34 +40,38 @@ impl Database {
         }
         tables.sort_unstable();
         tables.dedup();
-        let _admin = self.shared.admin.lock().await;
-        if self.shared.feeds.has(name) {
-            return Err(Error::FeedExists {
-                feed: name.to_owned(),
-            });
-        }
-        limits::check("MAX_FEEDS", MAX_FEEDS, self.shared.feeds.len() + 1)?;
-        let snapshot = self.shared.kv.snapshot().await?;
-        let checkpoint = match options.source {
-            FeedSource::Base | FeedSource::BaseAndChanges => Checkpoint {
-                stage: Stage::Base { cut: Cut::start() },
-                position: snapshot.sequence(),
-            },
-            FeedSource::Changes(start) => Checkpoint {
-                stage: Stage::Changes,
-                position: self.first_position(name, &*snapshot, start).await?,
-            },
-        };
-        drop(snapshot);
-        let definition = Definition {
-            created: self.shared.options.clock.now(),
-            delivers: options.source.into(),
-            tables,
-            hold: options.hold,
-        };
-        store(&self.shared, name, &definition, &checkpoint).await?;
-        self.shared.feeds.insert(name.to_owned(), definition, checkpoint);
-        Ok(self.handle(name))
+        let (database, name) = (self.clone(), name.to_owned());
+        undisturbed(async move {
+            let shared = &database.shared;
+            let _admin = shared.admin.lock().await;
+            if shared.feeds.has(&name) {
+                return Err(Error::FeedExists { feed: name });
+            }
+            limits::check("MAX_FEEDS", MAX_FEEDS, shared.feeds.len() + 1)?;
+            let snapshot = shared.kv.snapshot().await?;
+            let checkpoint = match options.source {
+                FeedSource::Base | FeedSource::BaseAndChanges => Checkpoint {
+                    stage: Stage::Base { cut: Cut::start() },
+                    position: snapshot.sequence(),
+                },
+                FeedSource::Changes(start) => Checkpoint {
+                    stage: Stage::Changes,
+                    position: database.first_position(&name, &*snapshot, start).await?,
+                },
+            };
+            drop(snapshot);
+            let definition = Definition {
+                created: shared.options.clock.now(),
+                delivers: options.source.into(),
+                tables,
+                hold: options.hold,
+            };
+            store(shared, &name, &definition, &checkpoint).await?;
+            let feed = database.handle(&name);
+            shared.feeds.insert(name, definition, checkpoint);
+            Ok(feed)
+        })
+        .await
     }
 
     /// The feed of that name.

@@ -11,12 +11,16 @@ fn row(cells: &[(&str, Value, i64)]) -> Row {
     Row::new(PrimaryKey::integer(1), 1, 0, columns)
 }
 
+fn passes(filter: &Filter, row: Option<&Row>) -> bool {
+    filter.passes(&PrimaryKey::integer(1), row, &mut 0).unwrap()
+}
+
 /// Whether a text passes `text, pattern = value`.
 fn part_equals(text: &str, pattern: &str, cast: Cast, value: impl Into<Value>) -> bool {
     let rule = ValueRule::new(pattern, cast).unwrap();
     let filter = Filter::part("c", rule, Comparison::Equal, value);
     filter.check().unwrap();
-    filter.matches(Some(&row(&[("c", text.into(), 1)]))).unwrap()
+    passes(&filter, Some(&row(&[("c", text.into(), 1)])))
 }
 
 #[test]
@@ -42,7 +46,7 @@ fn a_cell_the_rule_can_not_read_satisfies_nothing() {
             let rule = ValueRule::new("[0-9]+", Cast::Integer).unwrap();
             let filter = Filter::part("c", rule, comparison, 5);
             assert!(
-                !filter.matches(Some(&row(&[("c", cell.clone(), 1)]))).unwrap(),
+                !passes(&filter, Some(&row(&[("c", cell.clone(), 1)]))),
                 "{cell:?}"
             );
         }
@@ -64,20 +68,20 @@ fn looks_at_one_version_or_at_all() {
             latest_version_only,
             rule: None,
         };
-        assert_eq!(filter(1).matches(Some(&row)).unwrap(), one);
-        assert_eq!(filter(2).matches(Some(&row)).unwrap(), two);
-        assert!(!filter(3).matches(Some(&row)).unwrap());
-        assert!(filter(3).matches(None).unwrap());
+        assert_eq!(passes(&filter(1), Some(&row)), one);
+        assert_eq!(passes(&filter(2), Some(&row)), two);
+        assert!(!passes(&filter(3), Some(&row)));
+        assert!(passes(&filter(3), None));
     }
 }
 
 #[test]
 fn tells_whether_a_column_exists() {
     let row = row(&[("c", false.into(), 1)]);
-    assert!(Filter::exists("c").matches(Some(&row)).unwrap());
-    assert!(!Filter::exists("d").matches(Some(&row)).unwrap());
-    assert!(Filter::missing("d").matches(Some(&row)).unwrap());
-    assert!(Filter::missing("c").matches(None).unwrap());
+    assert!(passes(&Filter::exists("c"), Some(&row)));
+    assert!(!passes(&Filter::exists("d"), Some(&row)));
+    assert!(passes(&Filter::missing("d"), Some(&row)));
+    assert!(passes(&Filter::missing("c"), None));
     let all = Filter::And(vec![
         Filter::missing("d"),
         Filter::exists("c"),
@@ -144,13 +148,19 @@ fn refuses_to_match_more_text_than_its_limit() {
     };
     let twice = Filter::Or(vec![rule("b"), rule("bb")]);
     let half = limits::MAX_MATCHED_BYTES / 2;
-    assert!(!twice.matches(Some(&word(half))).unwrap());
-    assert!(matches!(
-        twice.matches(Some(&word(half + 1))),
-        Err(Error::LimitExceeded {
-            limit: "MAX_MATCHED_BYTES",
-            ..
-        })
-    ));
+    assert!(!passes(&twice, Some(&word(half))));
+    let key = PrimaryKey::integer(1);
+    let (more, mut matched) = (word(half + 1), 0);
+    let refused = twice.passes(&key, Some(&more), &mut matched);
+    assert!(
+        matches!(&refused, Err(Error::MatchedTooMuch { key: of }) if *of == key),
+        "{refused:?}"
+    );
+    // What nobody looked at doesn't count, as what no pattern can look at.
+    assert_eq!(matched, half + 1);
+    let binary = row(&[("c", bytes::Bytes::from(vec![0; limits::MAX_VALUE_BYTES]).into(), 1)]);
+    assert!(!twice.passes(&key, Some(&binary), &mut matched).unwrap());
+    assert!(!rule("b").passes(&key, Some(&word(half - 1)), &mut matched).unwrap());
+    assert!(rule("b").passes(&key, Some(&word(1)), &mut matched).is_err());
     assert_eq!(twice.rules(), 2);
 }

@@ -136,12 +136,12 @@ impl Staged {
         let places = writes.iter().zip(&valid.places).enumerate();
         let places = places.map(|(position, (write, place))| (position, write, place));
         let targets = target::find(&view, places, &mut self.numbers).await?;
-        let mut decided = Vec::with_capacity(targets.len());
+        let (mut decided, mut matched) = (Vec::with_capacity(targets.len()), 0);
         for target in targets {
             if target.write.condition.matches_text() {
                 yield_now().await;
             }
-            let row = decide::row(&target, now);
+            let row = decide::row(&target, now, &mut matched);
             decided.push(row.map(|(changed, row)| (changed, row, target.found)));
         }
         Ok((written, decided))

@@ -5,7 +5,9 @@ use crate::batch::{Condition, RowOperation};
 use crate::catalog::Definition;
 use crate::error::ErrorKind;
 use crate::id::TableId;
-use crate::limits::{MAX_STAGED_BYTES, MAX_TRANSACTION_LIFE, MAX_TRANSACTIONS};
+use crate::limits::{
+    MAX_STAGED_BYTES, MAX_STAGED_OF_CALLER_BYTES, MAX_TRANSACTION_LIFE, MAX_TRANSACTIONS,
+};
 use crate::schema::{KeyKind, TableSchema};
 use crate::value::PrimaryKey;
 
@@ -33,7 +35,7 @@ fn keep_nothing_of_what_has_ended() {
     writers.join(&delete(&table, 1), 0).expect("a free partition");
     writers.join(&delete(&table, 1), 0).expect("held already");
     writers.join(&delete(&table, 2), 0).expect("a free partition");
-    let id = partitions.claim(&table, &1.into(), 0).expect("a transaction");
+    let id = partitions.claim(&table, &1.into(), None, 0).expect("a transaction");
     partitions.hold(id, 0);
     partitions.resize(id, 100).expect("room");
     let refused = Writers::new(&partitions).join(&delete(&table, 1), 0);
@@ -51,7 +53,7 @@ fn are_limited_in_number() {
     let (partitions, table) = (Partitions::new(), table());
     let claim = |number: usize, now| {
         let partition = i64::try_from(number).expect("a number").into();
-        let id = partitions.claim(&table, &partition, now)?;
+        let id = partitions.claim(&table, &partition, None, now)?;
         partitions.hold(id, now);
         Ok(id)
     };
@@ -74,7 +76,7 @@ fn are_limited_in_number() {
 fn share_a_limit_of_memory() {
     let (partitions, table) = (Partitions::new(), table());
     let claim = |partition: i64| {
-        let id = partitions.claim(&table, &partition.into(), 0);
+        let id = partitions.claim(&table, &partition.into(), None, 0);
         id.expect("a transaction")
     };
     let (first, second) = (claim(1), claim(2));
@@ -91,11 +93,37 @@ fn share_a_limit_of_memory() {
 }
 
 #[test]
+fn share_a_limit_of_memory_by_callers() {
+    let (partitions, table) = (Partitions::new(), table());
+    let claim = |caller: &str, partition: i64| {
+        let id = partitions.claim(&table, &partition.into(), Some(caller.into()), 0);
+        id.expect("a transaction")
+    };
+    let (first, second, other) = (claim("ann", 1), claim("ann", 2), claim("bob", 3));
+    partitions
+        .resize(first, MAX_STAGED_OF_CALLER_BYTES - 10)
+        .expect("room");
+    partitions.resize(second, 10).expect("room");
+    assert_eq!(
+        limit(partitions.resize(second, 11)),
+        ("MAX_STAGED_OF_CALLER_BYTES", MAX_STAGED_OF_CALLER_BYTES)
+    );
+    partitions
+        .resize(other, MAX_STAGED_OF_CALLER_BYTES)
+        .expect("a share of its own");
+    partitions.end(first);
+    partitions
+        .resize(second, MAX_STAGED_OF_CALLER_BYTES)
+        .expect("room");
+    assert_eq!(partitions.0.lock().staged_bytes, 2 * MAX_STAGED_OF_CALLER_BYTES);
+}
+
+#[test]
 fn are_not_ended_while_they_wait_or_commit() {
     let (partitions, table) = (Partitions::new(), table());
     let over = nanos(MAX_TRANSACTION_LIFE + Duration::from_secs(1));
-    let waiting = partitions.claim(&table, &1.into(), 0).expect("a transaction");
-    let committing = partitions.claim(&table, &2.into(), 0).expect("a transaction");
+    let waiting = partitions.claim(&table, &1.into(), None, 0).expect("a transaction");
+    let committing = partitions.claim(&table, &2.into(), None, 0).expect("a transaction");
     partitions.hold(committing, 0);
     partitions.commits(committing, 0).expect("a transaction");
     partitions.sweep(over);

@@ -41,8 +41,13 @@ impl ChangedRow {
     }
 }
 
-/// Decides a write: what changes, if anything does, and what is given back. `now`: nanoseconds.
-pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, WrittenRow)> {
+/// Decides a write: what changes, if anything does, and what is given back. `now`: nanoseconds; `matched`: the bytes of text that patterns
+/// have looked at for the other writes of the call.
+pub(crate) fn row(
+    target: &Target<'_>,
+    now: i64,
+    matched: &mut usize,
+) -> Result<(Option<ChangedRow>, WrittenRow)> {
     let Target { write, found, .. } = target;
     let table = &write.table;
     let stored = found
@@ -61,7 +66,7 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
     let visible = stored.and_then(|row| Expiry::new(table, now).visible(row));
     let meter = Meter::of(&table.schema());
     let looked_at = units_read(&write.condition, meter, &target.key, visible.as_ref());
-    if let Some(reason) = row_change::failure(&write.condition, visible.as_ref())? {
+    if let Some(reason) = row_change::failure(&write.condition, &target.key, visible.as_ref(), matched)? {
         return Err(Error::ConditionFailed {
             write: target.position,
             reason,

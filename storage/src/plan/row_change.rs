@@ -20,8 +20,13 @@ pub(crate) enum Outcome {
     Delete,
 }
 
-/// Why the condition doesn't hold for the visible row, if it doesn't.
-pub(crate) fn failure(condition: &Condition, row: Option<&Row>) -> Result<Option<ConditionFailure>> {
+/// Why the condition doesn't hold for the visible row of a key, if it doesn't. Adds the bytes of text that its patterns look at to `matched`.
+pub(crate) fn failure(
+    condition: &Condition,
+    key: &PrimaryKey,
+    row: Option<&Row>,
+    matched: &mut usize,
+) -> Result<Option<ConditionFailure>> {
     match (condition.existence, row) {
         (Existence::MustExist, None) => return Ok(Some(ConditionFailure::NotFound)),
         (Existence::MustNotExist, Some(_)) => return Ok(Some(ConditionFailure::AlreadyExists)),
@@ -38,7 +43,7 @@ pub(crate) fn failure(condition: &Condition, row: Option<&Row>) -> Result<Option
         (None | Some(_), _) => {}
     }
     match &condition.columns {
-        Some(filter) if !filter.matches(row)? => Ok(Some(ConditionFailure::Column)),
+        Some(filter) if !filter.passes(key, row, matched)? => Ok(Some(ConditionFailure::Column)),
         Some(_) | None => Ok(None),
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Projection<'a> {
     names: Option<Vec<&'a str>>,
     time: Option<TimeRange>,
     filter: Option<&'a Filter>,
+    /// How many patterns look at each row.
+    rules: usize,
     /// The columns the filter looks at, in order.
     filtered: Vec<&'a str>,
     start: Option<&'a str>,
@@ -77,6 +79,7 @@ impl<'a> Projection<'a> {
             names,
             time: options.versions.time,
             filter: options.filter.as_ref(),
+            rules: options.filter.as_ref().map_or(0, Filter::rules),
             filtered: options.filter.as_ref().map_or_else(Vec::new, Filter::columns),
             start: options.start_column.as_deref(),
             end: options.end_column.as_deref(),
@@ -104,7 +107,7 @@ impl<'a> Projection<'a> {
 
     /// How many patterns look at each row.
     pub(crate) fn rules(&self) -> usize {
-        self.filter.map_or(0, Filter::rules)
+        self.rules
     }
 
     /// Whether it gives back everything of every row.
@@ -177,7 +180,7 @@ impl<'a> Projection<'a> {
             count += 1;
         }
         if let Some(filter) = self.filter
-            && !filter.passes(Some(found))?
+            && !filter.passes(&key, Some(found), &mut 0)?
         {
             return Ok(Projected {
                 bytes,

@@ -49,9 +49,10 @@ pub struct RangeRequest {
     pub direction: Direction,
     /// Most rows returned; 0 and anything above [`MAX_SCANNED_ROWS`] mean that.
     pub limit: usize,
-    /// Bytes read after which the page ends, and before it has returned more by [`Row::message_bytes`]; a larger row comes alone. 0 and
-    /// anything above [`MAX_SCANNED_BYTES`] mean that, and 0 that what is returned doesn't count.
+    /// Bytes read after which the page ends, as stored; 0 and anything above [`MAX_SCANNED_BYTES`] mean that.
     pub bytes: usize,
+    /// Most bytes returned, as [`Row::message_bytes`] counts them; a larger row comes alone. 0 means any number.
+    pub returned_bytes: usize,
     /// Which rows, and what of each. A column page is the same for each row.
     pub options: ReadOptions,
 }
@@ -90,6 +91,7 @@ impl RangeRequest {
             direction,
             limit: 0,
             bytes: 0,
+            returned_bytes: 0,
             options: ReadOptions::default(),
         }
     }
@@ -146,11 +148,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
     let mut rows = Vec::new();
     let mut room = Room {
         rows: limit,
-        bytes: if request.bytes == 0 {
-            usize::MAX
-        } else {
-            request.bytes
-        },
+        bytes: bounded(request.returned_bytes, usize::MAX),
     };
     let mut measured = 0;
     let scan = |low: &Bytes, high: &Bytes, wanted: usize, rows_left: usize, bytes_left: usize| {

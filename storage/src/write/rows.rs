@@ -40,10 +40,10 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec
     }
     let waits = pending.iter().filter_map(|position| places.get(*position));
     let _locked = shared.locks.lock(waits.map(Place::lock)).await;
-    let mut attempts = 0;
+    let (mut attempts, mut spent) = (0, Spent::default());
     while !pending.is_empty() {
         attempts += 1;
-        let step = match step(shared, &batch, &places, &pending).await {
+        let step = match step(shared, &batch, &places, &pending, spent).await {
             Ok(step) => step,
             Err(error) => {
                 refuse(&mut results, pending, || again(&error));
@@ -70,6 +70,7 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec
                     (position, Ok(row))
                 }));
                 pending = step.later;
+                spent = step.spent;
                 attempts = 0;
             }
             Err(kv::Error::Conflict { .. }) => {
@@ -101,9 +102,27 @@ struct Step {
     refused: Vec<(usize, Error)>,
     /// The rows that had no room in the commit.
     later: Vec<usize>,
+    /// By this commit and those before.
+    spent: Spent,
 }
 
-async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[usize]) -> Result<Step> {
+/// What a call has spent of what it may.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    /// Bytes of rows given back.
+    returned: usize,
+    /// Bytes of text that patterns have looked at.
+    matched: usize,
+}
+
+/// The next commit; `spent` is by those before.
+async fn step(
+    shared: &Shared,
+    batch: &WriteBatch,
+    places: &[Place],
+    pending: &[usize],
+    mut spent: Spent,
+) -> Result<Step> {
     let snapshot = shared.kv.snapshot().await?;
     let mut numbers = Numbers::default();
     let writes = pending.iter().filter_map(|position| {
@@ -116,7 +135,6 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
     let now = shared.options.clock.now();
     let mut plan = Plan::new(batch.durability).validated_at(group);
     let (mut written, mut refused, mut later) = (Vec::new(), Vec::new(), Vec::new());
-    let mut returned = 0;
     for target in &targets {
         if plan.bytes() > MAX_ROWS_COMMIT_BYTES {
             later.push(target.position);
@@ -125,8 +143,8 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
         if target.write.condition.matches_text() {
             yield_now().await;
         }
-        let decided = decide::row(target, now).and_then(|(changed, row)| {
-            let bytes = returned + row.size();
+        let decided = decide::row(target, now, &mut spent.matched).and_then(|(changed, row)| {
+            let bytes = spent.returned + row.size();
             limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, bytes)?;
             Ok((changed, row))
         });
@@ -136,7 +154,7 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
                 if let Some(changed) = changed {
                     plan.change(changed);
                 }
-                returned += row.size();
+                spent.returned += row.size();
                 written.push((target.position, row));
             }
             Err(error) => refused.push((target.position, error)),
@@ -152,6 +170,7 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
         written,
         refused,
         later,
+        spent,
     })
 }
 

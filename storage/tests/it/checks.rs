@@ -76,6 +76,14 @@ async fn closed() -> (tempfile::TempDir, Vec<(Space, Bytes, Bytes)>) {
     (directory, dump)
 }
 
+/// The key of a job in the catalog.
+fn job(table: u8, kind: u8, index: u8) -> [u8; 8] {
+    [0x11, 0, 0, 0, table, kind, 0, index]
+}
+
+/// A job at its beginning.
+const JOB: &[u8] = &[1, 0, 0, 0];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn finds_what_was_done_behind_the_back_of_a_database() {
     let (directory, dump) = closed().await;
@@ -187,6 +195,36 @@ async fn finds_what_was_done_behind_the_back_of_a_database() {
         (
             "a request has no age",
             delete(Space::Catalog, age.0),
+            &[ProblemKind::CatalogDisagrees],
+        ),
+        (
+            "a job isn't readable",
+            put(Space::Catalog, &job(1, 4, 0), b"x"),
+            &[ProblemKind::Malformed],
+        ),
+        (
+            "a job is of no kind",
+            put(Space::Catalog, &job(1, 9, 0), JOB),
+            &[ProblemKind::Malformed],
+        ),
+        (
+            "a job removes a table that is there",
+            put(Space::Catalog, &job(1, 3, 0), JOB),
+            &[ProblemKind::CatalogDisagrees],
+        ),
+        (
+            "a job removes an index that is there",
+            put(Space::Catalog, &job(2, 2, 1), JOB),
+            &[ProblemKind::CatalogDisagrees],
+        ),
+        (
+            "a job fills an index that isn't there",
+            put(Space::Catalog, &job(2, 1, 9), JOB),
+            &[ProblemKind::CatalogDisagrees],
+        ),
+        (
+            "a job trims a table that isn't there",
+            put(Space::Catalog, &job(99, 4, 0), JOB),
             &[ProblemKind::CatalogDisagrees],
         ),
         (

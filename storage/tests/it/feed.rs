@@ -6,6 +6,7 @@ mod replica;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use souk_storage::{
@@ -103,6 +104,49 @@ fn sequences(batch: &FeedBatch) -> Vec<u64> {
 
 fn is_base(batch: &FeedBatch) -> bool {
     batch.records.iter().all(|record| record.kind == RecordKind::Base)
+}
+
+/// Begins a call, and gives it up.
+async fn give_up(call: impl Future) {
+    let mut call = Box::pin(call);
+    std::future::poll_fn(|context| {
+        assert!(call.as_mut().poll(context).is_pending(), "it waits for the disk");
+        Poll::Ready(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_given_up_half_way_is_done() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let clock = Arc::new(ManualClock::new(START));
+    let store = Store::open(directory.path(), &clock).await;
+    let database = &store.database;
+    // Whoever comes after a change of the feeds waits for it.
+    let others = async |nth: usize| {
+        let feed = database.create_feed(&format!("other{nth}"), both()).await;
+        feed.expect("a feed");
+    };
+    store.put(&store.shops, 1).await;
+    give_up(database.create_feed("copy", both())).await;
+    others(0).await;
+    let feed = database.feed("copy").expect("it was created");
+    let first = feed.read(1).await.expect("a batch");
+    give_up(feed.acknowledge(&first.token)).await;
+    others(1).await;
+    let behind = feed.read(1).await.expect("a batch");
+    assert_eq!(behind.records.len(), 0, "it was acknowledged");
+    give_up(feed.remove()).await;
+    others(2).await;
+    assert!(database.feed("copy").is_none());
+    give_up(database.consumer("reader")).await;
+    others(3).await;
+    let consumers = database.consumers();
+    assert_eq!(consumers.len(), 1);
+    give_up(consumers[0].remove()).await;
+    others(4).await;
+    assert!(database.consumers().is_empty());
+    store.close().await;
 }
 
 #[tokio::test]

@@ -213,15 +213,19 @@ async fn a_page_ends_by_what_it_takes_in_a_message_and_by_what_patterns_look_at(
     let each = all.rows[0].message_bytes();
     assert!((1_300..1_400).contains(&each), "{each}");
     for rows in [1, 7, 50] {
-        request.bytes = rows * each;
+        request.returned_bytes = rows * each;
         let page = snapshot.range(&table, &request).await.expect("a page");
         assert_eq!(page.rows, all.rows[..rows]);
         assert_eq!(page.next.as_ref(), Some(&all.rows[rows].key));
     }
     // The first comes, however large it is.
-    request.bytes = 1;
+    request.returned_bytes = 1;
     let page = snapshot.range(&table, &request).await.expect("a page");
     assert_eq!(page.rows, all.rows[..1]);
+    // What is read is fewer bytes than what is returned, and counts by itself.
+    (request.bytes, request.returned_bytes) = (50 * each, 0);
+    let page = snapshot.range(&table, &request).await.expect("a page");
+    assert!((51..60).contains(&page.rows.len()), "{}", page.rows.len());
     let rule = ValueRule::new("x", Cast::String).expect("a rule");
     let by_text = Filter::part("text", rule, Comparison::Equal, "y");
     let filter = |rules: usize| Filter::Or(vec![by_text.clone(); rules]);

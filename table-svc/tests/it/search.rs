@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use prost::Message as _;
 use souk_proto::search::v1::{
     Aggregation, FieldSort, HitsMode, IndexFieldType, MatchQuery, Query, Search, Sort, TermsAggregation,
     aggregation, aggregation_result, query, sort,
@@ -141,5 +142,38 @@ async fn a_search_that_cant_be_is_refused_with_its_path() -> TestResult {
     };
     let refused = refusal(client.search_rows(request).await);
     assert_eq!(refused, (Code::FailedPrecondition, "NOT_SEARCHED".to_owned()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn pages_of_rows_with_many_small_columns_fit_into_messages() -> TestResult {
+    const ROWS: i64 = 300;
+    let (_running, mut client) = open().await?;
+    create(&mut client, notes()).await?;
+    // The store keeps a small number in less than a message does.
+    let narrow: BTreeMap<_, _> = (0..1_000).map(|nth| (format!("c{nth}"), int(-1))).collect();
+    let mut last = 0;
+    for nth in 0..ROWS {
+        let written = client.put_row(put("ann", nth, narrow.clone())).await?;
+        last = written.into_inner().sequence;
+    }
+    let mut asked = Search {
+        page_size: 1_000,
+        min_sequence: last,
+        ..Search::default()
+    };
+    let (mut found, mut pages) = (0, 0);
+    loop {
+        let page = client.search_rows(search(asked.clone())).await?.into_inner();
+        assert!(page.encoded_len() <= 3 << 20, "{}", page.encoded_len());
+        found += page.hits.len();
+        pages += 1;
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        asked.page_token = page.next_page_token;
+    }
+    assert_eq!(found, 300);
+    assert!(pages > 1);
     Ok(())
 }

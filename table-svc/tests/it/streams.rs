@@ -7,11 +7,12 @@ use prost_types::Timestamp;
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::{
     BatchWriteRowsRequest, DeleteRowRequest, ExportRowsRequest, GetSplitPointsRequest, RangeRowsRequest,
-    RowChangeKind, RowPut, RowUpdate, RowWrite, Table, WatchRowsRequest,
+    KeyType, RowChangeKind, RowDelete, RowPut, RowUpdate, RowWrite, Table, WatchRowsRequest,
 };
 use tonic::Code;
 
-use crate::{TestResult, columns, create, int, notes, open, put, refusal, text};
+use crate::transactions::{begin, commit};
+use crate::{TestResult, columns, create, int, key_column, notes, open, put, refusal, text};
 
 fn watch(after_sequence: Option<i64>, since: Option<Timestamp>) -> WatchRowsRequest {
     WatchRowsRequest {
@@ -158,6 +159,69 @@ async fn a_write_of_many_bytes_is_told_in_several_messages() -> TestResult {
         told.push((event.sequence, event.changes.len()));
     }
     assert_eq!(told, [(written - 1, 2), (written - 1, 2), (written, 1)]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn deletes_of_long_keys_are_told_in_several_messages() -> TestResult {
+    let (_running, mut client) = open().await?;
+    let parts = ["person", "a", "b", "c"];
+    let table = Table {
+        key: parts.map(|name| key_column(name, KeyType::String)).to_vec(),
+        indexes: Vec::new(),
+        search_index: None,
+        ..notes()
+    };
+    create(&mut client, table).await?;
+    let long = text(&"x".repeat(1_000));
+    let key = |nth: usize| vec![text("ann"), long.clone(), long.clone(), text(&format!("{nth:01000}"))];
+    let (put, delete) = (
+        |nth| {
+            Operation::Put(RowPut {
+                key: key(nth),
+                ..RowPut::default()
+            })
+        },
+        |nth| Operation::Delete(RowDelete { key: key(nth) }),
+    );
+    let batch = |operations: Vec<Operation>| BatchWriteRowsRequest {
+        table: "notes".to_owned(),
+        writes: operations
+            .into_iter()
+            .map(|operation| RowWrite {
+                operation: Some(operation),
+                ..RowWrite::default()
+            })
+            .collect(),
+        atomic: true,
+        ..BatchWriteRowsRequest::default()
+    };
+    let numbers: Vec<usize> = (0..1_300).collect();
+    let mut written = 0;
+    for numbers in numbers.chunks(200) {
+        let puts = numbers.iter().copied().map(put).collect();
+        written = client.batch_write_rows(batch(puts)).await?.into_inner().sequence;
+    }
+    let transaction_id = begin(&mut client, "ann").await?;
+    for numbers in numbers.chunks(200) {
+        let deletes = BatchWriteRowsRequest {
+            transaction_id: transaction_id.clone(),
+            ..batch(numbers.iter().copied().map(delete).collect())
+        };
+        client.batch_write_rows(deletes).await?;
+    }
+    client
+        .commit_transaction(commit("notes", &transaction_id))
+        .await?;
+    let mut events = client.watch_rows(watch(Some(written), None)).await?.into_inner();
+    let (mut told, mut messages) = (0, 0);
+    while told < numbers.len() {
+        let event = events.message().await?.expect("more");
+        assert!(event.encoded_len() <= 3 << 20, "{}", event.encoded_len());
+        told += event.changes.len();
+        messages += 1;
+    }
+    assert_eq!((told, messages), (numbers.len(), 2));
     Ok(())
 }
 

@@ -222,6 +222,19 @@ async fn an_update_changes_what_its_mask_names_and_nothing_else() -> TestResult 
         let refused = client.update_table(update(table, paths)).await.expect_err(path);
         assert_eq!(crate::bad_input::fields(&refused), [path], "{refused}");
     }
+    // What is wrong with a request is told whatever tables there are.
+    let wrong = Table {
+        name: "no name".to_owned(),
+        max_versions: 1_025,
+        ..wanted.clone()
+    };
+    let refused = client.update_table(update(wrong, &["max_versions"])).await;
+    let refused = refused.expect_err("no name");
+    assert_eq!(
+        crate::bad_input::fields(&refused),
+        ["table.name", "table.max_versions"],
+        "{refused}"
+    );
     let unknown = Table {
         name: "nothing".to_owned(),
         ..wanted

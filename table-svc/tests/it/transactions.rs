@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::{Client, TestResult, columns, create, int, notes, open, put, refusal, text};
 
-async fn begin(client: &mut Client, person: &str) -> Result<String, tonic::Status> {
+pub(crate) async fn begin(client: &mut Client, person: &str) -> Result<String, tonic::Status> {
     let begin = BeginTransactionRequest {
         table: "notes".to_owned(),
         partition: Some(text(person)),
@@ -17,7 +17,7 @@ async fn begin(client: &mut Client, person: &str) -> Result<String, tonic::Statu
     Ok(client.begin_transaction(begin).await?.into_inner().transaction_id)
 }
 
-fn commit(table: &str, id: &str) -> CommitTransactionRequest {
+pub(crate) fn commit(table: &str, id: &str) -> CommitTransactionRequest {
     CommitTransactionRequest {
         table: table.to_owned(),
         transaction_id: id.to_owned(),

@@ -55,6 +55,7 @@ pub(super) async fn rows(
             direction,
             limit: random.usize(0..4),
             bytes: if random.bool() { 0 } else { random.usize(1..200) },
+            returned_bytes: if random.bool() { 0 } else { random.usize(1..200) },
             options: reads::random::options(random, table, millis(now)),
         };
         let found = range(snapshot, table, request.clone()).await;

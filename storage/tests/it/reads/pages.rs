@@ -115,6 +115,7 @@ async fn pages_through_ranges_with_options() {
                 direction,
                 limit: random.usize(0..6),
                 bytes: if random.bool() { 0 } else { random.usize(1..5000) },
+                returned_bytes: if random.bool() { 0 } else { random.usize(1..5000) },
                 options: random::options(&mut random, table, MILLIS),
             };
             let read = |row: &Row| oracle::read(&schema, Some(row), &request.options);

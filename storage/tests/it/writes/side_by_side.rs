@@ -1,12 +1,12 @@
 //! Rows that are written one by one in one call.
 
-use souk_storage::limits::{MAX_BATCH_ROWS, MAX_VALUE_BYTES};
+use souk_storage::limits::{MAX_BATCH_ROWS, MAX_MATCHED_BYTES, MAX_VALUE_BYTES};
 use souk_storage::{
-    ColumnChange, Condition, ConditionFailure, Error, RequestRecord, ReturnRow, RowOperation, RowWrite,
-    SecondaryIndexSchema, TableSchema, Value, WriteBatch, WrittenRow,
+    Cast, ColumnChange, Comparison, Condition, ConditionFailure, Error, Filter, RequestRecord, ReturnRow,
+    RowOperation, RowWrite, SecondaryIndexSchema, TableSchema, Value, ValueRule, WriteBatch, WrittenRow,
 };
 
-use super::{increment, key, plain, put, store, update};
+use super::{Store, increment, key, plain, put, store, update};
 use crate::engines::on_both;
 
 #[tokio::test]
@@ -95,13 +95,10 @@ async fn tells_each_row_what_stopped_it() {
     .await;
 }
 
-/// Small updates of large rows: their after images don't fit one change.
-#[tokio::test]
-async fn takes_as_many_commits_as_it_needs() {
-    const ROWS: i64 = 10;
-    let store = store(plain()).await;
+/// Writes rows of which five make a commit.
+async fn write_large_rows(store: &Store, rows: i64) {
     let value = Value::from("x".repeat(MAX_VALUE_BYTES - 100));
-    for id in 0..ROWS {
+    for id in 0..rows {
         for columns in [["c1", "c2"], ["c3", "c4"]] {
             let change = |column: &str| ColumnChange::Put {
                 column: column.to_owned(),
@@ -117,6 +114,74 @@ async fn takes_as_many_commits_as_it_needs() {
                 .await;
         }
     }
+}
+
+/// However many commits there are.
+#[tokio::test]
+async fn gives_back_what_a_message_holds() {
+    const ROWS: i64 = 10;
+    const GIVEN_BACK: usize = 500 << 10;
+    let store = store(plain()).await;
+    write_large_rows(&store, ROWS).await;
+    let value = Value::from("x".repeat(GIVEN_BACK));
+    let batch = (0..ROWS).fold(WriteBatch::new(), |batch, id| {
+        let put = ColumnChange::Put {
+            column: "d".to_owned(),
+            value: value.clone(),
+            version: None,
+        };
+        // Less than 4 MiB are sent.
+        let change = if id < 5 { put } else { increment(1) };
+        let returned = if id < 5 { "d" } else { "c1" };
+        let write = RowWrite::new(&store.table, update(id, change), Condition::none());
+        batch.row(write.returning(ReturnRow::AfterModify(vec![returned.to_owned()])))
+    });
+    let rows = store.database.write_rows(batch).await.expect("rows");
+    for (nth, row) in rows.into_iter().enumerate() {
+        match row {
+            Ok(row) => assert!(nth < 5, "{:?}", row.sequence),
+            Err(Error::LimitExceeded { limit, .. }) => assert_eq!((limit, nth >= 5), ("MAX_SHOWN_BYTES", true)),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+/// Patterns look at as much text in a call as in a row, whatever it writes.
+#[tokio::test]
+async fn bounds_what_patterns_of_conditions_look_at() {
+    let store = store(plain().transactions()).await;
+    let text = "x".repeat(MAX_MATCHED_BYTES / 3);
+    for id in 0..5 {
+        store.write(put(id, "c", text.clone())).await;
+    }
+    let rule = ValueRule::new("x", Cast::String).expect("a pattern");
+    let condition = Condition {
+        columns: Some(Filter::part("c", rule, Comparison::Equal, "x")),
+        ..Condition::none()
+    };
+    let batch = |ids: std::ops::Range<i64>| {
+        ids.fold(WriteBatch::new(), |batch, id| {
+            batch.write(&store.table, put(id, "c", 1), condition.clone())
+        })
+    };
+    let of = |error: &Error| match error {
+        Error::MatchedTooMuch { key } => key.clone(),
+        other => panic!("{other}"),
+    };
+    let whole = store.database.write(batch(0..5)).await;
+    assert_eq!(of(&whole.expect_err("too much")), key(3));
+    let rows = store.database.write_rows(batch(0..5)).await.expect("rows");
+    let refused: Vec<_> = rows.iter().filter_map(|row| row.as_ref().err().map(of)).collect();
+    assert_eq!(refused, [key(3), key(4)]);
+    store.database.write(batch(3..5)).await.expect("less");
+}
+
+/// Small updates of large rows: their after images don't fit one change.
+#[tokio::test]
+async fn takes_as_many_commits_as_it_needs() {
+    const ROWS: i64 = 10;
+    let store = store(plain()).await;
+    write_large_rows(&store, ROWS).await;
     let before = store.database.last_sequence();
     let increments = || {
         (0..ROWS).fold(WriteBatch::new(), |batch, id| {

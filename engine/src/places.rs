@@ -1,4 +1,4 @@
-//! Places for watches: a bounded number, of which no caller takes more than its share.
+//! Places for calls that take long, as watches: a bounded number, of which no caller takes more than its share.
 //!
 //! A caller gets one more while it holds less than is free (the dynamic threshold of shared buffers, Choudhury and Hahne 1998):
 //! alone it has half at most, two have a third each, and something is left for the next.
@@ -10,12 +10,9 @@ use parking_lot::Mutex;
 
 use crate::error::LimitOf;
 
-/// Most watches that are open at a time: far fewer than the calls that a process answers, so that there is room for others.
-pub const WATCHES_MAX: usize = 1_024;
-
 /// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct WatchPlaces {
+pub(crate) struct Places {
     max: usize,
     taken: Mutex<Taken>,
 }
@@ -28,12 +25,12 @@ struct Taken {
 
 /// A place, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct WatchPlace {
-    places: Arc<WatchPlaces>,
+pub(crate) struct Place {
+    places: Arc<Places>,
     caller: Option<Arc<str>>,
 }
 
-impl WatchPlaces {
+impl Places {
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -50,7 +47,7 @@ impl WatchPlaces {
     ///
     /// # Errors
     /// Whose limit is reached.
-    pub(crate) fn take(self: &Arc<Self>, caller: Option<Arc<str>>) -> Result<WatchPlace, LimitOf> {
+    pub(crate) fn take(self: &Arc<Self>, caller: Option<Arc<str>>) -> Result<Place, LimitOf> {
         let mut taken = self.taken.lock();
         let free = self.max.saturating_sub(taken.all);
         if free == 0 {
@@ -64,14 +61,14 @@ impl WatchPlaces {
             *held += 1;
         }
         taken.all += 1;
-        Ok(WatchPlace {
+        Ok(Place {
             places: Arc::clone(self),
             caller,
         })
     }
 }
 
-impl Drop for WatchPlace {
+impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock();
         taken.all -= 1;
@@ -91,7 +88,7 @@ mod tests {
     use super::*;
 
     /// Takes for a caller until it gets no more.
-    fn all(places: &Arc<WatchPlaces>, caller: Option<&str>) -> (Vec<WatchPlace>, LimitOf) {
+    fn all(places: &Arc<Places>, caller: Option<&str>) -> (Vec<Place>, LimitOf) {
         let mut taken = Vec::new();
         loop {
             match places.take(caller.map(Arc::from)) {
@@ -103,7 +100,7 @@ mod tests {
 
     #[test]
     fn each_gets_as_much_as_it_leaves_and_gives_it_back() {
-        let places = WatchPlaces::new(90);
+        let places = Places::new(90);
         let (first, why) = all(&places, Some("first"));
         assert_eq!((first.len(), why), (45, LimitOf::Caller));
         let (second, why) = all(&places, Some("second"));
