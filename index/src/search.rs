@@ -303,7 +303,7 @@ impl<'a> Pass<'a> {
     fn readers(&self) -> Result<Vec<&SegmentReader>, Error> {
         let mut readers: Vec<&SegmentReader> = self.searcher.segment_readers().iter().collect();
         self.order
-            .arrange(&mut readers, self.scores)
+            .sort_segments(&mut readers, self.scores)
             .map_err(|error| self.run.reason(SEARCHING, error))?;
         Ok(readers)
     }

@@ -11,7 +11,7 @@ use super::leading::Leading;
 use super::order::Order;
 use super::rank::Rank;
 use super::raw_value::{RawSortValue, RawSortValues};
-use super::segment::{BEHIND_SCORE, SegmentOrder};
+use super::segment::{SegmentOrder, TIE_KEY};
 use super::top_k::TopK;
 use crate::allowance::Grant;
 use crate::plan::MinScore;
@@ -53,7 +53,7 @@ impl<'a> TopCollector<'a> {
         let before = last.map(|last| order.ranks_of(last)).transpose()?;
         let size = self.top_k.size;
         let entry_bytes = size_of::<HeapEntry>() + order.rank_bytes();
-        let held = order.run.allowance().take(order.at_most(size) * entry_bytes)?;
+        let held = order.run.allowance().take(order.capacity(size) * entry_bytes)?;
         Ok(SegmentTopCollector {
             order,
             size,
@@ -159,7 +159,7 @@ impl SegmentTopCollector<'_> {
         }
         let after = self.leading_after(score);
         // Where documents are stored by age and wanted newest first, each would displace the one before it.
-        let best_first = self.order.revisits();
+        let best_first = self.order.is_random_access();
         let mut ranked = std::mem::take(&mut self.ranked);
         for together in docs.chunks(OFFERED_TOGETHER) {
             let Some(leading) = &self.order.leading else {
@@ -198,7 +198,7 @@ impl SegmentTopCollector<'_> {
     /// The rank of `after` under the leading key: documents before it belong to the pages before.
     pub(super) fn leading_after(&mut self, score: Score) -> Option<Rank> {
         let after = self.after.as_ref()?;
-        self.order.leading_of(after, score)
+        self.order.leading_rank_of(after, score)
     }
 
     /// The minimum competitive score of documents from `doc` on, where the order begins with the best score. The score of
@@ -217,7 +217,7 @@ impl SegmentTopCollector<'_> {
             None => None,
         };
         let ties_are_over = best_tie
-            .zip(limit.get(BEHIND_SCORE))
+            .zip(limit.get(TIE_KEY))
             .is_some_and(|(best, limit)| best > *limit);
         Ok(Some(if ties_are_over {
             MinScore::above(score)
@@ -233,12 +233,12 @@ impl SegmentTopCollector<'_> {
         last.map(|last| last.ranks.as_slice()).or(self.before.as_deref())
     }
 
-    /// Offers a document; they come in ascending order unless [`SegmentOrder::revisits`].
+    /// Offers a document; they come in ascending order unless [`SegmentOrder::is_random_access`].
     pub(crate) fn offer(&mut self, doc: DocId, score: Score) {
         if self.size == 0 {
             return;
         }
-        self.order.stand_on(doc, score);
+        self.order.move_to(doc, score);
         if let Some(after) = &self.after
             && self.order.compare(after).is_le()
         {
