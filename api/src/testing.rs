@@ -1,4 +1,4 @@
-//! Random values, and what every [`Resource`] has to hold: for the tests of services.
+//! For the tests of services: random messages, what every [`Resource`] has to fulfil, and services without sockets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,10 @@ const CHARS: [char; 14] = [
     'a', 'Z', '0', ' ', '"', '\\', '*', '?', '.', 'é', '奶', '茶', '\u{e000}', '🚀',
 ];
 
-/// How long an empty service may take to serve.
+/// Random records of which each resource is tested.
+const RECORDS: usize = 200;
+
+/// How long an empty service may take to serve, and a service to close.
 const START_MAX: Duration = Duration::from_secs(30);
 
 /// A text of `chars_min` to `chars_max` characters.
@@ -47,7 +50,7 @@ pub fn text(random: &mut Rng, chars_min: usize, chars_max: usize) -> String {
     (0..chars).filter_map(|_| random.choice(CHARS)).collect()
 }
 
-/// A number, often at the end of its range.
+/// A number, often at an end of its range.
 pub fn number(random: &mut Rng, min: i64, max: i64) -> i64 {
     match random.u8(..6) {
         0 => min,
@@ -56,18 +59,18 @@ pub fn number(random: &mut Rng, min: i64, max: i64) -> i64 {
     }
 }
 
-/// Asserts of 200 random records that each comes back from its row and its key, and that its document fits its schema. `message`
-/// is theirs in a contract of these `descriptors`.
+/// Asserts of random records that they round-trip through rows and keys, and that their documents fit the schema. `message` is
+/// the name of theirs in a contract of these `descriptors`.
 ///
 /// # Panics
 /// When one doesn't; when there is no such message.
-pub fn assert_comes_back<R: MessageResource<Record: Message>>(message: &str, descriptors: &[u8]) {
+pub fn assert_round_trips<R: MessageResource<Record: Message>>(message: &str, descriptors: &[u8]) {
     let pool = DescriptorPool::decode(descriptors).ok();
     let Some(of) = pool.and_then(|pool| pool.get_message_by_name(message)) else {
         panic!("{message} isn't in the contract");
     };
     let mut random = random();
-    for _ in 0..200 {
+    for _ in 0..RECORDS {
         let encoded = any_message(&mut random, of.clone()).encode_to_vec();
         let mut record = match R::Record::decode(&*encoded) {
             Ok(record) => record,
@@ -78,13 +81,17 @@ pub fn assert_comes_back<R: MessageResource<Record: Message>>(message: &str, des
     }
 }
 
-/// A message with every kind of value. Of its rules only what they demand matters to a row.
+/// A message of random values. Of the rules of its fields only `required` is followed: rows don't depend on the others.
 fn any_message(random: &mut Rng, of: MessageDescriptor) -> DynamicMessage {
     let mut message = DynamicMessage::new(of.clone());
     for field in of.fields() {
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
         let chosen = match oneof {
-            Some(oneof) => oneof.fields().last() == Some(field.clone()) || random.bool(),
+            // Setting one clears the others: each of them is the last one set equally often.
+            Some(oneof) => {
+                let before = oneof.fields().take_while(|other| *other != field).count();
+                random.usize(..=before) == 0
+            }
             None => !field.supports_presence() || is_required(&field) || random.bool(),
         };
         if !chosen {
@@ -126,14 +133,15 @@ fn is_required(field: &FieldDescriptor) -> bool {
 
 /// A single value of a field.
 fn any_value(random: &mut Rng, field: &FieldDescriptor) -> Value {
-    let seconds = |random: &mut Rng, min: i64, max: i64| {
-        let mut span = prost_types::Timestamp::default();
+    // A Timestamp of these nanoseconds; a Duration is encoded alike.
+    let timestamp = |random: &mut Rng, min: i64, max: i64| {
+        let mut timestamp = prost_types::Timestamp::default();
         let nanos = number(random, min, max);
-        (span.seconds, span.nanos) = (
+        (timestamp.seconds, timestamp.nanos) = (
             nanos.div_euclid(1_000_000_000),
             (nanos.rem_euclid(1_000_000_000)) as i32,
         );
-        span.encode_to_vec()
+        timestamp.encode_to_vec()
     };
     let degrees = |random: &mut Rng, most: i64| number(random, -most, most) as f64 / 1e7;
     match field.kind() {
@@ -153,8 +161,8 @@ fn any_value(random: &mut Rng, field: &FieldDescriptor) -> Value {
         }
         Kind::Message(of) => {
             let encoded = match of.full_name() {
-                "google.protobuf.Timestamp" => seconds(random, i64::MIN, i64::MAX),
-                "google.protobuf.Duration" => seconds(random, 0, i64::MAX),
+                "google.protobuf.Timestamp" => timestamp(random, i64::MIN, i64::MAX),
+                "google.protobuf.Duration" => timestamp(random, 0, i64::MAX),
                 "souk.type.v1.GeoPoint" => GeoPoint {
                     latitude: degrees(random, 900_000_000),
                     longitude: degrees(random, 1_800_000_000),
@@ -171,8 +179,8 @@ fn any_value(random: &mut Rng, field: &FieldDescriptor) -> Value {
     }
 }
 
-/// What an update by a mask makes of a record, by a way of `put` that takes what is given, or the paths of all that is wrong
-/// with it.
+/// Applies an update by a mask to a record; `put` copies the masked fields of the given record. Returns the record, or the
+/// paths of all fields that were refused.
 ///
 /// # Errors
 /// The paths.
@@ -190,7 +198,7 @@ pub fn updated<R: MessageResource>(
     refused(change.and_then(|change| change.apply_with(current, domain, put)))
 }
 
-/// The paths of all that is wrong with a request, if that is why it was refused.
+/// The paths of the fields by which a request was refused, in place of its error.
 ///
 /// # Errors
 /// The paths.
@@ -257,7 +265,7 @@ pub async fn serve_guarded<S: Service>(
     open(config, directory, credentials).await
 }
 
-/// Closes a service, and opens it again when all that it wrote has left the log.
+/// Closes a service, and opens it again with a log from which all that it wrote is trimmed.
 ///
 /// # Errors
 /// What the service or its engine refuses; when the log isn't trimmed.
@@ -266,11 +274,11 @@ pub async fn reopen_trimmed<S: Service>(
 ) -> Result<Running<S>, Box<dyn std::error::Error>> {
     let engine = running.service.engine();
     let last = engine.database().last_sequence();
-    // What an index doesn't have yet is kept for it.
+    // Changes that an index lacks aren't trimmed.
     engine.refreshed(last, None).await?;
-    let directory = closed(running).await?;
+    let directory = close(running).await?;
     let mut config = EngineConfig::new(directory.path());
-    config.storage.clock = Arc::new(Later);
+    config.storage.clock = Arc::new(FastForwardClock);
     config.storage.retention = MIN_RETENTION;
     let running = open::<S>(config, directory, None).await?;
     let database = running.service.engine().database();
@@ -286,12 +294,12 @@ pub async fn reopen_trimmed<S: Service>(
 /// # Errors
 /// What the service or its engine refuses.
 pub async fn reopen<S: Service>(running: Running<S>) -> Result<Running<S>, Box<dyn std::error::Error>> {
-    let directory = closed(running).await?;
+    let directory = close(running).await?;
     open(EngineConfig::new(directory.path()), directory, None).await
 }
 
-/// Closes a service; its directory.
-async fn closed<S: Service>(running: Running<S>) -> Result<TempDir, Box<dyn std::error::Error>> {
+/// Closes a service, and returns its directory.
+async fn close<S: Service>(running: Running<S>) -> Result<TempDir, Box<dyn std::error::Error>> {
     let Running {
         service,
         stack,
@@ -303,11 +311,11 @@ async fn closed<S: Service>(running: Running<S>) -> Result<TempDir, Box<dyn std:
     Ok(directory)
 }
 
-/// A clock that is ahead by more than the log is kept for then, and by less than request ids are.
+/// A clock that is ahead by more than the retention of [`reopen_trimmed`]'s log, and by less than that of request ids.
 #[derive(Debug)]
-struct Later;
+struct FastForwardClock;
 
-impl Clock for Later {
+impl Clock for FastForwardClock {
     fn now(&self) -> i64 {
         let ahead = i64::try_from(2 * MIN_RETENTION.as_nanos()).unwrap_or(i64::MAX);
         SystemClock.now().saturating_add(ahead)
@@ -337,9 +345,9 @@ async fn open<S: Service>(
     })
 }
 
-/// What a search of an index alone answers.
+/// What [`search_index`] answers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct IndexSearch {
     /// The keys of the hits.
     pub keys: Vec<Vec<u8>>,
     /// The values by which each was sorted.
@@ -352,11 +360,15 @@ pub struct Answer {
     pub aggregations: BTreeMap<String, pb::AggregationResult>,
 }
 
-/// Reads a search and answers it, as a collection does, but from an index without a store.
+/// Decodes a search and runs it, as a collection does, but on an index without a store.
 ///
 /// # Errors
 /// What a collection would refuse.
-pub fn answer(index: &Index, search: pb::Search, cancellation: &Cancellation) -> Result<Answer, Error> {
+pub fn search_index(
+    index: &Index,
+    search: pb::Search,
+    cancellation: &Cancellation,
+) -> Result<IndexSearch, Error> {
     let request = search_wire::read(search, "search", index.schema())?.request;
     let found = index
         .searcher()
@@ -366,7 +378,7 @@ pub fn answer(index: &Index, search: pb::Search, cancellation: &Cancellation) ->
         Ok(String::from_utf8_lossy(key).into_owned())
     })?;
     let sort_values = |hit: &souk_index::Hit| search_wire::sort_values(&hit.sort_values, &request.sort, "");
-    Ok(Answer {
+    Ok(IndexSearch {
         sort_values: found.hits.iter().map(sort_values).collect(),
         keys: found.hits.into_iter().map(|hit| hit.key).collect(),
         next_page_token: found.next_page_token.unwrap_or_default(),
@@ -375,7 +387,7 @@ pub fn answer(index: &Index, search: pb::Search, cancellation: &Cancellation) ->
     })
 }
 
-/// Asserts that a resource comes back from its row and its key, and that its document fits its schema.
+/// Asserts that a resource round-trips through its row and its key, and that its document fits its schema.
 fn assert_consistent<R: Resource>(resource: &R::Record) {
     let columns = R::to_columns(resource);
     let names: Vec<&str> = columns.cells().map(|(name, _)| name).collect();
@@ -428,6 +440,7 @@ pub fn document<R: Resource>(resource: &R::Record) -> Object {
     R::definition().document(&Row::new(key, 1, 1, cells.collect()))
 }
 
+/// Asserts that the fields of a document, or of an object at `scope` in it, are in the schema, with values of their types.
 fn assert_fits(object: &Object, scope: &str, schema: &Schema) {
     for (name, values) in object.fields() {
         let path = format!("{scope}{name}");

@@ -1,9 +1,9 @@
-//! The definitions of tables that are created at run time, kept in a table of the store: a restart, a backup and a restore
-//! keep them.
+//! The catalog: definitions of tables that are created at run time. It is a table of the store, so that restarts, backups and
+//! restores keep it.
 //!
-//! A definition's schema is where the store keeps it; here is the rest. An entry that isn't complete is the trace of a table that
-//! is being created, one without a table in the store of one that is being dropped: both are removed by dropping it, by creating
-//! it again, or by the next opening.
+//! The store keeps the schema of a definition; the catalog keeps the rest. An entry that isn't complete is of a table whose creation
+//! hasn't ended, one without a table in the store of a table whose drop hasn't: both are removed by dropping it, by creating it
+//! again, or by the next opening.
 
 use std::path::Path;
 
@@ -26,15 +26,16 @@ use crate::open_table::OpenTable;
 /// Most tables that are created at run time.
 pub const MAX_CREATED_TABLES: usize = 256;
 
-/// The table of definitions, which nobody else can have: its name begins as those of the engine do.
+/// Name of the catalog's table; users can't create one with a leading underscore.
 const TABLE: &str = "_tables";
 const NAME: &str = "name";
 const DEFINITION: &str = "definition";
 const COMPLETE: &str = "complete";
 
-/// What of a definition the store doesn't keep itself.
+/// What the catalog keeps of a [`TableDefinition`].
 #[derive(Serialize, Deserialize)]
 struct Entry {
+    /// What messages call a row of the table.
     item: String,
     #[serde(default)]
     columns: Vec<ColumnDefinition>,
@@ -43,7 +44,7 @@ struct Entry {
     owners: Vec<OwnerDefinition>,
 }
 
-/// What there is of the tables of the catalog.
+/// The tables of the catalog after an opening.
 #[derive(Default)]
 pub(crate) struct Created {
     /// Those that could be opened.
@@ -52,8 +53,9 @@ pub(crate) struct Created {
     pub(crate) closed: Vec<(String, String)>,
 }
 
-/// Opens the tables of the catalog. What of one was only half created or dropped is removed, in `folder`, that of all indexes,
-/// too. One that can't be opened keeps nothing else from it. Nothing is done to tables of the names that code has `declared`.
+/// Opens the tables of the catalog; one that can't be opened doesn't keep the others from it. Removes what is left of creations and
+/// drops that didn't end, also from `folder`, which has the indexes of all tables; of a table that code has `declared` it removes
+/// the entry alone.
 ///
 /// # Errors
 /// What the store refuses; [`EngineError::TableOfCatalog`].
@@ -61,7 +63,7 @@ pub(crate) async fn open(database: &Database, folder: &Path, declared: &[&str]) 
     let mut created = Created::default();
     for row in entries(database).await? {
         let Some(name) = row.key.values().first().and_then(KeyValue::as_str) else {
-            tracing::error!(key = ?row.key, "an entry of the catalog isn't one");
+            tracing::error!(key = ?row.key, "an entry of the catalog has no name");
             continue;
         };
         let is_half = ColumnReader::of_row(&row).boolean(COMPLETE) == Ok(false);
@@ -102,7 +104,7 @@ pub(crate) async fn open(database: &Database, folder: &Path, declared: &[&str]) 
 }
 
 fn opened(database: &Database, row: &Row, table: Table) -> Result<OpenTable> {
-    let definition = read(&ColumnReader::of_row(row), &table)?;
+    let definition = decode(&ColumnReader::of_row(row), &table)?;
     let last = database.last_sequence();
     let wanted = design(&definition)?;
     Ok(OpenTable::created(definition, table, wanted, last))
@@ -127,7 +129,7 @@ pub(crate) async fn begin(database: &Database, definition: &TableDefinition) -> 
     put(database, definition, false).await
 }
 
-/// Keeps a definition, durably.
+/// Stores a definition durably, in place of the one before.
 ///
 /// # Errors
 /// As [`begin`].
@@ -135,11 +137,11 @@ pub(crate) async fn write(database: &Database, definition: &TableDefinition) -> 
     put(database, definition, true).await
 }
 
-/// Whether there is an entry of a table.
+/// Whether a table has an entry, complete or not.
 ///
 /// # Errors
 /// What the store refuses.
-pub(crate) async fn has(database: &Database, name: &str) -> Result<bool> {
+pub(crate) async fn contains(database: &Database, name: &str) -> Result<bool> {
     let (Some(table), Ok(key)) = (database.table(TABLE), PrimaryKey::string(name)) else {
         return Ok(false);
     };
@@ -153,7 +155,7 @@ pub(crate) async fn has(database: &Database, name: &str) -> Result<bool> {
 /// # Errors
 /// What disk and store refuse; another call, or the next opening, then goes on.
 pub(crate) async fn remove(database: &Database, folder: &Path, name: &str) -> Result<()> {
-    // First: an entry without a table is one that goes.
+    // Before the entry, without which the next opening wouldn't continue.
     if let Some(table) = database.table(name) {
         database.delete_table(&table).await?;
     }
@@ -176,26 +178,26 @@ async fn forget(database: &Database, name: &str) -> Result<()> {
 /// # Errors
 /// [`EngineError::LimitExceeded`].
 pub(crate) fn check(definition: &TableDefinition) -> Result<()> {
-    text(definition).map(drop)
+    encode(definition).map(drop)
 }
 
-/// What is kept of a definition.
-fn text(definition: &TableDefinition) -> Result<String> {
+/// Encodes what the catalog keeps of a definition.
+fn encode(definition: &TableDefinition) -> Result<String> {
     let entry = Entry {
         item: definition.item.clone(),
         columns: definition.columns.clone(),
         search: definition.search.clone(),
         owners: definition.owners.clone(),
     };
-    // Strings, numbers and lists: there is nothing that can't be written.
-    let text = serde_json::to_string(&entry).unwrap_or_default();
+    let text = serde_json::to_string(&entry)
+        .map_err(|_| EngineError::Defect("the definition of a table can't be encoded"))?;
     limit("MAX_DEFINITION_BYTES", MAX_DEFINITION_BYTES, text.len())?;
     Ok(text)
 }
 
 async fn put(database: &Database, definition: &TableDefinition, complete: bool) -> Result<()> {
     let columns = Columns::new()
-        .string(DEFINITION, &text(definition)?)
+        .string(DEFINITION, &encode(definition)?)
         .boolean(COMPLETE, complete);
     let put = RowOperation::Put {
         key: PrimaryKey::string(definition.name())?,
@@ -206,7 +208,7 @@ async fn put(database: &Database, definition: &TableDefinition, complete: bool) 
     Ok(())
 }
 
-fn read(columns: &ColumnReader<'_>, table: &Table) -> Result<TableDefinition, CorruptRow> {
+fn decode(columns: &ColumnReader<'_>, table: &Table) -> Result<TableDefinition, CorruptRow> {
     let text = columns.string(DEFINITION)?;
     let entry: Result<Entry, _> = serde_json::from_str(&text);
     let entry = entry.map_err(|error| CorruptRow::new(DEFINITION, error.to_string()))?;

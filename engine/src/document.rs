@@ -138,10 +138,10 @@ impl DocumentReader {
 impl Cells {
     fn value(&self, row: &Row, places: &ColumnPlaces) -> Option<ValueTree> {
         match self {
-            Self::Key(place) => row.key.values().get(*place).map(ValueTree::of_key),
+            Self::Key(place) => row.key.values().get(*place).map(ValueTree::from_key),
             Self::Column { name, declared, nth } => {
                 let value = places.value(row, *nth, name)?;
-                Some(ValueTree::of_cell(value, declared.as_ref()))
+                Some(ValueTree::from_cell(value, declared.as_ref()))
             }
             Self::Point { columns, nth } => {
                 let [latitude, longitude] = columns;

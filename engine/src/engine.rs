@@ -1,4 +1,4 @@
-//! One database: its tables, their indexes, and what runs beside them.
+//! The engine: one database with its tables, their search indexes, and their background work.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +27,6 @@ use crate::inner::Inner;
 pub use crate::keeper::VerifyOptions;
 use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
 use crate::kept_changes;
-use crate::leases::Bounds;
 use crate::log_tail::LogTail;
 use crate::observer::{Observer, Unobserved};
 use crate::open_table::{Home, OpenTable};
@@ -35,27 +34,27 @@ use crate::places::Places;
 use crate::read_ahead::ReadAhead;
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
-use crate::slices::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
+use crate::slices::{SNAPSHOT_BOUNDS, Snapshots};
 use crate::stored;
 use crate::table::{SPLITS_MAX, TableHandle};
 use crate::transactions::Transactions;
-use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
+use crate::views::{VIEW_BOUNDS, Views};
 use crate::watch::WATCHES_MAX;
 
-/// The tables of resources that an engine is opened with; those of the catalog are opened as well.
+/// The tables that code declares. An engine opens them along with those of its catalog.
 #[derive(Debug, Default)]
 pub struct Tables {
     declared: Vec<TableDefinition>,
 }
 
 impl Tables {
-    /// No table.
+    /// Declares no table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the table of a resource.
+    /// Declares the table of a resource.
     #[must_use]
     pub fn table<R: Resource>(mut self) -> Self {
         self.declared.push(stored::definition::<R>());
@@ -75,20 +74,21 @@ pub struct EngineConfig {
     pub directory: PathBuf,
     /// The store's options, the clock among them.
     pub storage: DatabaseOptions,
-    /// How long an index that keeps up may leave changes unseen while it is searched and nobody waits for them.
+    /// The refresh interval: longest time until searches see a change, of an index that is searched and keeps up. A search that
+    /// waits for a change refreshes at once.
     pub commit_interval: Duration,
-    /// Memory of each index for changes that no commit includes, and as much again for deletes that merges haven't applied;
-    /// bytes.
+    /// Bytes of memory of each index for changes that aren't committed yet, and as many again for deletes that merges haven't
+    /// applied.
     pub writer_memory: usize,
-    /// Documents of one index from which on the observer is told that it is large.
+    /// Documents from which an index is reported to the observer as large.
     pub large_index_from: u64,
-    /// How the files of indexes are compared with their checksums.
+    /// How files of indexes are verified by their checksums.
     pub verify: VerifyOptions,
-    /// Searches that run at a time; 0 is twice the number of cores.
+    /// Most searches that run at a time; 0 is twice the number of cores.
     pub search_threads: usize,
-    /// Every call has a known principal: one that lost it on the way is refused, instead of meeting all rows.
+    /// Whether a call without a principal is refused. Otherwise it meets all rows.
     pub guarded: bool,
-    /// Is told of what happens; the store has an observer of its own.
+    /// Observes calls and indexes; the store's observer is in `storage`.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -134,7 +134,7 @@ impl Engine {
     /// Opens the database in a directory, or creates it. Must be called inside a tokio runtime. Indexes are opened, and
     /// built where there are none, in the background: [`Engine::health`] tells when all of them answer.
     ///
-    /// A created table that can't be opened stays closed, which health tells.
+    /// A table of the catalog that can't be opened stays closed, which health reports.
     ///
     /// # Errors
     /// What storage and index refuse; [`EngineError::TableDeclaredTwice`], [`EngineError::TableOfCatalog`].
@@ -199,24 +199,12 @@ impl Engine {
         let states = open.values().map(|table| &table.index).chain(closed.values());
         let (indexes, watched) = watch::channel(states.map(Arc::clone).collect());
         let health = health::watch(&database, watched, closing.clone());
-        let snapshots = Bounds {
-            count: SNAPSHOTS_MAX,
-            share: SNAPSHOTS_OF_CALLER_MAX,
-            age: SNAPSHOT_AGE_MAX,
-        };
-        let snapshots = Snapshots::new(snapshots, closing.clone());
-        let views = Bounds {
-            count: VIEWS_MAX,
-            share: VIEWS_OF_CALLER_MAX,
-            age: VIEW_AGE_MAX,
-        };
-        let views = Views::new(views, closing.clone());
         let inner = Arc::new(Inner {
             database,
             clock,
             searches: SearchPool::new(config.search_threads),
-            snapshots,
-            views,
+            snapshots: Snapshots::new(SNAPSHOT_BOUNDS, closing.clone()),
+            views: Views::new(VIEW_BOUNDS, closing.clone()),
             watches: Places::new(WATCHES_MAX),
             splits: Places::new(SPLITS_MAX),
             transactions: Transactions::default(),
@@ -278,8 +266,8 @@ impl Engine {
         &self.inner
     }
 
-    /// Whether the engine works, now and from now on. It doesn't serve while an index has to be built before it answers, or
-    /// can't take in changes for some seconds.
+    /// Watches the engine's health. It isn't serving while an index has to be built before it answers, or hasn't been able to
+    /// apply changes for some seconds.
     #[must_use]
     pub fn health(&self) -> watch::Receiver<Health> {
         self.inner.health.clone()
@@ -320,7 +308,7 @@ impl Engine {
         self.inner.tables()
     }
 
-    /// To be held while tables or their indexes are changed.
+    /// The lock under which tables and their indexes are changed.
     pub(crate) fn changing(&self) -> &Arc<tokio::sync::Mutex<()>> {
         &self.inner.changing
     }
@@ -337,8 +325,8 @@ impl Engine {
         self.inner.clock.now()
     }
 
-    /// Takes no more calls; brings indexes and store to the disk. What isn't done by `deadline` is left to the next
-    /// start: nothing that was acknowledged is lost.
+    /// Takes no more calls, checkpoints the indexes, and closes the store. Indexes that aren't done by `deadline` resume from their
+    /// last checkpoints at the next start: nothing that was acknowledged is lost. The last sync of the store isn't bounded by it.
     ///
     /// # Errors
     /// What storage or index couldn't finish.

@@ -1,4 +1,5 @@
-//! What searches and the follower of one index know of each other: how far the index is, and how far somebody needs it.
+//! The state that searches and the follower of one index share: up to which sequence searches see changes, and up to which one
+//! of them waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use crate::deadline::Wait;
 use crate::design::Design;
 use crate::error::{EngineError, Result, Waiting};
 
-/// An index that couldn't take in changes for so long stands still: it is no hiccup any more.
+/// Time after which an index that can't apply changes counts as stalled, for health and for searches that wait for a change.
 pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// Whether an index answers.
@@ -37,35 +38,35 @@ pub(crate) struct Serving {
     pub(crate) design: Arc<Design>,
 }
 
-/// How far an index is that is built beside the one that answers, if there is one.
+/// Progress of a reindex: of the index that is built, while the one before, if any, goes on answering.
 #[derive(Clone, Debug)]
 pub(crate) struct Build {
     pub(crate) step: Step,
     /// Rows that are in it.
     pub(crate) rows: u64,
-    /// Rows of the table, about.
+    /// Estimate of the rows of the table.
     pub(crate) about: u64,
-    /// It has those rows as of this sequence.
+    /// Sequence of the snapshot of which it has these rows.
     pub(crate) sequence: u64,
-    /// Why it doesn't go on at the moment; it tries again by itself.
+    /// Why it is paused; it is retried by itself.
     pub(crate) waiting: Option<String>,
 }
 
-/// What a build is at.
+/// Step of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It takes the rows of the table.
+    /// It reads the rows of the table.
     Reading,
-    /// It has them, and takes the changes since.
+    /// It has them, and applies the changes since.
     CatchingUp,
-    /// It has ended, for this reason, and begins again with the process.
+    /// It has failed, for this reason; a restart of the process begins it again.
     Failed(String),
 }
 
-/// Why searches don't see new changes, and since when. Whoever keeps the index tries again by itself.
+/// Why searches don't see new changes, and since when. The index manager retries by itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Stall {
-    /// By the clock of the machine.
+    /// When it began, by the clock of the machine.
     pub(crate) since: SystemTime,
     began: Instant,
     /// What clients are told.
@@ -81,20 +82,20 @@ impl Stall {
     }
 }
 
-/// The meeting point of one index's searches and its follower.
+/// The state shared by the searches and the follower of one index.
 #[derive(Debug)]
 pub(crate) struct IndexState {
     table: Arc<str>,
     phase: RwLock<Phase>,
     build: RwLock<Option<Build>>,
-    /// Tells of every change of `phase`.
+    /// Notifies of every change of `phase`.
     phase_changed: watch::Sender<()>,
     /// Searches that begin now see every change up to here.
     applied: watch::Sender<u64>,
     /// The highest sequence that somebody waits for.
     wanted: AtomicU64,
-    /// What searches would see if the follower knew of any: the next one waits for it.
-    held: AtomicU64,
+    /// Up to where the follower defers the refresh until there is a search, which then waits for it.
+    deferred: AtomicU64,
     /// Whether somebody has searched since the follower last looked.
     searched: AtomicBool,
     /// Wakes the follower when `wanted` has grown.
@@ -119,7 +120,7 @@ impl IndexState {
             phase_changed: watch::Sender::new(()),
             applied: watch::Sender::new(0),
             wanted: AtomicU64::new(0),
-            held: AtomicU64::new(0),
+            deferred: AtomicU64::new(0),
             searched: AtomicBool::new(false),
             wake: Notify::new(),
             consolidated: AtomicBool::new(false),
@@ -146,9 +147,7 @@ impl IndexState {
 
     pub(crate) fn set_phase(&self, phase: Phase) {
         *self.phase.write() = phase;
-        self.phase_changed.send_replace(());
-        // Whoever waits for a sequence looks at the phase again.
-        self.applied.send_modify(|_| ());
+        self.announce();
     }
 
     /// Lets an index answer from now on.
@@ -172,7 +171,8 @@ impl IndexState {
         self.stop_serving(|serving| serving.design.fingerprint() == fingerprint, || (), how);
     }
 
-    /// Lets searches be refused if what answers `is_damaged`, having done what is to be known by then; whether it is.
+    /// Refuses searches from now on if the index that answers `is_damaged`; returns whether it is. Calls `before` first, under the
+    /// lock: whoever sees the new phase sees what that did.
     fn stop_serving(&self, is_damaged: impl Fn(&Serving) -> bool, before: impl FnOnce(), how: &str) -> bool {
         let answered = {
             let mut phase = self.phase.write();
@@ -210,8 +210,8 @@ impl IndexState {
             known.why = why;
             reason.clone_into(&mut known.reason);
         }
-        // Nobody lets searches see what was held for them: those that don't ask for it needn't wait.
-        self.hold(0);
+        // The deferred refresh won't come soon: searches that don't ask for it needn't wait.
+        self.defer_refresh(0);
         self.announce();
     }
 
@@ -233,7 +233,7 @@ impl IndexState {
         self.stalled().filter(|stall| stall.age() >= STALLED_AFTER)
     }
 
-    /// Has whoever waits for a phase or a sequence look again.
+    /// Wakes whoever waits for a phase or a sequence.
     pub(crate) fn announce(&self) {
         self.phase_changed.send_replace(());
         self.applied.send_modify(|_| ());
@@ -307,10 +307,9 @@ impl IndexState {
         (wanted > *self.applied.borrow()).then_some(wanted)
     }
 
-    /// Says that searches would see every change up to `sequence` by now, had there been any lately: those that begin from
-    /// now on wait for it.
-    pub(crate) fn hold(&self, sequence: u64) {
-        self.held.store(sequence, Ordering::Release);
+    /// Defers the refresh that would show every change up to `sequence`, since nobody searches: the next search waits for it.
+    pub(crate) fn defer_refresh(&self, sequence: u64) {
+        self.deferred.store(sequence, Ordering::Release);
     }
 
     /// Whether somebody has searched since this was asked last.
@@ -344,17 +343,17 @@ impl IndexState {
         *self.applied.borrow()
     }
 
-    /// A view that includes `min_sequence` and what is held, and the sequence that it includes.
+    /// A view that includes `min_sequence` and a deferred refresh, and the sequence that it includes.
     ///
     /// # Errors
     /// [`EngineError::NotSearched`], [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`],
     /// [`EngineError::IndexStalled`], [`EngineError::DeadlineExceeded`].
     pub(crate) async fn view(&self, min_sequence: u64, wait: Wait) -> Result<(Searcher, u64)> {
-        // Read before it is written: searches by the thousand share the line.
+        // Read before it is written: thousands of searches share the cache line.
         if !self.searched.load(Ordering::Acquire) {
             self.searched.store(true, Ordering::Release);
         }
-        let needed = || min_sequence.max(self.held.load(Ordering::Acquire));
+        let needed = || min_sequence.max(self.deferred.load(Ordering::Acquire));
         loop {
             // First the number, then the view: the view may be younger, never older.
             let reached = self.applied();
@@ -433,10 +432,10 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_search_waits_for_what_is_held_and_asks_for_it() {
+    async fn a_search_waits_for_a_deferred_refresh_and_asks_for_it() {
         let state = serving();
         state.set_applied(3);
-        state.hold(5);
+        state.defer_refresh(5);
         assert_eq!(state.awaited(), None, "nobody waits yet");
         let follow = async {
             state.wake.notified().await;
@@ -445,7 +444,7 @@ pub(crate) mod tests {
         };
         let (view, ()) = tokio::join!(state.view(0, Wait::new(None)), follow);
         assert_eq!(view.expect("a view").1, 5);
-        // What was held is seen now: nobody waits any more.
+        // The refresh was made: nobody waits any more.
         assert_eq!(state.view(0, Wait::new(None)).await.expect("a view").1, 5);
         assert_eq!(state.awaited(), None);
     }
@@ -454,12 +453,12 @@ pub(crate) mod tests {
     async fn a_search_of_what_a_stalled_index_lacks_is_told_so_and_others_are_answered() {
         let state = serving();
         state.set_applied(3);
-        state.hold(5);
-        let (held, ()) = tokio::join!(state.view(0, Wait::new(None)), async {
+        state.defer_refresh(5);
+        let (deferred, ()) = tokio::join!(state.view(0, Wait::new(None)), async {
             state.wake.notified().await;
             state.stall("the device has too little room", "no space left");
         });
-        assert_eq!(held.expect("what is held needn't be waited for").1, 3);
+        assert_eq!(deferred.expect("the deferred refresh needn't be waited for").1, 3);
         assert!(state.stands_still().is_none(), "it may be a hiccup");
         let (wanted, ()) = tokio::join!(state.view(4, Wait::new(None)), async {
             tokio::time::sleep(STALLED_AFTER).await;

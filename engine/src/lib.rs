@@ -1,7 +1,7 @@
 //! Tables with search: those of `souk-storage`, each with an index of `souk-index` that follows it.
 //!
 //! Tables are data. A [`TableDefinition`] says what one is: its schema, how the values of its columns are read, what is
-//! searched and where each field comes from, whose a row is. Everything here works on definitions: reads and conditional
+//! searched and where each field comes from, who owns a row. Everything here works on definitions: reads and conditional
 //! writes, ranges and lists, searches that wait for a write, exports of one snapshot, watches of every change
 //! ([`TableHandle`]). Tables are created, changed and dropped while the engine runs, or declared by a [`Resource`], which is a
 //! thin layer between a domain type and rows ([`Collection`]). The engine is **not** a query engine (that is `souk-index`),
@@ -16,11 +16,11 @@
 //! | [`call`], `deadline` | on whose behalf and until when a call works, and its waiting |
 //! | `protobuf`, [`columns`], [`attributes`], [`key`] | how a row holds what it is made of |
 //! | [`error`] | what can go wrong |
-//! | `trace`, [`observer`] | what is told of an engine as it happens |
-//! | `etag`, `token`, `turns` | what clients come back with; order among writers of one row |
+//! | `trace`, [`observer`] | what an engine reports as it happens |
+//! | `etag`, `token`, `turns` | what clients come back with; row locks, in FIFO order |
 //! | [`definition`] | what a table is |
 //! | `value_tree`, `document` | what cells hold, by their types; rows as documents |
-//! | [`resource`], `stored` | what a service says about its records; they as rows |
+//! | [`resource`], `stored` | what a service says about its records; records as rows |
 //! | `leases`, [`views`], [`slices`], [`read_ahead`], [`transactions`], `places` | what is kept between calls, for searches, exports, watches and transactions; how many calls take long |
 //! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
 //! | `owners`, `handovers`, `scope`, `index_state`, `open_table` | open tables, whose indexes are waited for; which rows a call meets: all, or its caller's own |

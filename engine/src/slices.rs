@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use souk_storage::{KeyBound, KeyValue, PrimaryKey, Snapshot};
 
 use crate::error::Result;
-use crate::leases::Leases;
+use crate::leases::{Bounds, Leases};
 
 /// How long a snapshot is kept after its last use: a stream that nobody reads has lost it after that.
 pub const LEASE: Duration = Duration::from_secs(120);
@@ -21,6 +21,13 @@ pub const SNAPSHOTS_MAX: usize = 16;
 pub const SNAPSHOTS_OF_CALLER_MAX: usize = 2;
 /// Most slices of one snapshot.
 pub const SLICES_MAX: u16 = 64;
+
+pub(crate) const SNAPSHOT_BOUNDS: Bounds = Bounds {
+    count: SNAPSHOTS_MAX,
+    share: SNAPSHOTS_OF_CALLER_MAX,
+    age: SNAPSHOT_AGE_MAX,
+};
+
 /// The snapshots that are kept.
 pub(crate) type Snapshots = Leases<Exported>;
 

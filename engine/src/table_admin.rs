@@ -135,7 +135,7 @@ impl Engine {
         }
         let wanted = catalog::design(&definition)?;
         let name = definition.name().to_owned();
-        if catalog::has(self.database(), &name).await? {
+        if catalog::contains(self.database(), &name).await? {
             // Of an earlier one, which couldn't be removed as a whole.
             self.clear(&name).await?;
         }
@@ -248,7 +248,7 @@ impl Engine {
             Err(error @ EngineError::TableOfCode { .. }) => return Err(error),
             // It couldn't be opened, or only half of it is there.
             Err(error) => {
-                if !catalog::has(self.database(), name).await? {
+                if !catalog::contains(self.database(), name).await? {
                     return Err(error);
                 }
             }

@@ -1,4 +1,4 @@
-//! What a cell holds, by its [`ValueType`]: text, numbers, lists and objects, whatever they are encoded as.
+//! Value trees: what a cell holds, decoded by its [`ValueType`], whatever its encoding.
 
 use bytes::Bytes;
 use serde_json::Value as Json;
@@ -13,14 +13,14 @@ use crate::protobuf::{self, Malformed};
 /// Field of the message of a list that holds its elements.
 const ELEMENTS: u64 = 1;
 
-/// See the module's documentation.
+/// A value, a list of values, or an object of named values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ValueTree {
     Text(Text),
     Integer(i64),
     Double(f64),
     Boolean(bool),
-    /// Also what isn't encoded as its column says: it fits no field, so that it is counted.
+    /// Also a cell that isn't encoded as its column declares: it fits no field, and is counted as a rejected value.
     Bytes(Bytes),
     /// Nanoseconds since the Unix epoch.
     Time(i64),
@@ -32,10 +32,11 @@ pub(crate) enum ValueTree {
 }
 
 impl ValueTree {
-    /// The value of a cell; of a column that isn't declared, as the cell says. A point has two cells.
-    pub(crate) fn of_cell(value: &Value, declared: Option<&ValueType>) -> Self {
+    /// Decodes a cell by the type of its column; by the cell alone where the column isn't declared. Points are made elsewhere, of
+    /// two cells.
+    pub(crate) fn from_cell(value: &Value, declared: Option<&ValueType>) -> Self {
         match (value, declared) {
-            (Value::String(text), Some(ValueType::Json)) => of_json_text(text),
+            (Value::String(text), Some(ValueType::Json)) => from_json_text(text),
             (Value::String(text), _) => Self::Text(text.clone()),
             (Value::Integer(nanos), Some(ValueType::Time)) => Self::Time(*nanos),
             (Value::Integer(nanos), Some(ValueType::Duration)) => Self::Duration(*nanos),
@@ -44,7 +45,7 @@ impl ValueTree {
             (Value::Boolean(truth), _) => Self::Boolean(*truth),
             (Value::Binary(bytes), Some(structured)) => {
                 let read = columns::message_in(bytes).ok_or(Malformed);
-                let read = read.and_then(|message| of_column_message(&message, structured));
+                let read = read.and_then(|message| from_column_message(&message, structured));
                 read.unwrap_or_else(|Malformed| Self::Bytes(bytes.clone()))
             }
             (Value::Binary(bytes), None) => Self::Bytes(bytes.clone()),
@@ -52,7 +53,7 @@ impl ValueTree {
     }
 
     /// The value of a key column.
-    pub(crate) fn of_key(value: &KeyValue) -> Self {
+    pub(crate) fn from_key(value: &KeyValue) -> Self {
         match value {
             KeyValue::String(text) => Self::Text(text.clone()),
             KeyValue::Integer(number) => Self::Integer(*number),
@@ -60,9 +61,9 @@ impl ValueTree {
         }
     }
 
-    fn of_json(json: Json) -> Option<Self> {
+    fn from_json(json: Json) -> Option<Self> {
         Some(match json {
-            // There is no null: what is absent is absent.
+            // A null is as absent as a member that isn't there.
             Json::Null => return None,
             Json::Bool(truth) => Self::Boolean(truth),
             Json::Number(number) => match number.as_i64() {
@@ -70,16 +71,16 @@ impl ValueTree {
                 None => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(text) => Self::Text(text.into()),
-            Json::Array(elements) => Self::List(elements.into_iter().filter_map(Self::of_json).collect()),
+            Json::Array(elements) => Self::List(elements.into_iter().filter_map(Self::from_json).collect()),
             Json::Object(members) => {
-                let member = |(name, json): (String, Json)| Some((name.into(), Self::of_json(json)?));
+                let member = |(name, json): (String, Json)| Some((name.into(), Self::from_json(json)?));
                 Self::Object(members.into_iter().filter_map(member).collect())
             }
         })
     }
 
     /// The value of an attribute.
-    fn of_attribute(value: QueryValue) -> Self {
+    fn from_attribute(value: QueryValue) -> Self {
         match value {
             QueryValue::String(text) => Self::Text(text.into()),
             QueryValue::Integer(number) => Self::Integer(number),
@@ -90,7 +91,8 @@ impl ValueTree {
         }
     }
 
-    /// As a search has it, whatever the type of its field. The values of a list have no place in another.
+    /// The value for a field of any type. A list or an object in place of a single value becomes an empty object, which only
+    /// fits a field of objects: it is a rejected value of any other.
     pub(crate) fn to_field_value(&self) -> FieldValue {
         match self {
             Self::Text(text) => FieldValue::String(text.clone()),
@@ -106,34 +108,34 @@ impl ValueTree {
     }
 }
 
-/// JSON of a column. Text that isn't JSON is no text of the column's: it fits no field.
-fn of_json_text(text: &Text) -> ValueTree {
+/// Parses the JSON of a column. Text that isn't JSON becomes bytes, which fit no field: it isn't searched as text.
+fn from_json_text(text: &Text) -> ValueTree {
     match serde_json::from_str(text) {
-        Ok(json) => ValueTree::of_json(json).unwrap_or_else(|| ValueTree::List(Vec::new())),
+        Ok(json) => ValueTree::from_json(json).unwrap_or_else(|| ValueTree::List(Vec::new())),
         Err(_) => ValueTree::Bytes(Bytes::copy_from_slice(text.as_bytes())),
     }
 }
 
-/// The message in a column of a structured type.
-fn of_column_message(message: &Bytes, declared: &ValueType) -> Result<ValueTree, Malformed> {
+/// Decodes the message in a column of a structured type.
+fn from_column_message(message: &Bytes, declared: &ValueType) -> Result<ValueTree, Malformed> {
     match declared {
         ValueType::Attributes => {
             let attributes = Attributes::decode(message)?.into_entries().into_iter();
-            let attributes = attributes.map(|(name, value)| (name.into(), ValueTree::of_attribute(value)));
+            let attributes = attributes.map(|(name, value)| (name.into(), ValueTree::from_attribute(value)));
             Ok(ValueTree::Object(attributes.collect()))
         }
         ValueType::List(element) => {
             let values = protobuf::values(message)?.into_iter();
             let elements = values.filter(|(number, _)| *number == ELEMENTS);
-            let elements = elements.map(|(_, value)| of_message_value(value, element));
+            let elements = elements.map(|(_, value)| from_message_value(value, element));
             Ok(ValueTree::List(elements.collect::<Result<_, _>>()?))
         }
-        ValueType::Message(members) => of_message(message, members),
+        ValueType::Message(members) => from_message(message, members),
         _ => Err(Malformed),
     }
 }
 
-fn of_message(message: &[u8], members: &[Member]) -> Result<ValueTree, Malformed> {
+fn from_message(message: &[u8], members: &[Member]) -> Result<ValueTree, Malformed> {
     let mut object: Vec<(Text, ValueTree)> = Vec::with_capacity(members.len());
     for (number, value) in protobuf::values(message)? {
         let Some(member) = members.iter().find(|member| u64::from(member.number) == number) else {
@@ -142,17 +144,17 @@ fn of_message(message: &[u8], members: &[Member]) -> Result<ValueTree, Malformed
         let known = object.iter_mut().find(|(name, _)| *name == member.name);
         let value = match &member.value {
             ValueType::List(element) => {
-                let value = of_message_value(value, element)?;
+                let value = from_message_value(value, element)?;
                 if let Some((_, ValueTree::List(elements))) = known {
                     elements.push(value);
                     continue;
                 }
                 ValueTree::List(vec![value])
             }
-            single => of_message_value(value, single)?,
+            single => from_message_value(value, single)?,
         };
         match known {
-            // The last one counts.
+            // The last one wins, as in protobuf.
             Some((_, known)) => *known = value,
             None => object.push((member.name.as_str().into(), value)),
         }
@@ -160,7 +162,7 @@ fn of_message(message: &[u8], members: &[Member]) -> Result<ValueTree, Malformed
     Ok(ValueTree::Object(object))
 }
 
-fn of_message_value(value: protobuf::Value<'_>, declared: &ValueType) -> Result<ValueTree, Malformed> {
+fn from_message_value(value: protobuf::Value<'_>, declared: &ValueType) -> Result<ValueTree, Malformed> {
     Ok(match (declared, value) {
         (ValueType::String, text) => ValueTree::Text(text.text().ok_or(Malformed)?.into()),
         (ValueType::Integer, protobuf::Value::Number(number)) => ValueTree::Integer(number),
@@ -171,7 +173,7 @@ fn of_message_value(value: protobuf::Value<'_>, declared: &ValueType) -> Result<
         (ValueType::Binary, bytes) => {
             ValueTree::Bytes(Bytes::copy_from_slice(bytes.bytes().ok_or(Malformed)?))
         }
-        (ValueType::Message(members), message) => of_message(message.bytes().ok_or(Malformed)?, members)?,
+        (ValueType::Message(members), message) => from_message(message.bytes().ok_or(Malformed)?, members)?,
         _ => return Err(Malformed),
     })
 }
@@ -194,14 +196,14 @@ mod tests {
     #[test]
     fn json_is_a_tree_without_nulls() {
         let cell = Value::from(r#"{"a": [1, null, 2.5, "x"], "b": null, "c": {"d": true}}"#);
-        let read = ValueTree::of_cell(&cell, Some(&ValueType::Json));
+        let read = ValueTree::from_cell(&cell, Some(&ValueType::Json));
         let list = ValueTree::List(vec![ValueTree::Integer(1), ValueTree::Double(2.5), text("x")]);
         let inner = ValueTree::Object(vec![("d".into(), ValueTree::Boolean(true))]);
         assert_eq!(
             read,
             ValueTree::Object(vec![("a".into(), list), ("c".into(), inner)])
         );
-        let broken = ValueTree::of_cell(&Value::from("{"), Some(&ValueType::Json));
+        let broken = ValueTree::from_cell(&Value::from("{"), Some(&ValueType::Json));
         assert_eq!(broken, ValueTree::Bytes(Bytes::from_static(b"{")));
     }
 
@@ -231,14 +233,14 @@ mod tests {
         ]);
         let two = ValueTree::Object(vec![("tag".into(), text("milk"))]);
         assert_eq!(
-            ValueTree::of_cell(&cell, Some(&declared)),
+            ValueTree::from_cell(&cell, Some(&declared)),
             ValueTree::List(vec![one, two])
         );
         let wrong = only_cell(Columns::new().message("tags", b"\x0a\x05abc"));
-        let read = ValueTree::of_cell(&wrong, Some(&declared));
+        let read = ValueTree::from_cell(&wrong, Some(&declared));
         assert!(matches!(read, ValueTree::Bytes(_)), "{read:?}");
         let strings = only_cell(Columns::new().strings("tags", &["a".to_owned(), "b".to_owned()]));
-        let read = ValueTree::of_cell(&strings, Some(&ValueType::strings()));
+        let read = ValueTree::from_cell(&strings, Some(&ValueType::strings()));
         assert_eq!(read, ValueTree::List(vec![text("a"), text("b")]));
     }
 }

@@ -9,7 +9,7 @@ use souk_index::Searcher;
 use souk_storage::Snapshot;
 
 use crate::error::{EngineError, Result};
-use crate::leases::{Full, Leases};
+use crate::leases::{Bounds, Full, Leases};
 use crate::token::{self, TokenKind};
 
 /// Longest time that a view is kept after its last use.
@@ -20,6 +20,12 @@ pub const VIEWS_MAX: usize = 64;
 pub const VIEWS_OF_CALLER_MAX: usize = 4;
 /// Longest time that a view is kept, however often it is used.
 pub const VIEW_AGE_MAX: Duration = Duration::from_secs(3_600);
+
+pub(crate) const VIEW_BOUNDS: Bounds = Bounds {
+    count: VIEWS_MAX,
+    share: VIEWS_OF_CALLER_MAX,
+    age: VIEW_AGE_MAX,
+};
 
 /// How long a view is kept after its last page, so that the call for it can be repeated.
 const AFTER_LAST_PAGE: Duration = Duration::from_secs(10);

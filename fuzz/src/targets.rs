@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use prost::Message as _;
-use souk_api::testing::{Answer, answer};
+use souk_api::testing::{IndexSearch, search_index};
 use souk_index::{Cancellation, Error, Index, Query, SearchRequest, Sort, TotalRequest, limits};
 use souk_proto::search::v1 as pb;
 use souk_storage::{PrimaryKey, Row};
@@ -52,9 +52,9 @@ pub const ALL: [Target; 9] = [
 ];
 
 /// What a search answers. Refusing is fine, with a status that says whose fault it is; a fault of the server isn't.
-fn ask(index: &Index, search: pb::Search) -> Option<Answer> {
+fn ask(index: &Index, search: pb::Search) -> Option<IndexSearch> {
     let began = Instant::now();
-    let answered = answer(index, search, &Cancellation::at(began + PATIENCE));
+    let answered = search_index(index, search, &Cancellation::at(began + PATIENCE));
     let took = began.elapsed();
     assert!(took < PATIENCE, "it took {took:?}: {answered:?}");
     let error = match answered {

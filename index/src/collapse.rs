@@ -87,7 +87,7 @@ impl Collapse {
 }
 
 /// A group within one segment: the document's number, or the ordinal of its string; none for documents without a value.
-pub(crate) type Local = Option<u64>;
+pub(crate) type LocalGroup = Option<u64>;
 
 /// The groups of one segment's documents.
 pub(crate) struct SegmentGroups {
@@ -96,13 +96,13 @@ pub(crate) struct SegmentGroups {
 }
 
 impl SegmentGroups {
-    pub(crate) fn of(&self, doc: DocId) -> Local {
+    pub(crate) fn of(&self, doc: DocId) -> LocalGroup {
         self.column.as_ref()?.column.first(doc)
     }
 
     /// The groups as all segments know them.
-    pub(crate) fn values(&self, locals: &[Local], run: &Run) -> io::Result<Vec<RawSortValues>> {
-        let as_number = |local: &Local| {
+    pub(crate) fn values(&self, locals: &[LocalGroup], run: &Run) -> io::Result<Vec<RawSortValues>> {
+        let as_number = |local: &LocalGroup| {
             let mut value = RawSortValues::new(1, run.allowance())?;
             value.push(local.map_or(RawSortValue::Missing, RawSortValue::Number));
             Ok(value)
@@ -136,7 +136,7 @@ impl SegmentGroups {
     }
 
     /// The group here that another segment knows by its value; absent when no document of this segment is in it.
-    fn local(&self, value: &RawSortValue) -> io::Result<Option<Local>> {
+    fn local(&self, value: &RawSortValue) -> io::Result<Option<LocalGroup>> {
         Ok(match (value, &self.strings) {
             (RawSortValue::Missing, _) => Some(None),
             (RawSortValue::Number(number), _) => Some(Some(*number)),
@@ -210,7 +210,7 @@ impl Pass<'_> {
             }
             let matches = self.walk(reader, &mut segment).map_err(failed)?;
             count.add(matches);
-            heads.take(segment).map_err(unreadable)?;
+            heads.merge(segment).map_err(unreadable)?;
             record(SegmentAccess::AllMatches(matches));
         }
         Ok(heads.into_winners())
@@ -230,10 +230,10 @@ impl Pass<'_> {
             let groups = collapse.open(reader, self.run).map_err(failed)?;
             let mut order = self.order.open(reader, self.scores).map_err(failed)?;
             let after = order.ranks_of(after).map_err(unreadable)?;
-            let mut local: HashSet<Local> = HashSet::new();
+            let mut local: HashSet<LocalGroup> = HashSet::new();
             let mut visit = |docs: &[DocId], score: Score| {
                 for doc in docs {
-                    order.stand_on(*doc, score);
+                    order.move_to(*doc, score);
                     if order.compare(&after).is_le() {
                         local.insert(groups.of(*doc));
                     }
@@ -244,7 +244,7 @@ impl Pass<'_> {
                 Ok(())
             };
             self.each(reader, &mut visit).map_err(failed)?;
-            let local: Vec<Local> = local.into_iter().collect();
+            let local: Vec<LocalGroup> = local.into_iter().collect();
             passed.extend(groups.values(&local, self.run).map_err(unreadable)?);
             if passed.len() > MAX_COLLAPSE_GROUPS {
                 return Err(too_deep(passed.len()));

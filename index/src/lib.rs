@@ -5,9 +5,9 @@
 //! patterns, full text in Chinese and English, nested objects, areas on the globe, and combinations. Sorts are by fields,
 //! distance, score or key, always down to the key, so pages neither repeat nor skip documents.
 //!
-//! It is *not* a store: it keeps keys and what it takes to find them, and the rows behind the keys live in the table that
-//! it is built from, from which a lost or damaged index is built again. It is not asynchronous: every call blocks, and
-//! searches keep a core busy. It is not distributed, and knows nothing of permissions or of the wire.
+//! It is *not* a store: it keeps keys and inverted indexes and columns of the fields. The rows live in the table that it is
+//! built from, and from which a lost or damaged index is rebuilt. It is not asynchronous: every call blocks, and a search
+//! keeps a core busy. It is not distributed, and knows nothing of permissions or of the wire.
 //!
 //! ```
 //! use souk_index::{
@@ -22,7 +22,8 @@
 //! writer.apply(vec![Operation::Upsert(Document { key: b"sku-1".to_vec(), fields })])?;
 //! writer.commit(1)?;
 //!
-//! let request = SearchRequest::new(Query::match_text("name", "咖啡")).sorted(vec![Sort::field("cents", true)]);
+//! let dearest_first = Sort::field("cents", true);
+//! let request = SearchRequest::new(Query::match_text("name", "咖啡")).sorted(vec![dearest_first]);
 //! let found = index.searcher().search(&request, &Cancellation::none())?;
 //! assert_eq!((found.hits[0].key.as_slice(), found.sequence), (&b"sku-1"[..], 1));
 //! # Ok(())
@@ -30,17 +31,17 @@
 //! ```
 //!
 //! # Modules, by layers
-//! A module uses those of its own row and of the rows above it; no two rows need each other.
+//! A module uses those of its own layer and of the layers above it; no two layers need each other.
 //!
 //! | layer | modules |
 //! |---|---|
-//! | errors and bounds | [`error`] what can go wrong; [`limits`] every bound; [`cancel`], `allowance`, `execution`, `held` when a search stops and what it may hold |
-//! | values | [`geo`] points, areas and their cells; [`schema`], [`document`] fields and what is in them; [`request`], [`result`] what is asked and answered; [`misfit`] values that don't fit; `attribute` values that no schema knows |
+//! | errors and bounds | [`error`] what can go wrong; [`limits`] every bound; [`cancel`], `allowance`, `execution`, `held` when a search stops, and its memory |
+//! | values | [`geo`] points, areas and their cells; [`schema`], [`document`] fields and what is in them; [`request`], [`result`] what is asked and answered; [`misfit`] rejected values; `attribute` values that no schema knows |
 //! | texts | [`analyze`] how texts become tokens; `edit_distance`, `phrase` how words and phrases match; `bm25`, `score` how they score |
-//! | on disk | `layout` how documents lie in the search library; `checksum`, `directory`, `commit_payload` what a commit is, and when it is durable; `merge`, `merge_log`, `priority` merges and their place behind searches |
+//! | on disk | `layout` how documents lie in the search library; `checksum`, `directory`, `commit_payload` what a commit is, and when it is durable; `merge`, `merge_log`, `priority` which segments are merged, at lower priority than searches |
 //! | what searches share | `columns`, `statistics`, `bounds`, `points` what is known of segments; `bits` sets of documents; `run`, `pace`, `unexplained` the context of one search, and what the library asks of it; `join` documents of which a nested object matches; `cell_walk` the cells that an area touches |
 //! | planning | `profile` what clauses cost; `plan` from the query tree to the search library |
-//! | collecting | `sort` the order of hits; `count` how many match; `collapse` one hit a value; `inner_hits` the objects that matched; `page` page tokens; `aggregate` figures and groups; [`highlight`] which words made a text match |
+//! | collecting | `sort` the order of hits; `count` how many match; `collapse` one hit a value; `inner_hits` the objects that matched; `page` page tokens; `aggregate` aggregations: figures (metrics) and groups (buckets); [`highlight`] which words made a text match |
 //! | the index | [`index`] opens it; [`writer`] applies changes, commits them, makes them durable; [`search`] runs searches on one commit |
 
 pub mod analyze;

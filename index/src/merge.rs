@@ -1,7 +1,7 @@
-//! Which segments are merged, and when: few segments for searches, and deleted documents give their space back.
+//! The merge policy: keeps segments few, so that searches are fast, and reclaims the space of deleted documents.
 //!
-//! tantivy's own policy never merges because of deletes and never touches a segment above 10 million documents again, so
-//! an index under updates grows for ever. This one rewrites any segment, however big, a third of which is deleted.
+//! tantivy's own policy never merges because of deletes, and never again a segment above 10 million documents: an index
+//! under updates grows for ever. This one rewrites any segment, however big, a third of which is deleted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,28 +12,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tantivy::index::SegmentMeta;
 use tantivy::indexer::{MergeCandidate, MergePolicy};
 
-/// Segments of one tier that are merged together, and how many times further each tier reaches than the one below.
+/// Segments of one tier that are merged together; also the ratio of the sizes of one tier to those of the tier below.
 const SEGMENTS_PER_MERGE: usize = 8;
-/// Segments below so many documents are one tier. Small: an index that is committed thirty times a second rewrites a
-/// document once a tier, and not each time some hundred others come.
+/// Documents below which segments are in the lowest tier. Few, since a document is rewritten once a tier: an index that is
+/// committed thirty times a second must not rewrite thousands for each hundred that come.
 const SMALLEST_TIER: u32 = 512;
-/// Above so many segments the smallest are merged, whatever their tiers: each costs every search something.
+/// Segments above which the smallest are merged, whatever their tiers: each costs every search something.
 const MAX_SEGMENTS: usize = 40;
-/// Segments above so many documents are merged only to reclaim deletes: a bigger merge would keep one core for minutes.
+/// Documents above which a segment is merged only to reclaim deletes: a bigger merge would keep a core busy for minutes.
 const LARGEST_MERGED: u32 = 5_000_000;
-/// While nobody writes: documents that are rewritten for each that is merged with them.
+/// Write amplification of merges while the index is idle: documents of the larger segment for each of the smaller ones.
 const REWRITTEN_PER_NEW: u64 = 4;
-/// Rewritten when more than this part of a segment is deleted.
+/// A segment is rewritten when more than this fraction of it is deleted.
 const RECLAIM_AT: f64 = 1.0 / 3.0;
-/// Smaller segments aren't worth a rewrite of their own: the next merge of their level takes them.
+/// Documents below which a segment isn't rewritten by itself: the next merge of its tier reclaims its deletes.
 const SMALLEST_RECLAIMED: u32 = 1_000;
 
-/// Says whether a merge may take about so many bytes more of the device; it is asked again later when it may not.
+/// Admits merges by the disk space that they need; a merge that isn't admitted is tried again later.
 #[derive(Clone)]
 pub struct MergeRoom(Arc<dyn Fn(u64) -> bool + Send + Sync>);
 
 impl MergeRoom {
-    /// Room as `grants` says.
+    /// Admits merges by `grants`, which is given the bytes that a merge writes, about.
     pub fn new(grants: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(grants))
     }
@@ -55,15 +55,16 @@ impl fmt::Debug for MergeRoom {
     }
 }
 
+/// A tiered merge policy that reclaims deletes.
 #[derive(Clone, Debug)]
 pub(crate) struct ReclaimingMergePolicy {
     pub(crate) segments_per_merge: usize,
     pub(crate) smallest_tier: u32,
     pub(crate) max_segments: usize,
     pub(crate) smallest_reclaimed: u32,
-    /// Whether nobody writes, so that few segments are worth more merges.
-    pub(crate) resting: Arc<AtomicBool>,
-    /// Where the files are, and who says whether there is room for a merge of them; `None` in memory.
+    /// Whether nobody writes, so that fewer segments are worth more merges.
+    pub(crate) idle: Arc<AtomicBool>,
+    /// The index's folder, and what admits merges by their size; `None` in memory.
     pub(crate) room: Option<(PathBuf, MergeRoom)>,
 }
 
@@ -74,13 +75,13 @@ impl Default for ReclaimingMergePolicy {
             smallest_tier: SMALLEST_TIER,
             max_segments: MAX_SEGMENTS,
             smallest_reclaimed: SMALLEST_RECLAIMED,
-            resting: Arc::default(),
+            idle: Arc::default(),
             room: None,
         }
     }
 }
 
-/// What the policy looks at: documents alive, documents in all.
+/// Size of a segment in documents: those that aren't deleted, and all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     alive: u32,
@@ -88,7 +89,7 @@ struct Size {
 }
 
 impl ReclaimingMergePolicy {
-    /// Groups of indexes into `sizes` that should become one segment each.
+    /// Positions in `sizes`, in groups each of which should become one segment.
     fn groups(&self, sizes: &[Size]) -> Vec<Vec<usize>> {
         let mut groups = Vec::new();
         let mut tiers: BTreeMap<u32, Vec<(u32, usize)>> = BTreeMap::new();
@@ -111,7 +112,7 @@ impl ReclaimingMergePolicy {
                 left.extend(tier);
             }
         }
-        // What stays over is what searches go through, beside one segment a group.
+        // Besides these, searches only have one segment of each group.
         if left.len() > self.max_segments {
             left.sort_unstable();
             let surplus = left.len() - self.max_segments + self.segments_per_merge;
@@ -120,8 +121,8 @@ impl ReclaimingMergePolicy {
         groups
     }
 
-    /// The segments that should become one while nobody writes. The smallest ones, and larger ones as long as what is
-    /// smaller is a fair part of them: a document is rewritten when its segment grows by a quarter at least.
+    /// Positions of the segments that should become one while the index is idle: the smallest ones, and each larger one that
+    /// grows by a quarter at least when all smaller ones are merged with it.
     fn consolidated(sizes: &[Size]) -> Vec<usize> {
         let mut by_size: Vec<(u32, usize)> = sizes
             .iter()
@@ -144,7 +145,7 @@ impl ReclaimingMergePolicy {
         by_size.into_iter().map(|(_, at)| at).collect()
     }
 
-    /// Whether segments become fewer while nobody writes.
+    /// Whether an idle index would merge any of these segments.
     pub(crate) fn consolidates(segments: &[SegmentMeta]) -> bool {
         !Self::consolidated(&sizes(segments)).is_empty()
     }
@@ -155,7 +156,7 @@ impl ReclaimingMergePolicy {
         self.has_room(group.iter().filter_map(|at| segments.get(*at)))
     }
 
-    /// Whether there is room for a merge: it writes about as much as it reads, before the old files go.
+    /// Whether there is disk space for a merge, which writes about as much as it reads before the old files are deleted.
     fn has_room<'a>(&self, segments: impl Iterator<Item = &'a SegmentMeta>) -> bool {
         let Some((folder, room)) = &self.room else {
             return true;
@@ -167,7 +168,7 @@ impl ReclaimingMergePolicy {
             let segment = file.to_str().and_then(|file| file.split('.').next());
             segment.is_some_and(|segment| names.iter().any(|name| name == segment))
         });
-        // A file that goes meanwhile takes nothing.
+        // A file that was deleted meanwhile takes nothing.
         room.grants(
             of_them
                 .map(|file| file.metadata().map_or(0, |file| file.len()))
@@ -175,7 +176,7 @@ impl ReclaimingMergePolicy {
         )
     }
 
-    /// The tier of a segment with so many documents, from 0.
+    /// The tier of a segment by its documents; 0 is the lowest.
     fn tier(&self, documents: u32) -> u32 {
         let ratio = u32::try_from(self.segments_per_merge).unwrap_or(u32::MAX).max(2);
         let mut tier = 0;
@@ -200,18 +201,15 @@ impl MergePolicy for ReclaimingMergePolicy {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
         let sizes = sizes(segments);
         let mut groups = self.groups(&sizes);
-        if groups.is_empty() && self.resting.load(Ordering::Acquire) {
-            groups.extend(Some(Self::consolidated(&sizes)).filter(|group| !group.is_empty()));
+        if groups.is_empty() && self.idle.load(Ordering::Acquire) {
+            groups.push(Self::consolidated(&sizes));
         }
-        let members = |group: &Vec<usize>| {
-            let members = group.iter().filter_map(|at| segments.get(*at));
-            members.collect::<Vec<_>>()
-        };
         groups
             .iter()
-            .map(members)
-            .filter(|group| self.has_room(group.iter().copied()))
-            .map(|group| MergeCandidate(group.into_iter().map(SegmentMeta::id).collect()))
+            .filter(|group| !group.is_empty())
+            .map(|group| group.iter().filter_map(|at| segments.get(*at)))
+            .filter(|group| self.has_room(group.clone()))
+            .map(|group| MergeCandidate(group.map(SegmentMeta::id).collect()))
             .collect()
     }
 }
@@ -221,14 +219,20 @@ mod tests {
     use super::*;
 
     fn groups(sizes: &[(u32, u32)]) -> Vec<Vec<usize>> {
-        let sizes: Vec<Size> = sizes
-            .iter()
-            .map(|(alive, all)| Size {
-                alive: *alive,
-                all: *all,
-            })
-            .collect();
-        ReclaimingMergePolicy::default().groups(&sizes)
+        let sizes = sizes.iter().map(|(alive, all)| Size {
+            alive: *alive,
+            all: *all,
+        });
+        ReclaimingMergePolicy::default().groups(&sizes.collect::<Vec<_>>())
+    }
+
+    /// Sizes of segments without deletes.
+    fn whole(documents: &[u32]) -> Vec<Size> {
+        let size = |documents: &u32| Size {
+            alive: *documents,
+            all: *documents,
+        };
+        documents.iter().map(size).collect()
     }
 
     #[test]
@@ -251,14 +255,7 @@ mod tests {
             let size = random.u32(1..400);
             written += u64::from(size);
             sizes.push(size);
-            let metas: Vec<Size> = sizes
-                .iter()
-                .map(|all| Size {
-                    alive: *all,
-                    all: *all,
-                })
-                .collect();
-            for mut group in policy.groups(&metas) {
+            for mut group in policy.groups(&whole(&sizes)) {
                 let merged: u32 = group.iter().map(|at| sizes[*at]).sum();
                 rewritten += u64::from(merged);
                 sizes.push(merged);
@@ -278,13 +275,10 @@ mod tests {
 
     #[test]
     fn above_the_cap_the_smallest_are_merged_whatever_their_tiers() {
-        let sizes: Vec<(u32, u32)> = (0..7)
-            .flat_map(|tier| [(400 << (3 * tier).min(13), 5_000_000); 7])
-            .collect();
-        let alive: Vec<(u32, u32)> = sizes.iter().map(|(alive, _)| (*alive, *alive)).collect();
-        let groups = groups(&alive);
-        let left = alive.len() - groups.concat().len() + groups.len();
-        assert!(left <= MAX_SEGMENTS, "{left} of {}", alive.len());
+        let sizes: Vec<u32> = (0..7).flat_map(|tier| [400 << (3 * tier).min(13); 7]).collect();
+        let groups = ReclaimingMergePolicy::default().groups(&whole(&sizes));
+        let left = sizes.len() - groups.concat().len() + groups.len();
+        assert!(left <= MAX_SEGMENTS, "{left} of {}", sizes.len());
     }
 
     #[test]
@@ -304,16 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_rests_becomes_one_segment_unless_little_is_new() {
+    fn an_idle_index_becomes_one_segment_unless_little_is_new() {
         let consolidated = |alive: &[u32]| {
-            let sizes: Vec<Size> = alive
-                .iter()
-                .map(|all| Size {
-                    alive: *all,
-                    all: *all,
-                })
-                .collect();
-            let mut chosen = ReclaimingMergePolicy::consolidated(&sizes);
+            let mut chosen = ReclaimingMergePolicy::consolidated(&whole(alive));
             chosen.sort_unstable();
             chosen
         };

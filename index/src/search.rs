@@ -297,7 +297,7 @@ impl<'a> Pass<'a> {
     /// The segments, those with the best matches first as far as that is known.
     fn readers(&self) -> tantivy::Result<Vec<&SegmentReader>> {
         let mut readers: Vec<&SegmentReader> = self.searcher.segment_readers().iter().collect();
-        self.order.arrange(&mut readers, self.scores)?;
+        self.order.sort_segments(&mut readers, self.scores)?;
         Ok(readers)
     }
 

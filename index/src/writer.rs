@@ -105,7 +105,7 @@ impl IndexWriter {
             .as_ref()
             .map(|directory| directory.root().to_owned());
         let policy = ReclaimingMergePolicy {
-            resting: Arc::default(),
+            idle: Arc::default(),
             room: folder.map(|folder| (folder, shared.options.merge_room.clone())),
             ..shared.options.merge_policy()
         };
@@ -147,7 +147,7 @@ impl IndexWriter {
         operations
             .iter()
             .try_for_each(|operation| check_key(operation, text))?;
-        self.policy.resting.store(false, Ordering::Release);
+        self.policy.idle.store(false, Ordering::Release);
         for operation in operations {
             self.pending = true;
             self.shared.uncommitted.store(true, Ordering::Relaxed);
@@ -283,13 +283,13 @@ impl IndexWriter {
         let segments = self.shared.physical.searchable_segment_metas();
         let segments = segments.map_err(|error| self.fail("listing segments", error))?;
         let consolidates = ReclaimingMergePolicy::consolidates(&segments);
-        let resting = &self.policy.resting;
+        let idle = &self.policy.idle;
         // In memory nobody knows: there it isn't asked twice.
         let stopped = self.shared.directory.is_some() && !self.merges();
         if consolidates && !self.policy.has_room_to_consolidate(&segments) {
             // The next call looks again.
-            resting.store(false, Ordering::Release);
-        } else if consolidates && (!resting.swap(true, Ordering::AcqRel) || stopped) {
+            idle.store(false, Ordering::Release);
+        } else if consolidates && (!idle.swap(true, Ordering::AcqRel) || stopped) {
             // The library looks for merges when it commits, and after each merge: not again when there was no room then.
             self.write_payload(self.committed, &self.shared.completeness())?;
         }

@@ -74,13 +74,15 @@ pub struct KvCommitted {
 /// Validates a commit, and returns the bytes of its keys, values, prefixes and log entry.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when it is malformed, [`Error::TooLarge`] for a key or for all of it.
+/// [`Error::Malformed`] for what no engine can carry out, [`Error::TooLarge`] for a key or for all of it.
 pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
     let mut bytes = 0;
     let mut longest_key = 0;
     let mut add = |key: &[u8], value_bytes: usize| {
         if key.is_empty() {
-            return Err(malformed("an empty key"));
+            return Err(Error::Malformed {
+                problem: "an empty key",
+            });
         }
         longest_key = longest_key.max(key.len());
         bytes += key.len() + value_bytes;
@@ -95,12 +97,16 @@ pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
     for mutation in &commit.mutations {
         match mutation {
             Mutation::Put { stamp: true, .. } if commit.log.is_none() => {
-                return Err(malformed("a stamp without a log entry"));
+                return Err(Error::Malformed {
+                    problem: "a stamp without a log entry",
+                });
             }
             Mutation::Put {
                 value, stamp: true, ..
             } if value.len() < STAMP.end => {
-                return Err(malformed("a value without a place for its stamp"));
+                return Err(Error::Malformed {
+                    problem: "a value without a place for its stamp",
+                });
             }
             Mutation::Put { key, value, .. } => add(key, value.len())?,
             Mutation::Delete { key, .. } => add(key, 0)?,
@@ -108,7 +114,9 @@ pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
     }
     if let Some(entry) = &commit.log {
         if entry.len() < STAMP.end {
-            return Err(malformed("a log entry without a place for its stamp"));
+            return Err(Error::Malformed {
+                problem: "a log entry without a place for its stamp",
+            });
         }
         bytes += entry.len();
     }
@@ -121,13 +129,6 @@ pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
         }
     }
     Ok(bytes)
-}
-
-fn malformed(what: &str) -> Error {
-    Error::Corrupt {
-        what: format!("a commit has {what}"),
-        source: None,
-    }
 }
 
 /// Writes the sequence into a value of a commit that passed [`validate`].

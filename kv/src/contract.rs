@@ -19,7 +19,7 @@
 #![expect(clippy::expect_used, reason = "a behaviour that isn't there ends its test")]
 
 pub mod commits;
-pub mod life;
+pub mod lifecycle;
 pub mod order;
 pub mod reads;
 pub mod restart;
@@ -68,11 +68,11 @@ macro_rules! contract_tests {
                 gets_many
                 gets_many_within_their_bytes
             ;
-            life:
+            lifecycle:
                 starts_empty
                 syncs
                 closes
-                finishes_what_waits_when_it_closes
+                closes_with_commits_in_flight
             ;
         }
     };
@@ -82,8 +82,8 @@ macro_rules! contract_tests {
             $open, $reopen;
             restart:
                 keeps_everything
-                goes_on_with_sequence_and_group
-                forgets_no_write_that_a_validation_missed
+                continues_sequences_and_groups
+                checks_again_what_was_validated_before_a_restart
             ;
         }
     };

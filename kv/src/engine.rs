@@ -122,8 +122,8 @@ pub trait Kv: std::fmt::Debug + Send + Sync + 'static {
     /// Evaluates the checks and writes, atomically. Dropping the future doesn't undo the commit: it may still happen.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when a check failed, [`Error::TooLarge`] above the limits, [`Error::Unavailable`] after
-    /// a failure or close, [`Error::DiskFull`] while the device is short of space: nothing is written.
+    /// [`Error::Conflict`] when a check failed, [`Error::TooLarge`] above the limits, [`Error::Malformed`],
+    /// [`Error::Unavailable`] after a failure or close, [`Error::DiskFull`] while the device is short of space: nothing is written.
     /// [`Error::OutcomeUnknown`] when writing failed.
     async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error>;
 

@@ -12,18 +12,24 @@ pub enum Error {
         /// Position of the first check that failed.
         check: usize,
     },
-    /// A key or commit is larger than the store takes. Nothing is written.
+    /// A key or commit is larger than [`Kv::limits`](crate::Kv::limits). Nothing is written.
     #[error("{limit} is {max}, but {actual} was given")]
     TooLarge {
         /// Name of the limit.
         limit: &'static str,
-        /// The most that is taken.
+        /// The limit, bytes.
         max: usize,
-        /// What was given.
+        /// What was given, bytes.
         actual: usize,
     },
+    /// No engine can carry out the commit: a defect of the caller. Nothing is written.
+    #[error("a commit has {problem}")]
+    Malformed {
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// The store has failed before or is closed. Nothing is written.
-    #[error("the store takes no more commits: {reason}")]
+    #[error("the store is unavailable: {reason}")]
     Unavailable {
         /// The failure, or that it is closed.
         reason: String,
@@ -87,7 +93,7 @@ pub enum OpenError {
         /// The holder, as far as the lock file tells: `process 123`, `this process`, `another process`.
         holder: String,
     },
-    /// The directory holds something else.
+    /// The directory holds files, but no database.
     #[error("{directory:?} is not empty and holds no souk database")]
     NotADatabase {
         /// The directory that was to be opened.
@@ -100,7 +106,7 @@ pub enum OpenError {
         directory: PathBuf,
         /// The version in the marker file.
         found: String,
-        /// The version that this program writes.
+        /// The version that this program reads and writes.
         supported: String,
     },
     /// The log ends before changes that were acknowledged as durable: the disk lost data.

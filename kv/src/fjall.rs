@@ -203,7 +203,7 @@ impl FjallKv {
             queue: requests,
             published: published.clone(),
             watermark,
-            last,
+            last_sequence: last,
             mark,
             conflicts: ConflictWindow::new(mark.number),
             failure: None,

@@ -1,4 +1,4 @@
-use souk_api::testing::{assert_comes_back, broken_rules, updated};
+use souk_api::testing::{assert_round_trips, broken_rules, updated};
 use souk_api::{MessageResource as _, Plain};
 use souk_engine::Resource as _;
 use souk_proto::FILE_DESCRIPTOR_SET;
@@ -8,9 +8,9 @@ use super::{Consumers, Products, Salespersons};
 
 #[test]
 fn people_and_products_come_back_from_rows() {
-    assert_comes_back::<Consumers>("souk.order.v1.Person", FILE_DESCRIPTOR_SET);
-    assert_comes_back::<Salespersons>("souk.order.v1.Person", FILE_DESCRIPTOR_SET);
-    assert_comes_back::<Products>("souk.order.v1.Product", FILE_DESCRIPTOR_SET);
+    assert_round_trips::<Consumers>("souk.order.v1.Person", FILE_DESCRIPTOR_SET);
+    assert_round_trips::<Salespersons>("souk.order.v1.Person", FILE_DESCRIPTOR_SET);
+    assert_round_trips::<Products>("souk.order.v1.Product", FILE_DESCRIPTOR_SET);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use souk_api::testing::{assert_comes_back, broken_rules, updated};
+use souk_api::testing::{assert_round_trips, broken_rules, updated};
 use souk_api::{MessageResource as _, Plain};
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::shop::v1 as pb;
@@ -18,7 +18,7 @@ fn good_shop() -> pb::Shop {
 
 #[test]
 fn shops_come_back_from_rows() {
-    assert_comes_back::<Shops>("souk.shop.v1.Shop", FILE_DESCRIPTOR_SET);
+    assert_round_trips::<Shops>("souk.shop.v1.Shop", FILE_DESCRIPTOR_SET);
 }
 
 #[test]

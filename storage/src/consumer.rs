@@ -1,6 +1,6 @@
-//! Named consumers of the change log: what they haven't taken isn't trimmed. A consumer is a number that its reader
-//! moves, after it has kept what it derived from the changes; who wants the rows, too, and to be told what comes
-//! next, uses a [`crate::feed`].
+//! Named consumers of the change log: changes that one hasn't taken aren't trimmed. A consumer is a durable cursor that its
+//! reader advances, once it has made durable what it derived from the changes. A [`crate::feed`] also delivers the rows
+//! that were there before, and waits for the next change.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::read::log;
 use crate::schema::check_identifier;
 use crate::undisturbed::undisturbed;
 
-/// A named position in the change log. Handles of one name share it.
+/// A named cursor in the change log. Handles of one name share it.
 #[derive(Debug, Clone)]
 pub struct Consumer {
     pub(crate) name: String,
@@ -26,8 +26,8 @@ impl Database {
     /// changes it hasn't taken are not trimmed; a new one starts before the oldest change that is kept.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for the name, [`Error::LimitExceeded`] for [`crate::limits::MAX_CONSUMERS`],
-    /// [`Error::Unavailable`].
+    /// [`Error::Invalid`] for the name, [`Error::LimitExceeded`] for [`crate::limits::MAX_CONSUMERS`];
+    /// [`Error::DiskFull`], [`Error::OutcomeUnknown`] or [`Error::Unavailable`] when it can't be registered.
     pub async fn consumer(&self, name: &str) -> Result<Consumer> {
         check_identifier("consumer", name)?;
         let consumer = Consumer {
@@ -72,7 +72,7 @@ impl Consumer {
         &self.name
     }
 
-    /// The last sequence it has taken; 0 for none, and when it was removed through another handle.
+    /// The last sequence that it has taken; 0 before the first, and after it was removed through another handle.
     pub fn position(&self) -> u64 {
         self.shared
             .consumers
@@ -82,12 +82,12 @@ impl Consumer {
             .unwrap_or_default()
     }
 
-    /// Says that all changes up to `sequence` are taken and may be trimmed. A position never goes back: a lower one
-    /// changes nothing. Kept without waiting for the disk: after a loss of power it may be an older one.
+    /// Acknowledges all changes up to `sequence`: they may be trimmed. A cursor never moves back: a lower sequence changes
+    /// nothing. It isn't synced: after a loss of power the position may be an older one.
     ///
     /// # Errors
     /// [`Error::Invalid`] beyond the end of the log, or when it was removed through another handle;
-    /// [`Error::Unavailable`]; [`Error::DiskFull`] below a quarter of [`souk_kv::FjallOptions::reserve_bytes`], as the
+    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`]; [`Error::DiskFull`] below a quarter of [`souk_kv::FjallOptions::reserve_bytes`], as the
     /// trimming of the log that it lets happen: nothing is changed, and it can be retried.
     pub async fn advance(&self, sequence: u64) -> Result<()> {
         let last = *self.shared.kv.sequence().borrow();
@@ -118,11 +118,11 @@ impl Consumer {
         .await
     }
 
-    /// Forgets the consumer: it holds back nothing any more. Nothing is changed by an error, so that it can be retried;
-    /// removing it again does nothing.
+    /// Removes the consumer durably, so that it holds back no trimming any more. It can be retried after an error; removing it
+    /// again does nothing.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; [`Error::DiskFull`] as [`Consumer::advance`].
+    /// [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`] as [`Consumer::advance`].
     pub async fn remove(&self) -> Result<()> {
         let Self { name, shared } = self.clone();
         undisturbed(async move {
@@ -142,7 +142,7 @@ impl Consumer {
     }
 }
 
-/// Keeps the position of a consumer.
+/// The commit that stores the position of a consumer.
 pub(crate) fn position_commit(name: &str, position: u64, durability: Durability) -> Commit {
     Commit {
         mutations: vec![Mutation::Put {

@@ -318,6 +318,7 @@ impl From<kv::Error> for Error {
         match error {
             kv::Error::Conflict { .. } => Self::Contended { attempts: 1 },
             kv::Error::TooLarge { limit, max, actual } => Self::LimitExceeded { limit, max, actual },
+            kv::Error::Malformed { problem } => Self::invalid("a commit", format!("has {problem}")),
             kv::Error::Unavailable { reason } => Self::Unavailable { reason },
             kv::Error::OutcomeUnknown { reason, .. } => Self::OutcomeUnknown { reason },
             kv::Error::DiskFull { reason } => Self::DiskFull { reason },

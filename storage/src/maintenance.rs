@@ -56,13 +56,13 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
     })
 }
 
-/// Trims, sweeps, frees and syncs once; whether expired cells are left.
+/// Trims, sweeps, reclaims and syncs once; returns whether expired cells may be left.
 pub(crate) async fn pass(shared: &Arc<Shared>) -> Result<bool> {
     shared.partitions.sweep(shared.options.clock.now());
     trim::trim(shared).await?;
     shared.feeds.release_snapshots(shared.options.clock.now());
     sweep_requests(shared).await?;
-    let more = reclaim::expired(shared).await?;
+    let more = reclaim::reclaim_expired(shared).await?;
     shared.kv.sync().await?;
     Ok(more)
 }

@@ -1,4 +1,4 @@
-//! Opening a database: loads what the store holds, and starts what runs in the background.
+//! Opening a database: loads what the store holds, and starts maintenance and jobs in the background.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,6 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use souk_kv::histories::Histories;
 use souk_kv::{Commit, Durability, FjallKv, Kv, KvSnapshot, MemoryKv, Mutation, Space};
 
+use crate::consumer::position_commit;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
 use crate::feed;
@@ -28,8 +29,10 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::NotADatabase`], [`Error::UnsupportedFormat`], [`Error::LogShortened`],
-    /// [`Error::Corrupt`], [`Error::Io`], [`Error::Invalid`] for the options.
+    /// [`Error::Corrupt`], [`Error::Io`], [`Error::Invalid`] for the options; [`Error::DiskFull`],
+    /// [`Error::OutcomeUnknown`] or [`Error::Unavailable`] when what a new or shortened log takes can't be written.
     pub async fn open(directory: impl AsRef<Path>, options: DatabaseOptions) -> Result<Self> {
+        options.check()?;
         let kv = FjallKv::open(directory.as_ref(), &options.fjall).await?;
         Self::start(Arc::new(kv), options).await
     }
@@ -39,28 +42,17 @@ impl Database {
     /// # Errors
     /// [`Error::Invalid`] for the options.
     pub async fn in_memory(options: DatabaseOptions) -> Result<Self> {
+        options.check()?;
         Self::start(Arc::new(MemoryKv::new()), options).await
     }
 
-    /// Loads what the store knows, and starts the maintenance.
+    /// Loads what the store holds, and starts the background work.
     async fn start(kv: Arc<dyn Kv>, options: DatabaseOptions) -> Result<Self> {
-        if options.maintenance_interval.is_zero() {
-            return Err(Error::invalid("maintenance_interval", "is zero"));
-        }
-        maintenance::trim::check(&options)?;
         let snapshot = kv.snapshot().await?;
-        log::check_dense(&*snapshot, limits::DENSE_TAIL, limits::DENSE_TAIL_BYTES).await?;
-        let histories = histories(&*kv, &*snapshot).await?;
+        log::check_gap_free(&*snapshot, limits::GAP_CHECK_CHANGES, limits::GAP_CHECK_BYTES).await?;
+        let histories = load_histories(&*kv, &*snapshot).await?;
         let (catalog, jobs) = tables::load(&*snapshot).await?;
-        let mut consumers = BTreeMap::new();
-        for (key, value) in all(&*snapshot, key::consumers()).await? {
-            let name = key::consumer_of(&key)?;
-            let position = <[u8; 8]>::try_from(&*value)
-                .map(u64::from_be_bytes)
-                .map_err(|_| Error::corrupt(format!("the position of consumer {name:?} is no number")))?;
-            // It may lie beyond a log whose loss was accepted.
-            consumers.insert(name, position.min(snapshot.sequence()));
-        }
+        let consumers = load_consumers(&*kv, &*snapshot).await?;
         let stored = all(&*snapshot, key::feeds()).await?;
         let (feeds, lost) = Feeds::load(&stored, snapshot.sequence())?;
         drop(snapshot);
@@ -85,8 +77,27 @@ impl Database {
     }
 }
 
-/// The histories of a database; a new one begins its first.
-async fn histories(kv: &dyn Kv, snapshot: &dyn KvSnapshot) -> Result<Histories> {
+/// Reads the positions of the consumers. One that is ahead of a log whose loss was accepted is set back to its end, durably,
+/// before its sequences are assigned again: later it would pass for one that has taken those changes.
+async fn load_consumers(kv: &dyn Kv, snapshot: &dyn KvSnapshot) -> Result<BTreeMap<String, u64>> {
+    let mut consumers = BTreeMap::new();
+    for (key, value) in all(snapshot, key::consumers()).await? {
+        let name = key::consumer_of(&key)?;
+        let position = <[u8; 8]>::try_from(&*value)
+            .map(u64::from_be_bytes)
+            .map_err(|_| Error::corrupt(format!("the position of consumer {name:?} is no number")))?;
+        let end = snapshot.sequence();
+        if position > end {
+            tracing::warn!(consumer = name, position, end, "the consumer is ahead of the log");
+            kv.commit(position_commit(&name, end, Durability::Disk)).await?;
+        }
+        consumers.insert(name, position.min(end));
+    }
+    Ok(consumers)
+}
+
+/// Reads the histories of a database; a new database gets its first.
+async fn load_histories(kv: &dyn Kv, snapshot: &dyn KvSnapshot) -> Result<Histories> {
     if let Some(bytes) = snapshot.get(Space::Catalog, key::HISTORIES).await? {
         return Ok(Histories::decode(&bytes)?);
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use souk_kv::FjallOptions;
 
 use crate::clock::{Clock, SystemClock};
+use crate::error::{Error, Result};
+use crate::limits::{MAX_RETENTION, MIN_RETENTION};
 
 /// What a database is opened with. Every field has a default.
 #[derive(Debug, Clone)]
@@ -18,10 +20,27 @@ pub struct DatabaseOptions {
     pub retention: Duration,
     /// How long request ids are kept at least.
     pub request_retention: Duration,
-    /// How often the log is trimmed, request ids are swept and the watermark is synced.
+    /// How often the log is trimmed, request ids are swept and the watermark is synced; above zero.
     pub maintenance_interval: Duration,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
+}
+
+impl DatabaseOptions {
+    /// Refuses options out of their range; those of [`FjallOptions`] are refused by the engine.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.maintenance_interval.is_zero() {
+            return Err(Error::invalid("option maintenance_interval", "is zero"));
+        }
+        if !(MIN_RETENTION..=MAX_RETENTION).contains(&self.retention) {
+            let problem = format!(
+                "is {:?}, not from MIN_RETENTION, {MIN_RETENTION:?}, to MAX_RETENTION, {MAX_RETENTION:?}",
+                self.retention
+            );
+            return Err(Error::invalid("option retention", problem));
+        }
+        Ok(())
+    }
 }
 
 impl Default for DatabaseOptions {

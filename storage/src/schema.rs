@@ -1,5 +1,6 @@
-//! What a table is declared as.
+//! Table schemas: key columns, options and secondary indexes of a table.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ pub enum KeyKind {
     Binary,
 }
 
-/// Which rows lie beside each other in a secondary index.
+/// Whether a secondary index is global, or local to each partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IndexScope {
     /// Ordered by its columns across all partitions.
@@ -38,7 +39,7 @@ pub struct SecondaryIndexSchema {
     pub columns: Vec<String>,
     /// Attribute columns copied into the entries, at most [`limits::MAX_INCLUDED_COLUMNS`].
     pub included: Vec<String>,
-    /// Which rows lie beside each other.
+    /// Whether it is global, or local to each partition.
     pub scope: IndexScope,
 }
 
@@ -68,24 +69,25 @@ impl SecondaryIndexSchema {
     }
 }
 
-/// What a table is declared as. Attribute columns are free of a schema.
+/// The schema of a table. Attribute columns are schemaless: each row has its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSchema {
     /// Its name: `[A-Za-z_][A-Za-z0-9_]*`.
     pub name: String,
     /// Its key columns, 1 to [`limits::MAX_KEY_COLUMNS`]; the first is the partition key.
     pub key: Vec<(String, KeyKind)>,
-    /// Place of the key column that the store numbers, counted per partition key: an INTEGER, not the first.
+    /// Position in `key`, from 0, of the auto-increment column, to which the store assigns rising numbers within each
+    /// partition key: an INTEGER, not the first.
     pub auto_increment: Option<usize>,
     /// Versions kept of each column, 1 to [`limits::MAX_VERSIONS`].
     pub max_versions: u32,
-    /// How long a cell is visible after its version; `None`: for ever.
+    /// How long a cell is visible after its version, at least a millisecond; `None`: for ever.
     pub time_to_live: Option<Duration>,
-    /// How far a version given by a writer may lie from the clock.
+    /// How far a version given by a writer may lie before or after the clock; others are refused.
     pub max_version_offset: Duration,
     /// Whether rows may be updated; else they are only put and deleted as a whole.
     pub allow_update: bool,
-    /// Whether transactions may hold its partitions. Each write pays a little for that.
+    /// Whether transactions may hold its partitions. Each write then checks for one first.
     pub transactions: bool,
     /// Its secondary indexes.
     pub indexes: Vec<SecondaryIndexSchema>,
@@ -114,7 +116,7 @@ impl TableSchema {
         self
     }
 
-    /// Appends an INTEGER key column that the store numbers: unique and rising inside a partition key.
+    /// Appends an auto-increment key column: INTEGER numbers of the store, unique and rising within a partition key.
     #[must_use]
     pub fn auto_increment_key(mut self, column: impl Into<String>) -> Self {
         self.auto_increment = Some(self.key.len());
@@ -163,10 +165,10 @@ impl TableSchema {
         self
     }
 
-    /// Refuses what can't be a table.
+    /// Validates the schema.
     ///
     /// # Errors
-    /// [`Error::Invalid`], [`Error::LimitExceeded`].
+    /// [`Error::Invalid`] for what can't be a table, [`Error::LimitExceeded`] above one of [`limits`].
     pub fn check(&self) -> Result<()> {
         check_identifier("table", &self.name)?;
         let subject = || format!("table {:?}", self.name);
@@ -174,19 +176,14 @@ impl TableSchema {
             return Err(Error::invalid(subject(), "has no key column"));
         }
         limits::check("MAX_KEY_COLUMNS", limits::MAX_KEY_COLUMNS, self.key.len())?;
-        for (position, (column, _)) in self.key.iter().enumerate() {
+        for (column, _) in &self.key {
             check_column(column)?;
-            if self
-                .key
-                .iter()
-                .take(position)
-                .any(|(earlier, _)| earlier == column)
-            {
-                return Err(Error::invalid(
-                    subject(),
-                    format!("has key column {column:?} twice"),
-                ));
-            }
+        }
+        if let Some(column) = first_duplicate(self.key.iter().map(|(column, _)| column)) {
+            return Err(Error::invalid(
+                subject(),
+                format!("has key column {column:?} twice"),
+            ));
         }
         if let Some(position) = self.auto_increment {
             let numbered = self.key.get(position);
@@ -215,21 +212,10 @@ impl TableSchema {
             ));
         }
         limits::check("MAX_INDEXES", limits::MAX_INDEXES, self.indexes.len())?;
-        for (position, index) in self.indexes.iter().enumerate() {
-            if self
-                .indexes
-                .iter()
-                .take(position)
-                .any(|earlier| earlier.name == index.name)
-            {
-                return Err(Error::invalid(
-                    subject(),
-                    format!("has index {:?} twice", index.name),
-                ));
-            }
-            self.check_index(index)?;
+        if let Some(index) = first_duplicate(self.indexes.iter().map(|index| &index.name)) {
+            return Err(Error::invalid(subject(), format!("has index {index:?} twice")));
         }
-        Ok(())
+        self.indexes.iter().try_for_each(|index| self.check_index(index))
     }
 
     fn check_index(&self, index: &SecondaryIndexSchema) -> Result<()> {
@@ -255,16 +241,13 @@ impl TableSchema {
                 "is local, so that its first column must be the partition key",
             ));
         }
-        let mut seen: Vec<&str> = Vec::new();
-        for column in index.columns.iter().chain(&index.included) {
-            check_column(column)?;
-            if seen.contains(&column.as_str()) {
-                return Err(Error::invalid(
-                    subject(),
-                    format!("names column {column:?} twice"),
-                ));
-            }
-            seen.push(column);
+        let columns = index.columns.iter().chain(&index.included);
+        columns.clone().try_for_each(|column| check_column(column))?;
+        if let Some(column) = first_duplicate(columns) {
+            return Err(Error::invalid(
+                subject(),
+                format!("names column {column:?} twice"),
+            ));
         }
         if let Some(column) = index
             .included
@@ -279,7 +262,7 @@ impl TableSchema {
         Ok(())
     }
 
-    /// Place of a column in the table's key.
+    /// Position of a column in the table's key, from 0.
     pub(crate) fn key_position(&self, column: &str) -> Option<usize> {
         self.key.iter().position(|(name, _)| name == column)
     }
@@ -295,7 +278,7 @@ impl TableSchema {
         self.check_key_prefix(key)
     }
 
-    /// Refuses a key whose first columns aren't of this table.
+    /// Refuses a key that isn't of this table; it may lack the last columns.
     pub(crate) fn check_key_prefix(&self, key: &PrimaryKey) -> Result<()> {
         let subject = || format!("primary key of table {:?}", self.name);
         if key.values().len() > self.key.len() {
@@ -324,71 +307,45 @@ impl TableSchema {
         Ok(())
     }
 
-    /// The first difference to another schema, in words.
+    /// The first field by which the schemas differ, with both values.
     pub(crate) fn difference(&self, other: &Self) -> Option<String> {
-        let parts = [
-            (
-                "name",
-                self.name == other.name,
-                format!("{:?} and {:?}", self.name, other.name),
-            ),
-            (
-                "key",
-                self.key == other.key,
-                format!("{:?} and {:?}", self.key, other.key),
-            ),
-            (
-                "auto_increment",
-                self.auto_increment == other.auto_increment,
-                format!("{:?} and {:?}", self.auto_increment, other.auto_increment),
-            ),
-            (
-                "max_versions",
-                self.max_versions == other.max_versions,
-                format!("{} and {}", self.max_versions, other.max_versions),
-            ),
-            (
-                "time_to_live",
-                self.time_to_live == other.time_to_live,
-                format!("{:?} and {:?}", self.time_to_live, other.time_to_live),
-            ),
-            (
-                "max_version_offset",
-                self.max_version_offset == other.max_version_offset,
-                format!("{:?} and {:?}", self.max_version_offset, other.max_version_offset),
-            ),
-            (
-                "allow_update",
-                self.allow_update == other.allow_update,
-                format!("{} and {}", self.allow_update, other.allow_update),
-            ),
-            (
-                "transactions",
-                self.transactions == other.transactions,
-                format!("{} and {}", self.transactions, other.transactions),
-            ),
-            (
-                "indexes",
-                self.indexes == other.indexes,
-                format!("{:?} and {:?}", self.indexes, other.indexes),
-            ),
-        ];
-        parts
-            .into_iter()
-            .find(|(_, same, _)| !same)
-            .map(|(part, _, both)| format!("{part}: {both}"))
+        macro_rules! first_of {
+            ($($field:ident),+) => {
+                $(if self.$field != other.$field {
+                    let field = stringify!($field);
+                    return Some(format!("{field}: {:?} and {:?}", self.$field, other.$field));
+                })+
+            };
+        }
+        first_of!(
+            name,
+            key,
+            auto_increment,
+            max_versions,
+            time_to_live,
+            max_version_offset,
+            allow_update,
+            transactions,
+            indexes
+        );
+        None
     }
 }
 
-/// Refuses a name of a table, index or consumer that isn't `[A-Za-z_][A-Za-z0-9_]*` of 1 to 255 bytes.
+/// The first name that is there a second time.
+fn first_duplicate<'a>(names: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(*name))
+}
+
+/// Refuses a name of a table, index or consumer that isn't `[A-Za-z_][A-Za-z0-9_]*`, of at most
+/// [`limits::MAX_NAME_BYTES`].
 pub(crate) fn check_identifier(what: &str, name: &str) -> Result<()> {
     limits::check("MAX_NAME_BYTES", limits::MAX_NAME_BYTES, name.len())?;
-    let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    if !starts
-        || !name
-            .chars()
-            .all(|each| each.is_ascii_alphanumeric() || each == '_')
-    {
+    let is_word = name
+        .chars()
+        .all(|char| char.is_ascii_alphanumeric() || char == '_');
+    if !is_word || name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         return Err(Error::invalid(
             format!("{what} name {name:?}"),
             "must match [A-Za-z_][A-Za-z0-9_]*",

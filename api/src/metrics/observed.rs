@@ -1,11 +1,11 @@
-//! What is looked at whenever somebody asks. All of one asking comes from one look, which costs a listing of the store's
-//! folder and a walk over the segments of each index.
+//! Observable instruments of an engine: they are read at each collection of metrics. All values of a collection are of one
+//! moment, which costs a listing of the store's folder and a walk over the segments of each index.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::Meter;
+use opentelemetry::metrics::{AsyncInstrument, Meter};
 use parking_lot::Mutex;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
 use souk_engine::Engine;
@@ -17,64 +17,66 @@ use tokio::runtime::Handle;
 
 use super::table;
 
-/// How long a look is good for: all instruments are asked within that.
-const FRESH: Duration = Duration::from_millis(200);
+/// Age up to which figures are read again: a collection asks all instruments within it.
+const FIGURES_AGE_MAX: Duration = Duration::from_millis(200);
 
-/// Looks at an engine, without keeping it open.
-struct Observatory {
+/// Reads the figures of an engine once a collection, without keeping the engine open.
+struct FigureCache {
     engine: WeakEngine,
     runtime: Handle,
     last: Mutex<Option<(Instant, Arc<Figures>)>>,
 }
 
-impl Observatory {
-    /// What there is to see now; `None` when the engine has gone.
-    fn look(&self) -> Option<Arc<Figures>> {
+impl FigureCache {
+    /// The present figures; `None` when the engine has gone.
+    fn figures(&self) -> Option<Arc<Figures>> {
         let mut last = self.last.lock();
-        if let Some((at, look)) = &*last
-            && at.elapsed() < FRESH
+        if let Some((read_at, figures)) = &*last
+            && read_at.elapsed() < FIGURES_AGE_MAX
         {
-            return Some(Arc::clone(look));
+            return Some(Arc::clone(figures));
         }
         let engine = self.engine.upgrade()?;
-        // Those who ask have threads of their own; the store answers on the runtime's.
-        let look = Arc::new(self.runtime.block_on(engine.figures()));
-        *last = Some((Instant::now(), Arc::clone(&look)));
-        Some(look)
+        // Blocking is allowed: collections run on threads of their own, outside of the runtime on which the store answers.
+        let figures = Arc::new(self.runtime.block_on(engine.figures()));
+        *last = Some((Instant::now(), Arc::clone(&figures)));
+        Some(figures)
     }
 }
 
-/// Has everything that an engine holds observed on `meter`. Must be called inside a tokio runtime.
+/// Registers all observable instruments of an engine with a meter. Must be called inside a tokio runtime.
 pub(super) fn observe(engine: &Engine, meter: &Meter) {
-    let observatory = Arc::new(Observatory {
+    let cache = Arc::new(FigureCache {
         engine: engine.downgrade(),
         runtime: Handle::current(),
         last: Mutex::default(),
     });
-    let observed = Observed { observatory, meter };
-    observed.whole_engine();
-    observed.store();
-    observed.indexes();
+    let registry = Registry { cache, meter };
+    registry.engine();
+    registry.store();
+    registry.indexes();
 }
 
-type ByLabel = Vec<(&'static str, u64)>;
+/// Figures, each with the value of an attribute.
+type ByAttribute = Vec<(&'static str, u64)>;
 
-struct Observed<'a> {
-    observatory: Arc<Observatory>,
+/// Registers instruments with a meter.
+struct Registry<'a> {
+    cache: Arc<FigureCache>,
     meter: &'a Meter,
 }
 
-impl Observed<'_> {
-    fn whole_engine(&self) {
-        self.number(table::SEQUENCE, |look| Some(look.sequence));
-        self.number(table::WRITABLE, |look| Some(u64::from(look.writable)));
-        self.number(table::SEARCHES_ACTIVE, |look| Some(whole(look.searches_active)));
-        self.number(table::SEARCHES_WAITING, |look| Some(whole(look.searches_waiting)));
-        self.number(table::VIEWS, |look| Some(whole(look.views)));
-        self.number(table::SNAPSHOTS, |look| Some(whole(look.snapshots)));
-        self.number(table::WATCHES, |look| Some(whole(look.watches)));
-        self.number(table::WATCHED_AHEAD, |look| Some(whole(look.watched_ahead)));
-        self.number(table::LOG_WINDOW, |look| Some(whole(look.log_window)));
+impl Registry<'_> {
+    fn engine(&self) {
+        self.number(table::SEQUENCE, |figures| figures.sequence);
+        self.number(table::WRITABLE, |figures| u64::from(figures.writable));
+        self.number(table::SEARCHES_ACTIVE, |figures| whole(figures.searches_active));
+        self.number(table::SEARCHES_WAITING, |figures| whole(figures.searches_waiting));
+        self.number(table::VIEWS, |figures| whole(figures.views));
+        self.number(table::SNAPSHOTS, |figures| whole(figures.snapshots));
+        self.number(table::WATCHES, |figures| whole(figures.watches));
+        self.number(table::WATCHED_AHEAD, |figures| whole(figures.watched_ahead));
+        self.number(table::LOG_WINDOW, |figures| whole(figures.log_window));
     }
 
     fn store(&self) {
@@ -89,7 +91,7 @@ impl Observed<'_> {
         self.statistic(table::DISK_USED, |store| Some(store.disk.as_ref()?.used));
         self.statistic(table::DISK_FREE, |store| store.disk.as_ref()?.free);
         self.statistic(table::DISK_RESERVE, |store| Some(store.disk.as_ref()?.reserve));
-        self.labelled(table::MEMORY_USAGE, "souk.store.part", |store| {
+        self.statistics(table::MEMORY_USAGE, "souk.store.part", |store| {
             let memory = &store.memory;
             vec![
                 ("cache", memory.cache),
@@ -97,31 +99,28 @@ impl Observed<'_> {
                 ("pinned", memory.pinned),
             ]
         });
-        self.labelled(table::MEMORY_LIMIT, "souk.store.part", |store| {
+        self.statistics(table::MEMORY_LIMIT, "souk.store.part", |store| {
             let memory = &store.memory;
             vec![
                 ("cache", memory.cache_limit),
                 ("memtables", memory.memtables_limit),
             ]
         });
-        self.labelled(table::TABLE_SIZE, "souk.store.space", |store| {
+        self.statistics(table::TABLE_SIZE, "souk.store.space", |store| {
             let spaces = store.spaces.iter();
             spaces
-                .map(|space| (word(space.space), space.table_bytes))
+                .map(|space| (space_name(space.space), space.table_bytes))
                 .collect()
         });
-        self.labelled(table::GARBAGE, "souk.store.space", |store| {
+        self.statistics(table::GARBAGE, "souk.store.space", |store| {
             let spaces = store.spaces.iter();
             spaces
-                .map(|space| (word(space.space), space.garbage_bytes))
+                .map(|space| (space_name(space.space), space.garbage_bytes))
                 .collect()
         });
-        let observatory = Arc::clone(&self.observatory);
-        table::COMPACTION_TIME.observe_seconds(self.meter, move |now| {
-            if let Some(look) = observatory.look()
-                && let Some(store) = &look.store
-            {
-                now.observe(store.compactions.time.as_secs_f64(), &[]);
+        self.figures_in_seconds(table::COMPACTION_TIME, |figures, observer| {
+            if let Some(store) = &figures.store {
+                observer.observe(store.compactions.time.as_secs_f64(), &[]);
             }
         });
     }
@@ -148,108 +147,122 @@ impl Observed<'_> {
                 ("removals", memory.writer_limit),
             ]
         });
-        self.index_seconds(table::LAG_TIME, |index| index.lag);
-        self.index_seconds(table::MERGE_TIME, |index| index.merges.time);
-        let observatory = Arc::clone(&self.observatory);
-        table::SERVING.observe(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(u64::from(table.serving.is_some()), &[of(table)]);
-            }
-        });
-        let observatory = Arc::clone(&self.observatory);
-        table::DAMAGES.observe(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(table.damages, &[of(table)]);
-            }
-        });
-        let observatory = Arc::clone(&self.observatory);
-        table::LOG_HELD.observe(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(table.log_held, &[of(table)]);
-            }
-        });
-        let observatory = Arc::clone(&self.observatory);
-        table::STALLED.observe_seconds(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(table.stalled.as_secs_f64(), &[of(table)]);
-            }
+        self.table(table::SERVING, |table| Some(u64::from(table.serving.is_some())));
+        self.table(table::DAMAGES, |table| Some(table.damages));
+        self.table(table::LOG_HELD, |table| Some(table.log_held));
+        self.table_seconds(table::STALLED, |table| Some(table.stalled));
+        self.table_seconds(table::LAG_TIME, |table| Some(table.serving.as_ref()?.lag));
+        self.table_seconds(table::MERGE_TIME, |table| {
+            Some(table.serving.as_ref()?.merges.time)
         });
     }
 
-    fn number(&self, instrument: Instrument, figure: fn(&Figures) -> Option<u64>) {
-        let observatory = Arc::clone(&self.observatory);
-        instrument.observe(self.meter, move |now| {
-            if let Some(figure) = observatory.look().and_then(|look| figure(&look)) {
-                now.observe(figure, &[]);
-            }
+    fn number(&self, instrument: Instrument, figure: fn(&Figures) -> u64) {
+        self.figures(instrument, move |figures, observer| {
+            observer.observe(figure(figures), &[]);
         });
     }
 
     fn statistic(&self, instrument: Instrument, figure: fn(&Statistics) -> Option<u64>) {
-        let observatory = Arc::clone(&self.observatory);
-        instrument.observe(self.meter, move |now| {
-            if let Some(figure) = observatory.look().and_then(|look| figure(look.store.as_ref()?)) {
-                now.observe(figure, &[]);
+        self.figures(instrument, move |figures, observer| {
+            if let Some(figure) = figures.store.as_ref().and_then(figure) {
+                observer.observe(figure, &[]);
             }
         });
     }
 
-    fn labelled(&self, instrument: Instrument, label: &'static str, figures: fn(&Statistics) -> ByLabel) {
-        let observatory = Arc::clone(&self.observatory);
-        instrument.observe(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for (word, figure) in look.store.as_ref().map(figures).unwrap_or_default() {
-                now.observe(figure, &[KeyValue::new(label, word)]);
+    /// Statistics by an attribute.
+    fn statistics(
+        &self,
+        instrument: Instrument,
+        attribute: &'static str,
+        statistics: fn(&Statistics) -> ByAttribute,
+    ) {
+        self.figures(instrument, move |figures, observer| {
+            for (value, figure) in figures.store.as_ref().map(statistics).unwrap_or_default() {
+                observer.observe(figure, &[KeyValue::new(attribute, value)]);
             }
         });
     }
 
+    /// A figure of each index that answers.
     fn index(&self, instrument: Instrument, figure: fn(&IndexFigures) -> u64) {
-        let observatory = Arc::clone(&self.observatory);
-        instrument.observe(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                if let Some(serving) = &table.serving {
-                    now.observe(figure(serving), &[of(table)]);
+        self.table(instrument, move |table| table.serving.as_ref().map(figure));
+    }
+
+    /// Memory of each index that answers, by its parts.
+    fn index_parts(&self, instrument: Instrument, parts: fn(&IndexMemory) -> ByAttribute) {
+        self.figures(instrument, move |figures, observer| {
+            for table in &figures.tables {
+                for (part, bytes) in table.serving.iter().flat_map(|serving| parts(&serving.memory)) {
+                    observer.observe(
+                        bytes,
+                        &[collection(table), KeyValue::new("souk.index.part", part)],
+                    );
                 }
             }
         });
     }
 
-    fn index_parts(&self, instrument: Instrument, figures: fn(&IndexMemory) -> ByLabel) {
-        let observatory = Arc::clone(&self.observatory);
-        instrument.observe(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                for (word, figure) in table.serving.iter().flat_map(|serving| figures(&serving.memory)) {
-                    now.observe(figure, &[of(table), KeyValue::new("souk.index.part", word)]);
+    /// A figure of each table that has it.
+    fn table(
+        &self,
+        instrument: Instrument,
+        figure: impl Fn(&TableFigures) -> Option<u64> + Send + Sync + 'static,
+    ) {
+        self.figures(instrument, move |figures, observer| {
+            for table in &figures.tables {
+                if let Some(figure) = figure(table) {
+                    observer.observe(figure, &[collection(table)]);
                 }
             }
         });
     }
 
-    fn index_seconds(&self, instrument: Instrument, figure: fn(&IndexFigures) -> Duration) {
-        let observatory = Arc::clone(&self.observatory);
-        instrument.observe_seconds(self.meter, move |now| {
-            let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                if let Some(serving) = &table.serving {
-                    now.observe(figure(serving).as_secs_f64(), &[of(table)]);
+    /// A duration of each table that has it.
+    fn table_seconds(&self, instrument: Instrument, duration: fn(&TableFigures) -> Option<Duration>) {
+        self.figures_in_seconds(instrument, move |figures, observer| {
+            for table in &figures.tables {
+                if let Some(duration) = duration(table) {
+                    observer.observe(duration.as_secs_f64(), &[collection(table)]);
                 }
+            }
+        });
+    }
+
+    fn figures(
+        &self,
+        instrument: Instrument,
+        observe: impl Fn(&Figures, &dyn AsyncInstrument<u64>) + Send + Sync + 'static,
+    ) {
+        let cache = Arc::clone(&self.cache);
+        instrument.observe(self.meter, move |observer| {
+            if let Some(figures) = cache.figures() {
+                observe(&figures, observer);
+            }
+        });
+    }
+
+    fn figures_in_seconds(
+        &self,
+        instrument: Instrument,
+        observe: impl Fn(&Figures, &dyn AsyncInstrument<f64>) + Send + Sync + 'static,
+    ) {
+        let cache = Arc::clone(&self.cache);
+        instrument.observe_seconds(self.meter, move |observer| {
+            if let Some(figures) = cache.figures() {
+                observe(&figures, observer);
             }
         });
     }
 }
 
-fn of(table: &TableFigures) -> KeyValue {
+/// The attribute that names a table.
+fn collection(table: &TableFigures) -> KeyValue {
     KeyValue::new("db.collection.name", Arc::clone(&table.name))
 }
 
-fn word(space: Space) -> &'static str {
+fn space_name(space: Space) -> &'static str {
     match space {
         Space::Rows => "rows",
         Space::Log => "log",

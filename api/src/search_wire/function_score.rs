@@ -32,7 +32,7 @@ impl Reader<'_> {
         scored: &pb::FunctionScoreQuery,
         at: &FieldPath,
     ) -> Option<Query> {
-        let query = self.below(scored.query.as_deref(), at.field("query"));
+        let query = self.required_query(scored.query.as_deref(), at.field("query"));
         let path = at.field("functions");
         if scored.functions.len() > MAX_SCORE_FUNCTIONS {
             self.limit(

@@ -1,4 +1,5 @@
-//! The query tree.
+//! Reads query trees. A part that is `None` was noted as a violation, or breaks a rule of the contract, which is noted
+//! already. Where parts can add violations, every part is read before a missing one ends the reading, so that all come at once.
 
 use std::ops::Bound;
 
@@ -12,7 +13,7 @@ use super::reader::{Reader, enumeration, name};
 use crate::wire::query_value;
 
 impl Reader<'_> {
-    /// Reads a query whose size has been checked; `None` comes with a violation.
+    /// Reads a query; its size and depth have been checked by [`Reader::tree`].
     pub(super) fn query(&mut self, query: &pb::Query, path: &FieldPath) -> Option<Query> {
         match query.kind.as_ref()? {
             Kind::MatchAll(_) => Some(Query::MatchAll),
@@ -22,14 +23,13 @@ impl Reader<'_> {
             Kind::Prefix(prefix) => Self::prefix(prefix),
             Kind::Suffix(suffix) => Self::suffix(suffix),
             Kind::Wildcard(wildcard) => Self::wildcard(wildcard),
-            Kind::Exists(exists) => {
-                let field = name(&exists.field)?;
-                Some(Query::Exists { field })
-            }
+            Kind::Exists(exists) => Some(Query::Exists {
+                field: name(&exists.field)?,
+            }),
             Kind::Match(text) => self.match_text(text, &path.field("match")),
             Kind::MatchPhrase(phrase) => Self::match_phrase(phrase),
             Kind::MatchPhrasePrefix(phrase) => Self::match_phrase_prefix(phrase),
-            Kind::Bool(all) => self.boolean(all, &path.field("bool")),
+            Kind::Bool(bool) => self.boolean(bool, &path.field("bool")),
             Kind::Nested(nested) => self.nested(nested, &path.field("nested")),
             Kind::GeoDistance(circle) => Self::geo_distance(circle),
             Kind::GeoBoundingBox(area) => Self::geo_bounding_box(area),
@@ -41,88 +41,73 @@ impl Reader<'_> {
     }
 
     fn term(term: &pb::TermQuery) -> Option<Query> {
-        let field = name(&term.field);
-        let value = term.value.as_ref().and_then(query_value);
-        let weight = Self::weight(term.weight);
         Some(Query::Term {
-            field: field?,
-            value: value?,
-            weight: weight?,
+            field: name(&term.field)?,
+            value: query_value(term.value.as_ref()?)?,
+            weight: Self::weight(term.weight)?,
         })
     }
 
     fn terms(&mut self, terms: &pb::TermsQuery, at: &FieldPath) -> Option<Query> {
-        let field = name(&terms.field);
-        let weight = Self::weight(terms.weight);
         if terms.values.len() > MAX_TERMS {
             self.limit(at.field("values"), "MAX_TERMS", MAX_TERMS, terms.values.len());
             return None;
         }
         Some(Query::Terms {
-            field: field?,
+            field: name(&terms.field)?,
             values: terms.values.iter().map(query_value).collect::<Option<_>>()?,
-            weight: weight?,
+            weight: Self::weight(terms.weight)?,
         })
     }
 
     fn range(range: &pb::RangeQuery) -> Option<Query> {
         use range_query::{Lower, Upper};
 
-        let field = name(&range.field);
-        let lower = match &range.lower {
-            None => Some(Bound::Unbounded),
-            Some(Lower::Gt(value)) => query_value(value).map(Bound::Excluded),
-            Some(Lower::Gte(value)) => query_value(value).map(Bound::Included),
-        };
-        let upper = match &range.upper {
-            None => Some(Bound::Unbounded),
-            Some(Upper::Lt(value)) => query_value(value).map(Bound::Excluded),
-            Some(Upper::Lte(value)) => query_value(value).map(Bound::Included),
-        };
         Some(Query::Range {
-            field: field?,
-            lower: lower?,
-            upper: upper?,
+            field: name(&range.field)?,
+            lower: match &range.lower {
+                None => Bound::Unbounded,
+                Some(Lower::Gt(value)) => Bound::Excluded(query_value(value)?),
+                Some(Lower::Gte(value)) => Bound::Included(query_value(value)?),
+            },
+            upper: match &range.upper {
+                None => Bound::Unbounded,
+                Some(Upper::Lt(value)) => Bound::Excluded(query_value(value)?),
+                Some(Upper::Lte(value)) => Bound::Included(query_value(value)?),
+            },
         })
     }
 
     fn prefix(prefix: &pb::PrefixQuery) -> Option<Query> {
-        let field = name(&prefix.field);
-        let weight = Self::weight(prefix.weight);
         Some(Query::Prefix {
-            field: field?,
+            field: name(&prefix.field)?,
             value: prefix.value.clone(),
-            weight: weight?,
+            weight: Self::weight(prefix.weight)?,
         })
     }
 
     fn suffix(suffix: &pb::SuffixQuery) -> Option<Query> {
-        let field = name(&suffix.field);
-        let weight = Self::weight(suffix.weight);
         Some(Query::Suffix {
-            field: field?,
+            field: name(&suffix.field)?,
             value: suffix.value.clone(),
-            weight: weight?,
+            weight: Self::weight(suffix.weight)?,
         })
     }
 
     fn wildcard(wildcard: &pb::WildcardQuery) -> Option<Query> {
-        let field = name(&wildcard.field);
-        let weight = Self::weight(wildcard.weight);
         Some(Query::Wildcard {
-            field: field?,
+            field: name(&wildcard.field)?,
             pattern: wildcard.pattern.clone(),
-            weight: weight?,
+            weight: Self::weight(wildcard.weight)?,
         })
     }
 
-    fn boolean(&mut self, all: &pb::BoolQuery, at: &FieldPath) -> Option<Query> {
-        let must = self.clauses(&all.must, &at.field("must"));
-        let filter = self.clauses(&all.filter, &at.field("filter"));
-        let should = self.clauses(&all.should, &at.field("should"));
-        let must_not = self.clauses(&all.must_not, &at.field("must_not"));
-        let minimum = self.minimum_of_clauses(all, at);
-        let weight = Self::weight(all.weight);
+    fn boolean(&mut self, bool: &pb::BoolQuery, at: &FieldPath) -> Option<Query> {
+        let must = self.clauses(&bool.must, &at.field("must"));
+        let filter = self.clauses(&bool.filter, &at.field("filter"));
+        let should = self.clauses(&bool.should, &at.field("should"));
+        let must_not = self.clauses(&bool.must_not, &at.field("must_not"));
+        let minimum = self.minimum_of_clauses(bool, at);
         let query = Query::Bool {
             must: must?,
             filter: filter?,
@@ -130,7 +115,7 @@ impl Reader<'_> {
             must_not: must_not?,
             minimum_should_match: minimum?,
         };
-        let weight = weight?;
+        let weight = Self::weight(bool.weight)?;
         Some(if weight == DEFAULT_WEIGHT {
             query
         } else {
@@ -143,14 +128,13 @@ impl Reader<'_> {
         let read: Vec<_> = clauses
             .iter()
             .enumerate()
-            .map(|(place, clause)| self.query(clause, &at.index(place)))
+            .map(|(index, clause)| self.query(clause, &at.index(index)))
             .collect();
         read.into_iter().collect()
     }
 
     fn nested(&mut self, nested: &pb::NestedQuery, at: &FieldPath) -> Option<Query> {
-        let path = name(&nested.path);
-        let query = self.below(nested.query.as_deref(), at.field("query"));
+        let query = self.required_query(nested.query.as_deref(), at.field("query"));
         let score_mode = enumeration(nested.score_mode).map(|mode| match mode {
             pb::ScoreMode::Unspecified | pb::ScoreMode::None => ScoreMode::None,
             pb::ScoreMode::Avg => ScoreMode::Avg,
@@ -159,27 +143,25 @@ impl Reader<'_> {
             pb::ScoreMode::Total => ScoreMode::Total,
         });
         let inner_hits = self.inner_hits(nested, at);
-        let weight = Self::weight(nested.weight);
         Some(Query::Nested {
-            path: path?,
+            path: name(&nested.path)?,
             query: Box::new(query?),
             score_mode: score_mode?,
-            weight: weight?,
+            weight: Self::weight(nested.weight)?,
             inner_hits: inner_hits?,
         })
     }
 
     fn const_score(&mut self, constant: &pb::ConstScoreQuery, at: &FieldPath) -> Option<Query> {
-        let filter = self.below(constant.filter.as_deref(), at.field("filter"));
-        let weight = Self::weight(constant.weight);
+        let filter = self.required_query(constant.filter.as_deref(), at.field("filter"))?;
         Some(Query::ConstScore {
-            filter: Box::new(filter?),
-            weight: weight?,
+            filter: Box::new(filter),
+            weight: Self::weight(constant.weight)?,
         })
     }
 
-    /// The query that a clause can't do without.
-    pub(super) fn below(&mut self, query: Option<&pb::Query>, path: FieldPath) -> Option<Query> {
+    /// Reads the query that a rule of the contract requires inside another.
+    pub(super) fn required_query(&mut self, query: Option<&pb::Query>, path: FieldPath) -> Option<Query> {
         self.query(query?, &path)
     }
 }

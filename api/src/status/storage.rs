@@ -1,4 +1,4 @@
-//! Errors of the store as answers.
+//! Maps errors of the store to gRPC statuses.
 
 use souk_chassis::status::StatusBuilder;
 use souk_engine::EngineError;
@@ -11,8 +11,8 @@ use super::{RETRY_AFTER_FAILURE, RETRY_CONTENDED, RETRY_WHILE_BUILDING, request_
 pub(super) fn status(error: Error) -> Status {
     match error {
         Error::LimitExceeded { limit, max, actual } => {
-            // What several transactions have together: nothing is wrong with this call.
             let (code, advice) = match limit {
+                // Limits that several transactions share: nothing is wrong with this call.
                 "MAX_STAGED_BYTES" | "MAX_TRANSACTIONS" => {
                     (Code::ResourceExhausted, ", of all callers together; repeat later")
                 }
@@ -74,7 +74,7 @@ pub(super) fn status(error: Error) -> Status {
         )
         .source(error)
         .build(),
-        // A condition that an RPC of resources sets is named where it is set.
+        // A condition of the client's own. Those that RPCs of resources set, by etags, have become their own errors before.
         Error::ConditionFailed { write, reason } => {
             let code = match reason {
                 ConditionFailure::AlreadyExists => Code::AlreadyExists,
@@ -147,7 +147,7 @@ pub(super) fn status(error: Error) -> Status {
         | Error::UnsupportedFormat { .. } => {
             StatusBuilder::internal("the store was used in a wrong way; report it with the trace id").source(error).build()
         }
-        // The error is open for more: what has no name here is a fault of the server, never of the client.
+        // The enum is non-exhaustive: a variant that isn't listed is a fault of the server, never of the client.
         _ => StatusBuilder::internal("the store failed; report it with the trace id").source(error).build(),
     }
 }

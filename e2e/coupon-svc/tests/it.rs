@@ -14,7 +14,7 @@ use prost_types::{FieldMask, Timestamp};
 use serde_json::{Value, json};
 use souk_access::{CredentialKeys, Reloaded, Role};
 use souk_api::MessageResource as _;
-use souk_api::testing::{Running, assert_comes_back, broken_rules, serve_guarded, updated};
+use souk_api::testing::{Running, assert_round_trips, broken_rules, serve_guarded, updated};
 use souk_chassis::config::ServerConfig;
 use souk_chassis::server::{self, Listener};
 use souk_chassis::telemetry::{Telemetry, TelemetryConfig, TelemetryGuard};
@@ -82,7 +82,7 @@ fn the_service_is_what_the_resource_makes_of_it() -> TestResult {
 
 #[test]
 fn coupons_come_back_from_rows_and_each_violation_is_named() {
-    assert_comes_back::<Coupons>("souk.coupon.v1.Coupon", FILE_DESCRIPTOR_SET);
+    assert_round_trips::<Coupons>("souk.coupon.v1.Coupon", FILE_DESCRIPTOR_SET);
     let good = coupon("c1", "h1", "s1", 9);
     assert_eq!(broken_rules(&good, "coupon"), [""; 0]);
     let bad = Coupon {

@@ -108,7 +108,7 @@ impl Follower {
             match self.decide(caught_up) {
                 RefreshDecision::Wait => {}
                 // Searches are of the index that serves; a draft's are still to come.
-                RefreshDecision::Hold if self.serves => self.keeping.state().hold(self.taken),
+                RefreshDecision::Hold if self.serves => self.keeping.state().defer_refresh(self.taken),
                 RefreshDecision::Hold => {}
                 RefreshDecision::Commit => self.commit()?,
             }

@@ -10,7 +10,7 @@ use super::budget::{Account, Budget};
 use super::centroid::{self, Centroid};
 use super::column::{Block, Buffer, Kind, Values};
 use super::composite::SegmentComposite;
-use super::distinct::{Different, SegmentDifferent};
+use super::distinct::{Distinct, SegmentDistinct};
 use super::keys::Keys;
 use super::node::{By, Grouping, Node, Shape};
 use super::numbers::{self, Numbers};
@@ -169,7 +169,7 @@ pub(super) enum Figures {
         figure: Figure,
         numbers: Vec<Numbers>,
     },
-    Different(SegmentDifferent),
+    Distinct(SegmentDistinct),
     Quantiles(Vec<Quantiles>),
     Centroids(Vec<Centroid>),
 }
@@ -249,7 +249,7 @@ impl<'a> Branch<'a> {
                 let values = Values::open(reader, field, around.run)?;
                 let figures = match &node.shape {
                     Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => {
-                        Figures::Different(SegmentDifferent::new(&values, around.alone, around.run)?)
+                        Figures::Distinct(SegmentDistinct::new(&values, around.alone, around.run)?)
                     }
                     Shape::Figure { figure, .. } => Figures::Numbers {
                         kind: field.kind,
@@ -380,7 +380,7 @@ impl Figures {
                     account.hold_for_segment(widened * ExactSum::WIDE_BYTES)?;
                 }
             }
-            Self::Different(different) => different.take(block, groups, values, account)?,
+            Self::Distinct(different) => different.take(block, groups, values, account)?,
             Self::Quantiles(quantiles) => {
                 if quantiles.len() < groups {
                     quantiles.resize_with(groups, Quantiles::default);
@@ -443,7 +443,7 @@ impl<'a> Groups<'a> {
 pub(super) fn inside_bytes(node: &Node) -> usize {
     let inside = node.inside.iter().map(|inside| {
         let own = match &inside.shape {
-            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => size_of::<Different>(),
+            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => size_of::<Distinct>(),
             Shape::Figure { .. } => size_of::<Numbers>(),
             Shape::Percentiles { .. } => size_of::<Quantiles>(),
             Shape::Centroid { .. } => size_of::<Centroid>(),

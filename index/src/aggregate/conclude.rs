@@ -107,7 +107,7 @@ impl<'a> Conclusion<'a> {
             (Shape::Figure { field, figure }, Gathered::Numbers(all), _) => {
                 figures(all.get(at), field.kind, *figure)
             }
-            (_, Gathered::Different(all), _) => {
+            (_, Gathered::Distinct(all), _) => {
                 let (count, error_bound) = all.get(at).map_or((0, 0.0), |different| different.count());
                 let value = Datum::Long(whole(count));
                 if error_bound == 0.0 {
@@ -390,7 +390,7 @@ fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> 
                 _ => None,
             }
         }
-        (_, Gathered::Different(all)) => {
+        (_, Gathered::Distinct(all)) => {
             let count = all.get(at).map_or(0, |different| different.count().0);
             Some(Datum::Long(whole(count)))
         }

@@ -19,19 +19,19 @@ const MIN_PENDING: usize = 200;
 const PENDING_PARTS: u64 = 128;
 const VALUES_PER_CHECK: usize = DOCUMENTS_PER_CHECK as usize;
 
-/// Different values: numbers themselves, or the 128-bit hashes of strings.
-pub(super) enum Different {
+/// Distinct values: numbers themselves, or the 128-bit hashes of strings.
+pub(super) enum Distinct {
     Exact(FxHashSet<u128>),
     Sketch(Sketch),
 }
 
-impl Default for Different {
+impl Default for Distinct {
     fn default() -> Self {
         Self::Exact(FxHashSet::default())
     }
 }
 
-impl Different {
+impl Distinct {
     /// How many there are, and by what part of it that may be off.
     pub(super) fn count(&self) -> (u64, f64) {
         match self {
@@ -115,15 +115,15 @@ fn hash(value: u128) -> u64 {
 }
 
 #[derive(Default)]
-pub(super) struct SegmentDifferent {
+pub(super) struct SegmentDistinct {
     /// Ordinals of the segment that were not looked up yet, with their groups.
     pending: FxHashSet<(u64, u32)>,
     /// The same, of the only group.
     ordinals: Option<Bits>,
-    groups: Vec<Different>,
+    groups: Vec<Distinct>,
 }
 
-impl SegmentDifferent {
+impl SegmentDistinct {
     /// `alone` when there is only one group.
     pub(super) fn new(values: &Values, alone: bool, run: &Run) -> Result<Self> {
         let terms = values.strings().map(|strings| strings.num_terms());
@@ -147,7 +147,7 @@ impl SegmentDifferent {
         account: &mut Account<'_>,
     ) -> Result<()> {
         if self.groups.len() < groups {
-            self.groups.resize_with(groups, Different::default);
+            self.groups.resize_with(groups, Distinct::default);
         }
         if let Some(ordinals) = &mut self.ordinals {
             for value in block.values {
@@ -186,7 +186,7 @@ impl SegmentDifferent {
         Ok(())
     }
 
-    pub(super) fn end(mut self, values: &Values, account: &mut Account<'_>) -> Result<Vec<Different>> {
+    pub(super) fn end(mut self, values: &Values, account: &mut Account<'_>) -> Result<Vec<Distinct>> {
         if let Some(ordinals) = self.ordinals.take() {
             let mut part = Vec::new();
             let mut next = ordinals.next(0);
@@ -255,13 +255,13 @@ mod tests {
     #[test]
     fn without_room_it_is_an_estimate_that_says_so() {
         testing::with_account(|account| {
-            let mut one = Different::default();
+            let mut one = Distinct::default();
             for value in 0..20_000 {
                 one.insert(value, account).expect("there is room");
             }
             assert_eq!(one.count(), (20_000, 0.0));
             account.exact(MAX_EXACT_BYTES).expect("there is room");
-            let mut other = Different::default();
+            let mut other = Distinct::default();
             for value in 10_000..40_000 {
                 other.insert(value, account).expect("there is room");
             }
@@ -272,7 +272,7 @@ mod tests {
                 "{count}"
             );
             // A small set stays exact even then.
-            let mut small = Different::default();
+            let mut small = Distinct::default();
             for value in 0..100 {
                 small.insert(value, account).expect("there is room");
             }
@@ -284,12 +284,12 @@ mod tests {
     #[test]
     fn a_sketch_that_was_merged_is_given_back() {
         testing::with_account(|account| {
-            let mut all = Different::default();
+            let mut all = Distinct::default();
             for value in 0..2 * (crate::limits::MAX_SEARCH_BYTES / SKETCH_BYTES) {
                 account.hold(SKETCH_BYTES).expect("there is room");
                 let mut sketch = Sketch::new();
                 sketch.insert(hash(value as u128));
-                all.merge(Different::Sketch(sketch), account)
+                all.merge(Distinct::Sketch(sketch), account)
                     .expect("there is room");
             }
             let (count, bound) = all.count();
@@ -302,7 +302,7 @@ mod tests {
         testing::with_account(|account| {
             let mut sets = 0;
             let refused = loop {
-                let mut small = Different::default();
+                let mut small = Distinct::default();
                 sets += 1;
                 if let Err(refused) = (0..400).try_for_each(|value| small.insert(value, account)) {
                     break refused;

@@ -1,4 +1,4 @@
-//! Figures and groups over all segments, numbered as they appear.
+//! Aggregations merged over all segments. Groups get ordinals as they appear: what is inside a group is found by them.
 
 use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
@@ -9,7 +9,7 @@ use super::budget::Account;
 use super::centroid::Centroid;
 use super::column::Raw;
 use super::composite::Pages;
-use super::distinct::Different;
+use super::distinct::Distinct;
 use super::node::{Node, Shape};
 use super::numbers::Numbers;
 use super::quantiles::Quantiles;
@@ -17,12 +17,13 @@ use super::sum::ExactSum;
 use crate::request::Figure;
 use crate::sort::Winner;
 
+/// Groups that are merged between two checks of the deadline.
 const GROUPS_PER_CHECK: usize = 1_024;
 
-/// What one aggregation has gathered so far, by the numbers of the groups around it.
+/// The results of one aggregation so far, by the ordinals of its parent groups.
 pub(super) enum Gathered {
     Numbers(Vec<Numbers>),
-    Different(Vec<Different>),
+    Distinct(Vec<Distinct>),
     Quantiles(Vec<Quantiles>),
     Centroids(Vec<Centroid>),
     TopHits(Vec<Vec<Winner>>),
@@ -31,18 +32,22 @@ pub(super) enum Gathered {
 }
 
 impl Gathered {
+    /// Empty results of aggregations inside groups.
     pub(super) fn all(nodes: &[Node]) -> Vec<Self> {
         nodes.iter().map(|node| Self::new(node, false)).collect()
     }
 
-    /// Those at the first level, of which each is the only group around.
+    /// Empty results of aggregations at the first level: all documents are their one parent group.
     pub(super) fn first_level(nodes: &[Node]) -> Vec<Self> {
         nodes.iter().map(|node| Self::new(node, true)).collect()
     }
 
     fn new(node: &Node, first_level: bool) -> Self {
         match &node.shape {
-            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => Self::Different(Vec::new()),
+            Shape::Figure {
+                figure: Figure::DistinctCount,
+                ..
+            } => Self::Distinct(Vec::new()),
             Shape::Figure { .. } => Self::Numbers(Vec::new()),
             Shape::Percentiles { .. } => Self::Quantiles(Vec::new()),
             Shape::Centroid { .. } => Self::Centroids(Vec::new()),
@@ -56,34 +61,39 @@ impl Gathered {
         }
     }
 
-    /// Adds a segment. `places` are the numbers here of the segment's groups around, all below `groups`.
+    /// Merges the results of a segment. `ordinals` has the ordinal here, below `groups`, of each of the segment's parent groups.
     pub(super) fn add(
         &mut self,
         branch: Branch<'_>,
-        places: &[u32],
+        ordinals: &[u32],
         groups: usize,
         context: &mut Context<'_>,
     ) -> tantivy::Result<()> {
         let node = branch.node;
         let (run, account) = (context.run, &mut context.account(node));
         match (self, branch.work) {
-            (Self::Numbers(all), Work::Figures(Figures::Numbers { numbers, .. }, _)) => {
-                merge(all, groups, numbers, places, account, |own, numbers, account| {
+            (Self::Numbers(all), Work::Figures(Figures::Numbers { numbers, .. }, _)) => merge(
+                all,
+                groups,
+                numbers,
+                ordinals,
+                account,
+                |own, numbers, account| {
                     if own.merge(&numbers) {
                         account.hold(ExactSum::WIDE_BYTES)?;
                     }
                     Ok(())
-                })
-            }
-            (Self::Different(all), Work::Figures(Figures::Different(different), of)) => {
-                let different = different.end(&of.values, account)?;
-                merge(all, groups, different, places, account, Different::merge)
+                },
+            ),
+            (Self::Distinct(all), Work::Figures(Figures::Distinct(distinct), of)) => {
+                let distinct = distinct.end(&of.values, account)?;
+                merge(all, groups, distinct, ordinals, account, Distinct::merge)
             }
             (Self::Quantiles(all), Work::Figures(Figures::Quantiles(quantiles), _)) => {
-                merge(all, groups, quantiles, places, account, Quantiles::merge)
+                merge(all, groups, quantiles, ordinals, account, Quantiles::merge)
             }
             (Self::Centroids(all), Work::Figures(Figures::Centroids(centroids), _)) => {
-                merge(all, groups, centroids, places, account, |own, centroid, _| {
+                merge(all, groups, centroids, ordinals, account, |own, centroid, _| {
                     own.merge(&centroid);
                     Ok(())
                 })
@@ -95,12 +105,12 @@ impl Gathered {
                 let winners = tops
                     .into_winners()
                     .map_err(|error| run.give_up(run.unreadable(error).at(&node.path)))?;
-                merge(all, groups, winners, places, account, |own, winners, _| {
+                merge(all, groups, winners, ordinals, account, |own, winners, _| {
                     order.keep_first(own, winners, *size);
                     Ok(())
                 })
             }
-            (Self::Groups(all), Work::Groups(groups)) => all.add(*groups, node, places, context),
+            (Self::Groups(all), Work::Groups(groups)) => all.add(*groups, node, ordinals, context),
             (Self::Groups(all), Work::BreadthFirst(values)) => {
                 let candidates = all.candidates.get_or_insert_default();
                 candidates.add(*values, node, context)
@@ -110,7 +120,7 @@ impl Gathered {
         }
     }
 
-    /// Sorts what results are looked up in.
+    /// Ends the merge: sorts the values in which percentiles are looked up.
     pub(super) fn sort(&mut self, account: &Account<'_>) -> tantivy::Result<()> {
         match self {
             Self::Quantiles(all) => {
@@ -124,26 +134,26 @@ impl Gathered {
             }
             Self::Groups(groups) => groups.inside.iter_mut().try_for_each(|own| own.sort(account)),
             Self::Composite(pages) => pages.inside.iter_mut().try_for_each(|own| own.sort(account)),
-            Self::Numbers(_) | Self::Different(_) | Self::Centroids(_) | Self::TopHits(_) => Ok(()),
+            Self::Numbers(_) | Self::Distinct(_) | Self::Centroids(_) | Self::TopHits(_) => Ok(()),
         }
     }
 }
 
-/// Adds what a segment has gathered for each of its groups to what is gathered here.
+/// Merges the results of a segment for each of its parent groups.
 fn merge<T: Default, S>(
     all: &mut Vec<T>,
     groups: usize,
     segment: impl IntoIterator<Item = S>,
-    places: &[u32],
+    ordinals: &[u32],
     account: &mut Account<'_>,
     mut add: impl FnMut(&mut T, S, &mut Account<'_>) -> tantivy::Result<()>,
 ) -> tantivy::Result<()> {
     all.resize_with(groups.max(all.len()), T::default);
-    for (nth, (segment, place)) in segment.into_iter().zip(places).enumerate() {
+    for (nth, (segment, ordinal)) in segment.into_iter().zip(ordinals).enumerate() {
         if nth.is_multiple_of(GROUPS_PER_CHECK) {
             account.check()?;
         }
-        if let Some(own) = all.get_mut(*place as usize) {
+        if let Some(own) = all.get_mut(*ordinal as usize) {
             add(own, segment, account)?;
         }
     }
@@ -154,97 +164,102 @@ fn mismatch() -> TantivyError {
     TantivyError::InternalError("an aggregation changed its kind between segments".to_owned())
 }
 
-/// Bytes of a group: its name and number in a hash table, and its count in a list that doubles.
+/// Bytes of a group: its name and ordinal in a hash table, and its count in a list that doubles.
 const GROUP_BYTES: usize = 3 * size_of::<((u32, Raw), u32, u64)>() / 2;
 
+/// The groups of one aggregation. Each is known by the ordinal of its parent group and by its name.
 #[derive(Default)]
 pub(super) struct GatheredGroups {
-    by_name: FxHashMap<(u32, Raw), u32>,
+    ordinals: FxHashMap<(u32, Raw), u32>,
+    /// Documents of each group.
     pub(super) counts: Vec<u64>,
-    /// The sum of the counts of groups that are not here.
+    /// The sum of the counts of groups that were left out.
     pub(super) left_out: u64,
-    /// How much higher than known the count of a group may be that is not here.
+    /// Most documents by which the count of a group that was left out may be higher than known.
     pub(super) error: u64,
+    /// The sub-aggregations, by the ordinals of these groups.
     pub(super) inside: Vec<Gathered>,
-    /// Where groups are found breadth-first: what is known of them so far.
+    /// The groups so far, where they are found breadth-first.
     pub(super) candidates: Option<Box<Candidates>>,
-    /// Whether they count as groups of the search.
+    /// Whether they count against the groups that a search may have.
     counted: bool,
 }
 
 impl GatheredGroups {
+    /// Merges the groups of a segment; `parents` has the ordinal here of each of the segment's parent groups.
     pub(super) fn add(
         &mut self,
         segment: Groups<'_>,
         node: &Node,
-        around: &[u32],
+        parents: &[u32],
         context: &mut Context<'_>,
     ) -> tantivy::Result<()> {
         let Groups {
             keys, slots, inside, ..
         } = segment;
-        // The order of keys, and where each group is here.
+        // The segment's groups in the order of their keys, and the ordinal here of each.
         context
             .account(node)
             .hold_for_segment(slots.groups.len() * 2 * size_of::<u32>())?;
         let mut by_key: Vec<u32> = (0..slots.groups.len() as u32).collect();
         let key = |slot: &u32| slots.groups.get(*slot as usize).map_or(0, |(_, key)| *key);
         by_key.sort_unstable_by_key(key);
-        let mut places = vec![0; by_key.len()];
-        // A part at a time, so that the budget is asked before many names have been read.
+        let mut ordinals = vec![0; by_key.len()];
+        // In chunks, so that the budget is checked before many names have been read.
         for part in by_key.chunks(crate::limits::DOCUMENTS_PER_CHECK as usize) {
             context.run.check_inside()?;
-            let mut different: Vec<u64> = part.iter().map(key).collect();
-            different.dedup();
-            let names = keys.names(&different)?;
-            let mut named = different.iter().zip(names).peekable();
+            let mut distinct: Vec<u64> = part.iter().map(key).collect();
+            distinct.dedup();
+            let names = keys.names(&distinct)?;
+            let mut named = distinct.iter().zip(names).peekable();
             for slot in part {
                 while named.peek().is_some_and(|(own, _)| **own != key(slot)) {
                     named.next();
                 }
-                let (Some((_, name)), Some((outer, _))) = (named.peek(), slots.groups.get(*slot as usize))
+                let (Some((_, name)), Some((parent, _))) = (named.peek(), slots.groups.get(*slot as usize))
                 else {
                     return Err(mismatch());
                 };
-                let outer = around.get(*outer as usize).copied().unwrap_or_default();
-                let place = self.place(outer, name, node, &mut context.account(node))?;
+                let parent = parents.get(*parent as usize).copied().unwrap_or_default();
+                let ordinal = self.ordinal(parent, name, node, &mut context.account(node))?;
                 let count = slots.counts.get(*slot as usize).copied().unwrap_or_default();
-                if let Some(own) = self.counts.get_mut(place as usize) {
+                if let Some(own) = self.counts.get_mut(ordinal as usize) {
                     *own += count;
                 }
-                if let Some(own) = places.get_mut(*slot as usize) {
-                    *own = place;
+                if let Some(own) = ordinals.get_mut(*slot as usize) {
+                    *own = ordinal;
                 }
             }
         }
         for (own, branch) in self.inside.iter_mut().zip(inside) {
-            own.add(branch, &places, self.counts.len(), context)?;
+            own.add(branch, &ordinals, self.counts.len(), context)?;
         }
         Ok(())
     }
 
-    fn place(
+    /// The ordinal of a group; a new one is accounted for.
+    fn ordinal(
         &mut self,
-        around: u32,
+        parent: u32,
         name: &Raw,
         node: &Node,
         account: &mut Account<'_>,
     ) -> tantivy::Result<u32> {
-        let key = (around, name.clone());
-        if let Some(place) = self.by_name.get(&key) {
-            return Ok(*place);
+        let key = (parent, name.clone());
+        if let Some(ordinal) = self.ordinals.get(&key) {
+            return Ok(*ordinal);
         }
-        let place = self.counts.len() as u32;
+        let ordinal = self.counts.len() as u32;
         if self.counted {
             account.groups(1)?;
         }
         account.hold(GROUP_BYTES + inside_bytes(node) + name.behind())?;
-        self.by_name.insert(key, place);
+        self.ordinals.insert(key, ordinal);
         self.counts.push(0);
-        Ok(place)
+        Ok(ordinal)
     }
 
-    /// Adds a group at the first level, with nothing inside.
+    /// Adds documents to a group at the first level, with nothing inside.
     pub(super) fn insert(
         &mut self,
         name: &Raw,
@@ -252,19 +267,19 @@ impl GatheredGroups {
         node: &Node,
         account: &mut Account<'_>,
     ) -> tantivy::Result<()> {
-        let place = self.place(0, name, node, account)?;
-        if let Some(own) = self.counts.get_mut(place as usize) {
+        let ordinal = self.ordinal(0, name, node, account)?;
+        if let Some(own) = self.counts.get_mut(ordinal as usize) {
             *own += count;
         }
         Ok(())
     }
 
-    /// The groups by the group around them, then by name.
+    /// The groups as parent, name and ordinal, sorted by the first two.
     pub(super) fn sorted(&self, account: &mut Account<'_>) -> tantivy::Result<Vec<(u32, &Raw, u32)>> {
-        account.hold(self.by_name.len() * size_of::<(u32, &Raw, u32)>())?;
-        let groups = self.by_name.iter();
+        account.hold(self.ordinals.len() * size_of::<(u32, &Raw, u32)>())?;
+        let groups = self.ordinals.iter();
         let mut sorted: Vec<_> = groups
-            .map(|((around, name), place)| (*around, name, *place))
+            .map(|((parent, name), ordinal)| (*parent, name, *ordinal))
             .collect();
         account.check()?;
         sorted.sort_unstable();

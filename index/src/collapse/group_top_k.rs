@@ -1,21 +1,20 @@
-//! The top k groups, each by its best document (see [`crate::collapse`]).
+//! Group top k: the best k groups, each ranked by its head, the best document of it (see [`crate::collapse`]).
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Score};
 
-use super::{Local, SegmentGroups};
+use super::{LocalGroup, SegmentGroups};
 use crate::allowance::Grant;
 use crate::sort::rank::Rank;
 use crate::sort::{Leading, Order, PreparedOrder, RawSortValue, RawSortValues, SegmentOrder, Winner};
 
-/// Keeps the heads of the first `size` groups of an order.
+/// Collects the heads of the top `size` groups over all segments.
 pub(crate) struct GroupTopK<'a> {
     order: &'a Order,
     size: usize,
-    /// In order, each with its group.
+    /// Best first, each with its group.
     heads: Vec<(Winner, RawSortValues)>,
 }
 
@@ -28,13 +27,13 @@ impl<'a> GroupTopK<'a> {
         }
     }
 
-    /// Begins a segment. Only documents behind `after` count, and none of the groups `passed`.
+    /// Begins a segment. Only documents behind `after` count, and none of the groups `passed`, which earlier pages showed.
     pub(crate) fn segment<'s>(
         &self,
         order: SegmentOrder<'s>,
         groups: &'s SegmentGroups,
         after: Option<&[RawSortValue]>,
-        passed: HashSet<Local>,
+        passed: HashSet<LocalGroup>,
     ) -> io::Result<SegmentGroupTopK<'s>> {
         let after = after.map(|after| order.ranks_of(after)).transpose()?;
         let full = self.heads.len() >= self.size;
@@ -42,42 +41,49 @@ impl<'a> GroupTopK<'a> {
         let before = last
             .map(|(last, _)| order.ranks_of(&last.sort_values))
             .transpose()?;
-        let each = 2 * (size_of::<Vec<Rank>>() + order.rank_bytes()) + size_of::<(Head, Local, Winner)>();
-        let kept = order.run.allowance().take(order.at_most(self.size) * each)?;
+        // A head in both maps, and what it becomes when the segment ends.
+        let head_bytes =
+            2 * (size_of::<Vec<Rank>>() + order.rank_bytes()) + size_of::<(Head, LocalGroup, Winner)>();
+        let memory = order
+            .run
+            .allowance()
+            .take(order.capacity(self.size) * head_bytes)?;
         Ok(SegmentGroupTopK {
             order,
             groups,
             size: self.size,
-            _kept: kept,
+            _memory: memory,
             after,
             before,
             passed,
-            held: BTreeMap::new(),
+            heads: BTreeMap::new(),
             by_group: HashMap::new(),
         })
     }
 
-    /// Ends a segment: the heads of its groups meet those of the others.
-    pub(crate) fn take(&mut self, segment: SegmentGroupTopK<'_>) -> io::Result<()> {
+    /// Ends a segment: merges the heads of its groups with those of the segments before.
+    pub(crate) fn merge(&mut self, segment: SegmentGroupTopK<'_>) -> io::Result<()> {
         let SegmentGroupTopK {
-            order, groups, held, ..
+            order, groups, heads, ..
         } = segment;
-        if held.is_empty() {
+        if heads.is_empty() {
             return Ok(());
         }
-        let ranks: Vec<&[Rank]> = held.keys().map(Vec::as_slice).collect();
-        let locals: Vec<Local> = held.values().map(|head| head.group).collect();
-        let winners = order
-            .sort_values(&ranks)?
-            .into_iter()
-            .zip(held.values())
-            .map(|(sort_values, head)| Winner {
-                sort_values,
-                score: head.score,
-            });
+        let ranks: Vec<&[Rank]> = heads.keys().map(Vec::as_slice).collect();
+        let locals: Vec<LocalGroup> = heads.values().map(|head| head.group).collect();
+        let winners =
+            order
+                .sort_values(&ranks)?
+                .into_iter()
+                .zip(heads.values())
+                .map(|(sort_values, head)| Winner {
+                    sort_values,
+                    score: head.score,
+                });
         self.heads.extend(winners.zip(groups.values(&locals, order.run)?));
         self.heads
             .sort_by(|(one, _), (other, _)| self.order.compare(&one.sort_values, &other.sort_values));
+        // Of each group the first stays. In two passes: what `seen` borrows can't be moved.
         let mut seen = HashSet::new();
         let first: Vec<bool> = self
             .heads
@@ -85,7 +91,7 @@ impl<'a> GroupTopK<'a> {
             .map(|(_, group)| seen.insert(&**group))
             .collect();
         let mut first = first.into_iter();
-        self.heads.retain(|_| first.next().unwrap_or_default());
+        self.heads.retain(|_| first.next() == Some(true));
         self.heads.truncate(self.size);
         Ok(())
     }
@@ -95,12 +101,13 @@ impl<'a> GroupTopK<'a> {
     }
 }
 
+/// The best document of a group so far; its ranks are the key under which it is kept.
 struct Head {
-    group: Local,
+    group: LocalGroup,
     score: Score,
 }
 
-/// The heads of one segment's groups.
+/// The top groups of one segment.
 pub(crate) struct SegmentGroupTopK<'a> {
     order: SegmentOrder<'a>,
     groups: &'a SegmentGroups,
@@ -109,25 +116,25 @@ pub(crate) struct SegmentGroupTopK<'a> {
     after: Option<Vec<Rank>>,
     /// Only documents before these ranks count: enough groups have better ones elsewhere.
     before: Option<Vec<Rank>>,
-    /// Groups that don't count.
-    passed: HashSet<Local>,
-    /// By rank; ranks end in the document's key, so that no two are equal.
-    held: BTreeMap<Vec<Rank>, Head>,
-    /// The rank of each group that is held.
-    by_group: HashMap<Local, Vec<Rank>>,
-    /// The memory of both.
-    _kept: Grant,
+    /// Groups that earlier pages showed: they don't count.
+    passed: HashSet<LocalGroup>,
+    /// By their ranks, which end in the document's key, so that no two are equal.
+    heads: BTreeMap<Vec<Rank>, Head>,
+    /// The ranks of each group's head.
+    by_group: HashMap<LocalGroup, Vec<Rank>>,
+    /// That of both maps.
+    _memory: Grant,
 }
 
 impl SegmentGroupTopK<'_> {
-    /// Whether no document of the segment can get in.
+    /// Whether no document of the segment can become a head.
     pub(crate) fn beaten(&self) -> bool {
         let edge = self.order.leading.as_ref().and_then(Leading::edge);
         edge.zip(self.leading_limit())
             .is_some_and(|(edge, limit)| edge > limit)
     }
 
-    /// Looks at documents of the same score; they come in ascending order.
+    /// Offers documents of the same score, in ascending order.
     pub(crate) fn offer_all(&mut self, docs: &[DocId], score: Score) {
         let mut ranked = Vec::new();
         for block in docs.chunks(COLLECT_BLOCK_BUFFER_LEN) {
@@ -145,53 +152,52 @@ impl SegmentGroupTopK<'_> {
         }
     }
 
-    /// Only documents before these ranks can get in.
-    fn last(&self) -> Option<&[Rank]> {
-        let full = self.held.len() >= self.size;
-        let worst = self.held.last_key_value().filter(|_| full);
-        worst
-            .map(|(ranks, _)| ranks.as_slice())
-            .or(self.before.as_deref())
-    }
-
-    /// Documents behind this rank of the leading key can't get in, where documents of one score are compared.
+    /// Documents behind this rank of the leading key can't become heads, where documents of one score are compared.
     fn leading_limit(&self) -> Option<Rank> {
         let nth = self.order.leading.as_ref()?.nth;
-        self.last().and_then(|last| last.get(nth)).copied()
+        let limit = limit(&self.heads, self.size, self.before.as_deref())?;
+        limit.get(nth).copied()
     }
 
     fn offer(&mut self, doc: DocId, score: Score) {
-        self.order.stand_on(doc, score);
-        let full = self.held.len() >= self.size;
-        let worst = self.held.last_key_value().filter(|_| full);
-        if worst.is_some_and(|(worst, _)| self.order.compare(worst).is_ge()) {
+        let order = &mut self.order;
+        order.move_to(doc, score);
+        let limit = limit(&self.heads, self.size, self.before.as_deref());
+        if limit.is_some_and(|limit| order.compare(limit).is_ge()) {
             return;
         }
-        let beyond = |limit: &Option<Vec<Rank>>, order: &mut SegmentOrder<'_>, is: fn(Ordering) -> bool| {
-            limit.as_ref().is_some_and(|limit| is(order.compare(limit)))
-        };
-        if beyond(&self.before, &mut self.order, Ordering::is_ge)
-            || beyond(&self.after, &mut self.order, Ordering::is_le)
-        {
+        let after = self.after.as_deref();
+        if after.is_some_and(|after| order.compare(after).is_le()) {
             return;
         }
         let group = self.groups.of(doc);
         if self.passed.contains(&group) {
             return;
         }
-        if let Some(held) = self.by_group.get(&group) {
-            if self.order.compare(held).is_gt() {
+        if let Some(head) = self.by_group.get(&group) {
+            if order.compare(head).is_gt() {
                 return;
             }
-            self.held.remove(held);
+            self.heads.remove(head);
         }
-        let ranks = self.order.ranks().to_vec();
+        let ranks = order.ranks().to_vec();
         self.by_group.insert(group, ranks.clone());
-        self.held.insert(ranks, Head { group, score });
-        if self.held.len() > self.size
-            && let Some((_, head)) = self.held.pop_last()
+        self.heads.insert(ranks, Head { group, score });
+        if self.heads.len() > self.size
+            && let Some((_, head)) = self.heads.pop_last()
         {
             self.by_group.remove(&head.group);
         }
     }
+}
+
+/// Only documents before these ranks can become heads: those of the worst head once there are `size`, which lies before
+/// `before`.
+fn limit<'r>(
+    heads: &'r BTreeMap<Vec<Rank>, Head>,
+    size: usize,
+    before: Option<&'r [Rank]>,
+) -> Option<&'r [Rank]> {
+    let worst = heads.last_key_value().filter(|_| heads.len() >= size);
+    worst.map(|(ranks, _)| ranks.as_slice()).or(before)
 }

@@ -263,7 +263,7 @@ fn show(
     let mut ranked: Vec<_> = objects
         .iter()
         .map(|(object, score)| {
-            order.stand_on(*object, *score);
+            order.move_to(*object, *score);
             (order.ranks().to_vec(), *object, *score)
         })
         .collect();

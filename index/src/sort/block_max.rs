@@ -57,7 +57,8 @@ impl SegmentTopCollector<'_> {
         run: &Run,
     ) -> tantivy::Result<bool> {
         let expected = scorer.size_hint();
-        if expected < FEW_MATCHES || u64::from(expected) < self.size as u64 || !self.order.revisits() {
+        if expected < FEW_MATCHES || u64::from(expected) < self.size as u64 || !self.order.is_random_access()
+        {
             return Ok(false);
         }
         let after = self.leading_after(matches.score);

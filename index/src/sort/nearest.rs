@@ -157,7 +157,7 @@ impl SegmentTopCollector<'_> {
         matches: &Matches<'_>,
         run: &Run,
     ) -> Result<bool> {
-        if self.order.nearest.is_none() || !self.order.revisits() {
+        if self.order.nearest.is_none() || !self.order.is_random_access() {
             return Ok(false);
         }
         let Matches {

@@ -46,7 +46,7 @@ impl<'a> PerGroupTopK<'a> {
     pub(crate) fn offer(&mut self, doc: DocId, score: Score, group: u32) {
         let group = group as usize;
         if self.on != Some(doc) {
-            self.order.stand_on(doc, score);
+            self.order.move_to(doc, score);
             self.on = Some(doc);
         }
         if self.heaps.len() <= group {

@@ -1,6 +1,5 @@
-//! The keys of an order, opened on one segment.
+//! The sort keys of an order, opened on one segment.
 
-use crate::error::AllowanceExceeded;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io;
@@ -21,18 +20,20 @@ use super::rank::{self, Rank};
 use super::raw_value::{RawSortValue, RawSortValues};
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
+use crate::error::AllowanceExceeded;
 use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::points::Points;
 use crate::run::Run;
 
+/// Strings that are read from a dictionary between two checks of the deadline.
 const STRINGS_PER_CHECK: usize = 512;
 
-/// How many columns' worth of work the objects of a document are.
-const WORK_OF_OBJECTS: usize = 16;
+/// Cost of a key over nested objects, compared with one that reads a column: a document may have many.
+const NESTED_KEY_COST: usize = 16;
 
-/// The place of the key behind the score, in an order that begins with that.
-pub(super) const BEHIND_SCORE: usize = 1;
+/// Position of the second key, which breaks ties in an order that begins with the score.
+pub(super) const TIE_KEY: usize = 1;
 
 /// An order that is ready for the segments of one searcher.
 pub(crate) struct PreparedOrder<'a> {
@@ -65,25 +66,25 @@ impl<'a> PreparedOrder<'a> {
         })
     }
 
-    /// The order on one segment. `scores` tells whether scores differ.
+    /// Opens the order on one segment. `scores` tells whether scores differ between documents.
     pub(crate) fn open(&self, reader: &SegmentReader, scores: bool) -> tantivy::Result<SegmentOrder<'a>> {
         let keys = self.order.keys.iter().zip(&self.filters);
         let keys = keys.map(|(key, filter)| self.open_key(key, filter.as_deref(), reader));
         let keys = keys.collect::<tantivy::Result<Vec<_>>>()?;
-        let open = |nth: Option<usize>| {
-            let Some((nth, opened)) = nth.and_then(|nth| Some((nth, keys.get(nth)?))) else {
+        let open_leading = |nth: usize| {
+            let Some(opened) = keys.get(nth) else {
                 return Ok(None);
             };
             let ordinals = opened.strings.as_ref().map(|strings| &strings.ordinals);
             Leading::open(nth, opened.key, ordinals, opened.missing, self.columns, reader)
         };
-        let leading = open(self.order.leading(scores))?;
-        let by_score = scores && self.order.begins_with_best_score();
-        let ties = open(by_score.then_some(BEHIND_SCORE))?;
-        let nearest = match self.order.leading(scores) {
-            Some(nth) => self.nearest(nth, reader)?,
-            None => None,
+        let leading_key = self.order.leading(scores);
+        let leading = leading_key.map_or(Ok(None), &open_leading)?;
+        let ties = match scores && self.order.begins_with_best_score() {
+            true => open_leading(TIE_KEY)?,
+            false => None,
         };
+        let nearest = leading_key.map_or(Ok(None), |nth| self.nearest(nth, reader))?;
         Ok(SegmentOrder {
             run: self.run,
             max_doc: reader.max_doc(),
@@ -97,7 +98,7 @@ impl<'a> PreparedOrder<'a> {
         })
     }
 
-    /// The key `nth`, if it is by distance, nearest first.
+    /// Opens the key `nth` for a walk from the nearest point on, if it is by distance, nearest first.
     fn nearest(&self, nth: usize, reader: &SegmentReader) -> tantivy::Result<Option<Nearest>> {
         let Some(Key {
             source: Source::Distance { path, points },
@@ -107,13 +108,13 @@ impl<'a> PreparedOrder<'a> {
         else {
             return Ok(None);
         };
-        let Some((here, Handle::Point { cell, .. })) =
+        let Some((column, Handle::Point { cell, .. })) =
             Points::open(reader, path)?.zip(self.layout.handle(path))
         else {
             return Ok(None);
         };
         let targets = Targets::new(points);
-        let distances = Distances::new(here, targets.clone());
+        let distances = Distances::new(column, targets.clone());
         Ok(Some(Nearest::new(
             nth,
             distances,
@@ -122,8 +123,8 @@ impl<'a> PreparedOrder<'a> {
         )))
     }
 
-    /// The order in which to take segments, best first: later ones can often be passed over.
-    pub(crate) fn arrange(&self, readers: &mut [&SegmentReader], scores: bool) -> tantivy::Result<()> {
+    /// Sorts segments by their best value of the leading key: once the page is full, the last ones can often be skipped.
+    pub(crate) fn sort_segments(&self, readers: &mut [&SegmentReader], scores: bool) -> tantivy::Result<()> {
         let leading = self.order.leading(scores);
         let Some((nth, key)) = leading.and_then(|nth| Some((nth, self.order.keys.get(nth)?))) else {
             return Ok(());
@@ -145,16 +146,16 @@ impl<'a> PreparedOrder<'a> {
         Ok(())
     }
 
-    /// How many documents to look at between two looks at the deadline: fewer when comparing them takes long.
+    /// Documents to compare between two checks of the deadline: fewer when comparing one takes long.
     pub(crate) fn documents_per_check(&self) -> u32 {
-        let work = |key: &Key| match &key.source {
+        let cost = |key: &Key| match &key.source {
             Source::Score | Source::PrimaryKey => 0,
             Source::Values { nested: None, .. } => 1,
-            Source::Values { nested: Some(_), .. } => WORK_OF_OBJECTS,
+            Source::Values { nested: Some(_), .. } => NESTED_KEY_COST,
             Source::Distance { points, .. } => points.len(),
         };
-        let work = self.order.keys.iter().map(work).sum::<usize>().max(1);
-        (DOCUMENTS_PER_CHECK / work as u32).max(1)
+        let cost = self.order.keys.iter().map(cost).sum::<usize>().max(1);
+        (DOCUMENTS_PER_CHECK / cost as u32).max(1)
     }
 
     fn open_key(
@@ -167,7 +168,7 @@ impl<'a> PreparedOrder<'a> {
         let values: Box<dyn Values> = match &key.source {
             Source::Score => Box::new(Scores),
             Source::Distance { path, points } => match Points::open(reader, path)? {
-                Some(here) => Box::new(Distances::new(here, Targets::new(points))),
+                Some(column) => Box::new(Distances::new(column, Targets::new(points))),
                 None => Box::new(Nothing),
             },
             Source::Values {
@@ -186,7 +187,7 @@ impl<'a> PreparedOrder<'a> {
                 strings = self.columns.strings(reader, path)?;
                 match &strings {
                     Some(strings) => {
-                        let among = match kind {
+                        let attribute_ordinals = match kind {
                             ValueKind::Attribute(name) => {
                                 let from = Bound::Included(attribute::first(name));
                                 let to = Bound::Excluded(attribute::behind(name));
@@ -195,7 +196,7 @@ impl<'a> PreparedOrder<'a> {
                             ValueKind::Number(_) | ValueKind::Keyword => None,
                         };
                         let objects = self.objects(key, filter, reader)?;
-                        column::ordinals(strings.column.ords().clone(), among, *pick, objects)
+                        column::ordinals(strings.column.ords().clone(), attribute_ordinals, *pick, objects)
                     }
                     None => Box::new(Nothing),
                 }
@@ -221,6 +222,7 @@ impl<'a> PreparedOrder<'a> {
         Ok(opened)
     }
 
+    /// Opens the nested objects over which a key ranges; `None` for a key of the documents themselves.
     fn objects(
         &self,
         key: &Key,
@@ -241,10 +243,11 @@ impl<'a> PreparedOrder<'a> {
     }
 }
 
+/// One sort key on one segment.
 struct SegmentKey<'a> {
     key: &'a Key,
     values: Box<dyn Values>,
-    /// Where the positions are ordinals: the strings behind them.
+    /// The dictionary, where values are ordinals of strings.
     strings: Option<Arc<StringColumn>>,
     /// The rank of documents without a value.
     missing: Rank,
@@ -258,7 +261,7 @@ impl SegmentKey<'_> {
         }
     }
 
-    /// Where a value from elsewhere stands in this segment.
+    /// Where a value of another segment, or of a page token, stands in this one.
     fn rank_of(&self, sort_value: &RawSortValue) -> io::Result<Rank> {
         let value = match sort_value {
             RawSortValue::Missing => return Ok(Rank::missing(self.key.absent == Absent::First)),
@@ -268,6 +271,7 @@ impl SegmentKey<'_> {
         Ok(Rank::among(value, self.key.descending))
     }
 
+    /// The position of a string, which the dictionary may lack.
     fn position(&self, bytes: &[u8]) -> io::Result<u64> {
         let against_substitute = match &self.key.absent {
             Absent::As(RawSortValue::Bytes(substitute)) => bytes.cmp(substitute.as_slice()),
@@ -285,7 +289,7 @@ impl SegmentKey<'_> {
         Ok(rank::before_ordinal(next, against_substitute))
     }
 
-    /// Adds the values behind ranks of this segment, those of the key `nth`.
+    /// Appends the value of the key `nth` to the sort values of each of these documents.
     fn sort_values(
         &self,
         nth: usize,
@@ -293,24 +297,25 @@ impl SegmentKey<'_> {
         sort_values: &mut [RawSortValues],
         run: &Run,
     ) -> io::Result<()> {
+        // Each with the position of its document: strings are read in the order of the dictionary.
         let mut ordinals = Vec::new();
-        for (place, (ranks, own)) in documents.iter().zip(sort_values.iter_mut()).enumerate() {
+        for (position, (ranks, values)) in documents.iter().zip(sort_values.iter_mut()).enumerate() {
             let Some(rank) = ranks.get(nth) else { continue };
             match (rank.value(self.key.descending), &self.key.absent) {
                 (Some(_), Absent::As(substitute)) if *rank == self.missing => {
-                    own.push(RawSortValue::Missing);
+                    values.push(RawSortValue::Missing);
                     if let RawSortValue::Bytes(bytes) = substitute {
-                        own.spell(bytes)?;
+                        values.spell(bytes)?;
                     } else {
-                        own.replace(substitute.clone());
+                        values.replace(substitute.clone());
                     }
                 }
-                (None, _) => own.push(RawSortValue::Missing),
-                (Some(position), _) if self.strings.is_some() => {
-                    ordinals.extend(rank::ordinal(position).map(|ordinal| (ordinal, place)));
-                    own.push(RawSortValue::Bytes(Vec::new()));
+                (None, _) => values.push(RawSortValue::Missing),
+                (Some(value), _) if self.strings.is_some() => {
+                    ordinals.extend(rank::ordinal(value).map(|ordinal| (ordinal, position)));
+                    values.push(RawSortValue::Bytes(Vec::new()));
                 }
-                (Some(number), _) => own.push(RawSortValue::Number(number)),
+                (Some(number), _) => values.push(RawSortValue::Number(number)),
             }
         }
         let Some(strings) = &self.strings else {
@@ -320,12 +325,14 @@ impl SegmentKey<'_> {
         for part in ordinals.chunks(STRINGS_PER_CHECK) {
             run.check_reading()?;
             let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
-            let mut places = part.iter().map(|(_, place)| *place);
+            let mut positions = part.iter().map(|(_, position)| *position);
             let mut exceeded: Option<AllowanceExceeded> = None;
             strings.each_string(&sorted, |bytes| {
-                let own = places.next().and_then(|place| sort_values.get_mut(place));
-                if let (Some(own), None) = (own, exceeded) {
-                    exceeded = own.spell(bytes).err();
+                let values = positions
+                    .next()
+                    .and_then(|position| sort_values.get_mut(position));
+                if let (Some(values), None) = (values, exceeded) {
+                    exceeded = values.spell(bytes).err();
                 }
             })?;
             if let Some(exceeded) = exceeded {
@@ -336,16 +343,16 @@ impl SegmentKey<'_> {
     }
 }
 
-/// An order on one segment, standing on one document. Ranks are computed when they are first needed.
+/// An order on one segment, positioned on one document. Its ranks are computed when they are first needed.
 pub(crate) struct SegmentOrder<'a> {
     pub(crate) run: &'a Run,
     max_doc: DocId,
     keys: Vec<SegmentKey<'a>>,
-    /// The key that decides most comparisons, where it can be read in blocks.
+    /// The leading key, which decides most comparisons, where it can be read in blocks.
     pub(crate) leading: Option<Leading>,
-    /// The key that decides between documents of the same score, where the best score comes first.
+    /// The tie-breaking key of an order by score, best first, where it can be read in blocks.
     pub(super) ties: Option<Leading>,
-    /// The leading key where it is by distance.
+    /// The leading key, where it is by distance.
     pub(super) nearest: Option<Nearest>,
     doc: DocId,
     score: Score,
@@ -353,28 +360,28 @@ pub(crate) struct SegmentOrder<'a> {
 }
 
 impl SegmentOrder<'_> {
-    /// Whether documents may be gone through more than once: nested objects are walked only forward.
-    pub(super) fn revisits(&self) -> bool {
+    /// Whether documents may be visited in any order: nested objects can only be walked forward.
+    pub(super) fn is_random_access(&self) -> bool {
         self.keys.iter().all(|key| key.key.nested().is_none())
     }
 
-    /// Which key decides most comparisons.
+    /// Position of the leading key, which decides most comparisons.
     pub(super) fn leading_key(&self) -> Option<usize> {
         let by_distance = self.nearest.as_ref().map(|nearest| nearest.nth);
         self.leading.as_ref().map(|leading| leading.nth).or(by_distance)
     }
 
-    /// The rank under the leading key of a position, if that alone decides which documents lie before it: all have the
-    /// same score, and the position has it too.
-    pub(super) fn leading_of(&mut self, position: &[Rank], score: Score) -> Option<Rank> {
+    /// The rank of a position under the leading key, if that alone decides which documents lie before the position: all have
+    /// the same score, and the position has it too.
+    pub(super) fn leading_rank_of(&mut self, position: &[Rank], score: Score) -> Option<Rank> {
         let nth = self.leading_key()?;
         let same = |(key, rank): (&mut SegmentKey<'_>, &Rank)| key.rank(0, score) == *rank;
         let all_same = self.keys.iter_mut().take(nth).zip(position).all(same);
         position.get(nth).copied().filter(|_| all_same)
     }
 
-    /// Goes on to a document, which lies after the one before.
-    pub(crate) fn stand_on(&mut self, doc: DocId, score: Score) {
+    /// Moves to a document; forward only, unless [`Self::is_random_access`].
+    pub(crate) fn move_to(&mut self, doc: DocId, score: Score) {
         (self.doc, self.score) = (doc, score);
         self.ranks.clear();
     }
@@ -391,6 +398,7 @@ impl SegmentOrder<'_> {
         Ordering::Equal
     }
 
+    /// The ranks of the document under all keys.
     pub(crate) fn ranks(&mut self) -> &[Rank] {
         self.rank(self.keys.len().saturating_sub(1));
         &self.ranks
@@ -404,7 +412,7 @@ impl SegmentOrder<'_> {
         self.ranks.get(nth).copied()
     }
 
-    /// Where a document of another segment, or another time, stands in this one.
+    /// Where a document of another segment, or a page token, stands in this segment.
     pub(crate) fn ranks_of(&self, sort_values: &[RawSortValue]) -> io::Result<Vec<Rank>> {
         self.keys
             .iter()
@@ -413,13 +421,13 @@ impl SegmentOrder<'_> {
             .collect()
     }
 
-    /// The memory of the ranks of a document.
+    /// Bytes of the ranks of a document.
     pub(crate) fn rank_bytes(&self) -> usize {
         self.keys.len() * size_of::<Rank>()
     }
 
-    /// How many documents of the segment are among the first `size` at most.
-    pub(crate) fn at_most(&self, size: usize) -> usize {
+    /// Most documents of the segment that can be among the top `size`.
+    pub(crate) fn capacity(&self, size: usize) -> usize {
         size.min(self.max_doc as usize)
     }
 
@@ -432,19 +440,18 @@ impl SegmentOrder<'_> {
         self.sort_values_of(0..self.keys.len(), documents)
     }
 
-    /// [`SegmentOrder::sort_values`], under some of the keys.
+    /// [`SegmentOrder::sort_values`] of some of the keys.
     pub(super) fn sort_values_of(
         &self,
         keys: Range<usize>,
         documents: &[&[Rank]],
     ) -> io::Result<Vec<RawSortValues>> {
         let allowance = self.run.allowance();
-        let room = documents
+        let empty = documents
             .iter()
             .map(|_| RawSortValues::new(keys.len(), allowance));
-        let mut sort_values = room.collect::<Result<Vec<_>, _>>()?;
-        let opened = self.keys.iter().enumerate();
-        for (nth, key) in opened.take(keys.end).skip(keys.start) {
+        let mut sort_values = empty.collect::<Result<Vec<_>, _>>()?;
+        for (nth, key) in self.keys.iter().enumerate().take(keys.end).skip(keys.start) {
             key.sort_values(nth, documents, &mut sort_values, self.run)?;
         }
         Ok(sort_values)

@@ -9,7 +9,7 @@ use tantivy::{DocId, Score};
 use super::leading::Leading;
 use super::rank::Rank;
 use super::raw_value::RawSortValues;
-use super::segment::{BEHIND_SCORE, SegmentOrder};
+use super::segment::{SegmentOrder, TIE_KEY};
 use super::top_k::TopCollector;
 use crate::allowance::Grant;
 use crate::plan::MinScore;
@@ -35,7 +35,7 @@ impl<'a> TopCollector<'a> {
         let held = order
             .run
             .allowance()
-            .take(order.at_most(self.size) * entry_bytes)?;
+            .take(order.capacity(self.size) * entry_bytes)?;
         Ok(SegmentTopCollector {
             order,
             size: self.size,
@@ -133,7 +133,7 @@ impl SegmentTopCollector<'_> {
         }
         let after = self.leading_after(score);
         // Where documents are stored by age and wanted newest first, each would displace the one before it.
-        let best_first = self.order.revisits();
+        let best_first = self.order.is_random_access();
         let mut ranked = std::mem::take(&mut self.ranked);
         for together in docs.chunks(OFFERED_TOGETHER) {
             let Some(leading) = &self.order.leading else {
@@ -172,7 +172,7 @@ impl SegmentTopCollector<'_> {
     /// The rank of `after` under the leading key: documents before it belong to the pages before.
     pub(super) fn leading_after(&mut self, score: Score) -> Option<Rank> {
         let after = self.after.as_ref()?;
-        self.order.leading_of(after, score)
+        self.order.leading_rank_of(after, score)
     }
 
     /// The minimum competitive score of documents from `doc` on, where the order begins with the best score. The score of
@@ -191,7 +191,7 @@ impl SegmentTopCollector<'_> {
             None => None,
         };
         let ties_are_over = best_tie
-            .zip(limit.get(BEHIND_SCORE))
+            .zip(limit.get(TIE_KEY))
             .is_some_and(|(best, limit)| best > *limit);
         Ok(Some(if ties_are_over {
             MinScore::above(score)
@@ -207,12 +207,12 @@ impl SegmentTopCollector<'_> {
         last.map(|last| last.ranks.as_slice()).or(self.before.as_deref())
     }
 
-    /// Offers a document; they come in ascending order unless [`SegmentOrder::revisits`].
+    /// Offers a document; they come in ascending order unless [`SegmentOrder::is_random_access`].
     pub(crate) fn offer(&mut self, doc: DocId, score: Score) {
         if self.size == 0 {
             return;
         }
-        self.order.stand_on(doc, score);
+        self.order.move_to(doc, score);
         if let Some(after) = &self.after
             && self.order.compare(after).is_le()
         {

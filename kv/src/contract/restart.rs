@@ -1,10 +1,10 @@
-//! What a store is after it was closed and opened again.
+//! Restarts: what a store has when it is closed and opened again.
 
 use super::commits::*;
 use super::{Store, commit, conflict};
 use crate::{Commit, Health, Space};
 
-/// Values, deletes and log entries are there, buffered or not.
+/// Values, deletes and log entries survive a close, buffered ones too.
 pub async fn keeps_everything(store: Store, reopen: impl AsyncFnOnce() -> Store) {
     commit(
         &store,
@@ -34,8 +34,8 @@ pub async fn keeps_everything(store: Store, reopen: impl AsyncFnOnce() -> Store)
     assert_eq!(log(&*snapshot(&*store).await).await, before);
 }
 
-/// Neither a sequence nor the number of a commit group is given twice.
-pub async fn goes_on_with_sequence_and_group(store: Store, reopen: impl AsyncFnOnce() -> Store) {
+/// Sequences and numbers of commit groups continue: none is given twice.
+pub async fn continues_sequences_and_groups(store: Store, reopen: impl AsyncFnOnce() -> Store) {
     for _ in 0..3 {
         commit(&store, logged(vec![], b"")).await;
     }
@@ -49,18 +49,18 @@ pub async fn goes_on_with_sequence_and_group(store: Store, reopen: impl AsyncFnO
     assert!(snapshot(&*store).await.group() > opened.group());
 }
 
-/// A validation from before a restart doesn't hide what was written between them.
-pub async fn forgets_no_write_that_a_validation_missed(store: Store, reopen: impl AsyncFnOnce() -> Store) {
+/// A write after [`Commit::validated_at`] fails the check, also when the store was opened again since.
+pub async fn checks_again_what_was_validated_before_a_restart(
+    store: Store,
+    reopen: impl AsyncFnOnce() -> Store,
+) {
     let validated_at = Some(snapshot(&*store).await.group());
     commit(&store, logged(vec![put(Space::Rows, b"a", b"")], b"")).await;
     let store = restart(store, reopen).await;
-    let create = checked(
-        vec![absent(Space::Rows, b"a")],
-        logged(vec![put(Space::Rows, b"a", b"")], b""),
-    );
     let create = Commit {
         validated_at,
-        ..create
+        checks: vec![absent(Space::Rows, b"a")],
+        ..logged(vec![put(Space::Rows, b"a", b"")], b"")
     };
     assert_eq!(conflict(&store, create).await, 0);
 }

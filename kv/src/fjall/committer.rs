@@ -1,8 +1,8 @@
 //! The group committer: the one thread that writes.
 //!
-//! It takes the queued commits, decides them in order against the present state, writes them as one batch with one sync,
-//! publishes the result to readers, and completes them. While it syncs, the next group fills; behind a large one there is
-//! a [commit delay](super::commit_delay).
+//! It evaluates the checks of queued commits in order, each on top of those before it, writes them as one batch with one
+//! sync, publishes the result to readers, and completes them. While it syncs, the next group queues up; after a large
+//! group there is a [commit delay](super::commit_delay).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,22 +18,22 @@ use super::disk_guard::DiskSpaceGuard;
 use super::failure::StoreFailure;
 use super::journal::GroupMark;
 use super::published::Published;
-use super::requests::{Barrier, CommitterRequest};
+use super::requests::{Barrier, CommitterRequest, QueuedCommit};
 use super::watermark::Watermark;
 use super::write_stall::WriteStall;
 use crate::observer::{CommitGroup, Observer};
 
-/// The state of the committer thread.
+/// Owned by the committer thread, which does nothing but [`Committer::run`].
 pub(super) struct Committer {
     pub(super) queue: flume::Receiver<CommitterRequest>,
     pub(super) published: Arc<Published>,
     pub(super) watermark: Watermark,
     /// Last sequence assigned and written.
-    pub(super) last: u64,
+    pub(super) last_sequence: u64,
     /// Number of the last group written, and of the last that is durable.
     pub(super) mark: GroupMark,
     pub(super) conflicts: ConflictWindow,
-    /// Why nothing is written any more. A failed sync is never tried again: the kernel may have dropped the pages
+    /// Why nothing is written any more. A failed sync is never retried: the kernel may have dropped the dirty pages,
     /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     pub(super) failure: Option<StoreFailure>,
     pub(super) delay: CommitDelay,
@@ -42,19 +42,19 @@ pub(super) struct Committer {
     pub(super) observer: Arc<dyn Observer>,
 }
 
-/// How often a committer that refuses for want of disk space polls the device while nobody writes.
+/// How often the device is polled while it is short of space and nobody writes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Committer {
-    /// Works until a barrier closes it.
+    /// Serves the queue until a barrier closes the store, or all senders are gone.
     pub(super) fn run(mut self) {
         self.published.set_shortage(self.guard.shortage());
-        while let Some(request) = self.next() {
+        while let Some(request) = self.next_request() {
             let Some(barrier) = self.commit_queued(request) else {
                 continue;
             };
             if barrier.close {
-                self.end(barrier);
+                self.close(barrier);
                 return;
             }
             let result = self.sync();
@@ -62,7 +62,8 @@ impl Committer {
         }
     }
 
-    fn next(&mut self) -> Option<CommitterRequest> {
+    /// Waits for a request; meanwhile a device that is short of space is polled, so that writes are taken again.
+    fn next_request(&mut self) -> Option<CommitterRequest> {
         while self.guard.is_short() {
             match self.queue.recv_timeout(POLL_INTERVAL) {
                 Ok(request) => return Some(request),
@@ -78,40 +79,33 @@ impl Committer {
         self.published.set_shortage(self.guard.shortage());
     }
 
-    /// Groups queued commits until the group is full or a barrier comes, and commits it.
+    /// Collects queued commits into a group, until it is full or another request comes, and commits it. Serves a refresh
+    /// that ended the group; gives the barrier that did.
     fn commit_queued(&mut self, first: CommitterRequest) -> Option<Barrier> {
         if self.guard.is_poll_due() {
             self.poll_device();
         }
-        // The one that was taken, and those behind it; what doesn't write isn't delayed.
+        // `first` has left the queue, and counts too. Only commits are worth waiting for.
         if matches!(first, CommitterRequest::Commit(_))
             && let Some(delay) = self.delay.before_group(1 + self.queue.len())
         {
             std::thread::sleep(delay);
         }
-        let mut group = PendingGroup::new(self.mark.number + 1, self.last);
+        let mut group = PendingGroup::new(self.mark.number + 1, self.last_sequence);
         let mut barrier = None;
         let mut refresh = None;
         let mut next = Some(first);
         while let Some(request) = next.take() {
-            match (request, &self.failure) {
-                (CommitterRequest::Commit(queued), None) => match self.guard.admit(&queued.commit) {
-                    Ok(()) => group.add(queued, &self.published.store, &mut self.conflicts),
-                    Err(error) => complete([(queued.completion, Err(error))]),
-                },
-                (CommitterRequest::Commit(queued), Some(failure)) => {
-                    complete([(queued.completion, Err(failure.unavailable()))]);
-                }
-                (CommitterRequest::Barrier(found), _) => {
+            match request {
+                CommitterRequest::Commit(queued) => self.admit(queued, &mut group),
+                CommitterRequest::Barrier(found) => {
                     barrier = Some(found);
                     break;
                 }
-                (CommitterRequest::Refresh(done), None) => {
+                CommitterRequest::Refresh(done) => {
                     refresh = Some(done);
                     break;
                 }
-                // It is dropped: there will be no fresh snapshot.
-                (CommitterRequest::Refresh(_), Some(_)) => {}
             }
             if !group.is_full() {
                 next = self.queue.try_recv().ok();
@@ -124,13 +118,26 @@ impl Committer {
         barrier
     }
 
+    /// Adds a commit to the group, or refuses it.
+    fn admit(&mut self, queued: QueuedCommit, group: &mut PendingGroup) {
+        let admitted = match &self.failure {
+            Some(failure) => Err(failure.unavailable()),
+            None => self.guard.admit(&queued.commit),
+        };
+        match admitted {
+            Ok(()) => group.add(queued, &self.published.store, &mut self.conflicts),
+            Err(error) => complete([(queued.completion, Err(error))]),
+        }
+    }
+
+    /// Publishes a cut that includes everything the engine did. After a failure there will be none: `done` is dropped.
     fn refresh(&mut self, done: oneshot::Sender<()>) {
         if self.failure.is_some() {
             return;
         }
         match self.published.store.write_no_op() {
             Ok(()) => {
-                self.published.publish(self.last, self.mark.number);
+                self.published.publish(self.last_sequence, self.mark.number);
                 // The compactor may have ended.
                 let _ = done.send(());
             }
@@ -160,9 +167,9 @@ impl Committer {
             if group.syncs() {
                 self.mark.durable = self.mark.number;
             }
-            self.last = group.last();
+            self.last_sequence = group.last();
             self.guard.record(bytes);
-            self.published.publish(self.last, self.mark.number);
+            self.published.publish(self.last_sequence, self.mark.number);
             self.published.groups.fetch_add(1, Ordering::Release);
         }
         group.complete();
@@ -182,7 +189,7 @@ impl Committer {
                 });
                 self.mark.durable = self.mark.number;
                 self.watermark
-                    .set(self.last)
+                    .set(self.last_sequence)
                     .map_err(|error| StoreFailure::watermark(&error))
             }
             Err(error) => Err(StoreFailure::writing(&error)),
@@ -196,8 +203,8 @@ impl Committer {
         self.failure = Some(failure.clone());
     }
 
-    /// Finishes what waits, and ends.
-    fn end(mut self, barrier: Barrier) {
+    /// Commits what is queued, and makes everything durable.
+    fn close(mut self, barrier: Barrier) {
         let mut barriers = vec![barrier];
         while let Ok(request) = self.queue.try_recv() {
             barriers.extend(self.commit_queued(request));
@@ -210,7 +217,7 @@ impl Committer {
     }
 }
 
-/// Waiting callers learn of a panic by their completions being dropped; later ones by this.
+/// After a panic, callers that wait see their completions dropped; later ones see the failure published here.
 impl Drop for Committer {
     fn drop(&mut self) {
         if std::thread::panicking() {

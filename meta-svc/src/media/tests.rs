@@ -1,6 +1,6 @@
 use prost_types::Duration;
 use souk_api::MessageResource as _;
-use souk_api::testing::{assert_comes_back, broken_rules, document, updated};
+use souk_api::testing::{assert_round_trips, broken_rules, document, updated};
 use souk_engine::index::{FieldValue, Object};
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::media::v1 as pb;
@@ -17,7 +17,7 @@ fn tag(tag: &str, score: f64) -> pb::Tag {
 
 #[test]
 fn media_items_come_back_from_rows() {
-    assert_comes_back::<Media>("souk.media.v1.Media", FILE_DESCRIPTOR_SET);
+    assert_round_trips::<Media>("souk.media.v1.Media", FILE_DESCRIPTOR_SET);
 }
 
 #[test]

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use prost_types::Timestamp;
 use souk_api::MessageResource as _;
 use souk_api::message::one;
-use souk_api::testing::{assert_comes_back, broken_rules, paths, updated};
+use souk_api::testing::{assert_round_trips, broken_rules, paths, updated};
 use souk_api::wire::time_to_wire;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_proto::FILE_DESCRIPTOR_SET;
@@ -69,7 +69,7 @@ fn update(given: pb::Order, mask: &[&str]) -> Result<pb::Order, Vec<String>> {
 
 #[test]
 fn orders_come_back_from_rows_and_fit_their_schema() {
-    assert_comes_back::<Orders>("souk.order.v1.Order", FILE_DESCRIPTOR_SET);
+    assert_round_trips::<Orders>("souk.order.v1.Order", FILE_DESCRIPTOR_SET);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Freeing the space of expired cells. The hidden index of a table with a time to live leads to the rows whose oldest
-//! cell has expired; they are written without their expired cells, or deleted when nothing is left, as logged changes:
-//! so secondary indexes follow in the same commit, and whatever is derived from the log a little later.
+//! Reclaims the space of expired cells. The hidden index of a table with a time to live leads to the rows whose oldest cell
+//! has expired. They are written without their expired cells, or deleted when nothing is left, as logged changes: so
+//! secondary indexes follow in the same commit, and search indexes and feeds by the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::row::codec;
 use crate::secondary::{self, EXPIRY_INDEX};
 use crate::value::{PrimaryKey, Value};
 
-/// Frees expired cells of all tables, in bounded steps; whether there may be more.
-pub(super) async fn expired(shared: &Shared) -> Result<bool> {
+/// Reclaims expired cells of all tables, in bounded steps; returns whether some may be left.
+pub(super) async fn reclaim_expired(shared: &Shared) -> Result<bool> {
     let tables = shared.catalog.read().tables();
     let mut more = false;
     for table in tables {
         let mut steps = 0;
         let mut from = key::index(table.id(), EXPIRY_INDEX).into();
-        while let Some(next) = step(shared, &table, from).await? {
+        while let Some(next) = reclaim_step(shared, &table, from).await? {
             from = next;
             steps += 1;
             if steps == MAX_SWEEP_STEPS {
@@ -42,18 +42,20 @@ pub(super) async fn expired(shared: &Shared) -> Result<bool> {
     Ok(more)
 }
 
-/// An entry of the hidden index.
-struct Due {
-    entry: Bytes,
-    /// Version of the row's oldest cell, as of the entry.
+/// An entry of the hidden index, and the row that it leads to.
+struct ExpiryEntry {
+    /// Its key in the space of indexes.
+    entry_key: Bytes,
+    /// Version of the row's oldest cell when the entry was written, milliseconds since the Unix epoch.
     version: i64,
-    key: PrimaryKey,
-    row: Bytes,
+    primary_key: PrimaryKey,
+    /// Key of the row in the space of rows.
+    row_key: Bytes,
 }
 
-/// Frees the expired cells of some rows, the oldest first, from a place in the hidden index on; gives where to go on
-/// if there may be more.
-async fn step(shared: &Shared, table: &Table, from: Bytes) -> Result<Option<Bytes>> {
+/// Reclaims the expired cells of some rows, the oldest first, from a key of the hidden index on. Returns the key to
+/// continue at, if there may be more.
+async fn reclaim_step(shared: &Shared, table: &Table, from: Bytes) -> Result<Option<Bytes>> {
     let tables = Arc::clone(&shared.schema_lock).read_owned().await;
     if shared.catalog.read().check_owned(table).is_err() {
         return Ok(None);
@@ -63,31 +65,39 @@ async fn step(shared: &Shared, table: &Table, from: Bytes) -> Result<Option<Byte
     let Some(expired) = expiry.expired_version() else {
         return Ok(None);
     };
-    let mut due = due(shared, table, from, expired).await?;
-    let Some(last) = due.last().map(|due| key::just_after(&due.entry)) else {
+    let mut entries = expired_entries(shared, table, from, expired).await?;
+    let Some(end) = entries.last().map(|entry| key::just_after(&entry.entry_key)) else {
         return Ok(None);
     };
-    // What a transaction holds waits for its end, and a later pass.
+    // Rows in partitions that a transaction holds are left to a later pass.
     let mut writers = Writers::new(&shared.partitions).under(tables);
-    due.retain(|due| {
-        let partition = due.key.values().first();
+    entries.retain(|entry| {
+        let partition = entry.primary_key.values().first();
         partition.is_some_and(|partition| writers.join_partition(table, partition, now).is_ok())
     });
-    if due.is_empty() {
-        return Ok(Some(last));
+    if entries.is_empty() {
+        return Ok(Some(end));
     }
-    let _rows = shared.locks.lock(due.iter().map(|due| &due.row)).await;
-    let (commit, rest) = freed(shared, table, expiry, now, &due).await?;
-    let next = rest.first().map_or(last, |rest| rest.entry.clone());
+    let _rows = shared
+        .locks
+        .lock(entries.iter().map(|entry| &entry.row_key))
+        .await;
+    let (commit, rest) = reclaiming_commit(shared, table, expiry, now, &entries).await?;
+    let next = rest.first().map_or(end, |first| first.entry_key.clone());
     match writers.commit(&shared.kv, commit).await {
-        // After a conflict a later pass finds them again.
+        // After a conflict a later pass finds these entries again.
         Ok(_) | Err(kv::Error::Conflict { .. }) => Ok(Some(next)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The first entries of the hidden index from a place on, up to a version.
-async fn due(shared: &Shared, table: &Table, from: Bytes, expired: i64) -> Result<Vec<Due>> {
+/// Reads the first entries of the hidden index from a key on, up to a version.
+async fn expired_entries(
+    shared: &Shared,
+    table: &Table,
+    from: Bytes,
+    expired: i64,
+) -> Result<Vec<ExpiryEntry>> {
     let mut high = key::index(table.id(), EXPIRY_INDEX);
     put_ordered(&mut high, &Value::Integer(expired.saturating_add(1)));
     let scan = Scan {
@@ -99,22 +109,22 @@ async fn due(shared: &Shared, table: &Table, from: Bytes, expired: i64) -> Resul
         bytes: MAX_SCANNED_BYTES,
     };
     let page = shared.kv.snapshot().await?.scan(scan).await?;
-    let read = |entry: Bytes| {
-        let place = entry.get(INDEX_PREFIX_BYTES..).unwrap_or_default();
-        let (values, key) = key::read_index_entry(place, 1).ok()?;
+    let decode = |entry_key: Bytes| {
+        let suffix = entry_key.get(INDEX_PREFIX_BYTES..).unwrap_or_default();
+        let (values, primary_key) = key::read_index_entry(suffix, 1).ok()?;
         let version = values.first()?.as_integer()?;
-        let row = key::row(table.id(), &key);
-        Some(Due {
-            entry,
+        let row_key = key::row(table.id(), &primary_key);
+        Some(ExpiryEntry {
+            entry_key,
             version,
-            key,
-            row,
+            primary_key,
+            row_key,
         })
     };
     page.entries
         .into_iter()
-        .map(|(entry, _)| {
-            read(entry).ok_or_else(|| {
+        .map(|(entry_key, _)| {
+            decode(entry_key).ok_or_else(|| {
                 let table = table.name();
                 Error::corrupt(format!(
                     "hidden index of table {table:?}: expected a version and a key"
@@ -124,14 +134,15 @@ async fn due(shared: &Shared, table: &Table, from: Bytes, expired: i64) -> Resul
         .collect()
 }
 
-/// The commit that frees as many of these rows as it takes, and the rest of them. Their locks are held.
-async fn freed<'a>(
+/// Makes the commit that reclaims the first of these rows, up to some bytes; returns it with the entries that are left. The
+/// caller holds the locks of the rows.
+async fn reclaiming_commit<'a>(
     shared: &Shared,
     table: &Table,
     expiry: Expiry,
     now: i64,
-    mut due: &'a [Due],
-) -> Result<(Commit, &'a [Due])> {
+    mut entries: &'a [ExpiryEntry],
+) -> Result<(Commit, &'a [ExpiryEntry])> {
     let snapshot = shared.kv.snapshot().await?;
     let mut commit = Commit {
         durability: Durability::Buffered,
@@ -140,52 +151,52 @@ async fn freed<'a>(
     let mut changes: Vec<(ChangeKind, Vec<u8>, Option<Vec<u8>>)> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut bytes = 0;
-    while let Some((first, rest)) = due.split_first() {
+    while let Some((first, rest)) = entries.split_first() {
         if bytes > MAX_JOB_STEP_BYTES {
             break;
         }
-        due = rest;
-        let Due {
-            entry,
+        entries = rest;
+        let ExpiryEntry {
+            entry_key,
             version,
-            key,
-            row,
+            primary_key,
+            row_key,
         } = first;
-        let found = snapshot.get(Space::Rows, row).await?;
+        let found = snapshot.get(Space::Rows, row_key).await?;
         bytes += found.as_ref().map_or(0, Bytes::len);
         let stored = found
             .as_ref()
-            .map(|value| codec::decode(key.clone(), value, &ColumnSelection::All))
+            .map(|value| codec::decode(primary_key.clone(), value, &ColumnSelection::All))
             .transpose()?;
-        if seen.insert(row) {
-            commit.checks.push(unchanged(row, found.as_ref()));
+        if seen.insert(row_key) {
+            commit.checks.push(unchanged(row_key, found.as_ref()));
         }
         let Some(stored) = stored.filter(|stored| oldest_version(stored) == *version) else {
-            // It isn't the row's any more.
+            // The row has changed since: it has another entry, or none.
             commit.mutations.push(Mutation::Delete {
                 space: Space::Index,
-                key: entry.clone(),
+                key: entry_key.clone(),
             });
             continue;
         };
         let old = secondary::stored_entries(table, &stored);
-        let (space, row) = (Space::Rows, row.clone());
+        let (space, row_key) = (Space::Rows, row_key.clone());
         match expiry.visible(stored) {
             None => {
                 commit
                     .mutations
                     .extend(secondary::moves(&old, secondary::Entries::new()));
-                commit.mutations.push(Mutation::Delete { space, key: row });
-                changes.push((ChangeKind::Delete, key.encode(), None));
+                commit.mutations.push(Mutation::Delete { space, key: row_key });
+                changes.push((ChangeKind::Delete, primary_key.encode(), None));
             }
             Some(left) => {
                 let new = secondary::fitting_entries(table, &left);
                 commit.mutations.extend(secondary::moves(&old, new));
                 let value = codec::encode(&left);
-                changes.push((ChangeKind::Update, key.encode(), Some(value.clone())));
+                changes.push((ChangeKind::Update, primary_key.encode(), Some(value.clone())));
                 commit.mutations.push(Mutation::Put {
                     space,
-                    key: row,
+                    key: row_key,
                     value,
                     stamp: true,
                 });
@@ -199,5 +210,5 @@ async fn freed<'a>(
         }
         commit.log = Some(log.finish());
     }
-    Ok((commit, due))
+    Ok((commit, entries))
 }

@@ -5,25 +5,12 @@ use souk_kv::{Direction, Mutation, Scan, Space};
 use crate::change;
 use crate::clock::nanos;
 use crate::database::Shared;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::key;
-use crate::limits::{MAX_RETENTION, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, MIN_RETENTION, SWEEP_STEP};
+use crate::limits::{MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
 use crate::maintenance::commit;
-use crate::options::DatabaseOptions;
 use crate::read::log;
 use crate::read::log::time::Noticed;
-
-/// Refuses a retention that isn't from [`MIN_RETENTION`] to [`MAX_RETENTION`].
-pub(crate) fn check(options: &DatabaseOptions) -> Result<()> {
-    if (MIN_RETENTION..=MAX_RETENTION).contains(&options.retention) {
-        return Ok(());
-    }
-    let problem = format!(
-        "is {:?}, not from MIN_RETENTION, {MIN_RETENTION:?}, to MAX_RETENTION, {MAX_RETENTION:?}",
-        options.retention
-    );
-    Err(Error::invalid("option retention", problem))
-}
 
 /// Deletes the changes that are past the retention, the oldest first, as far as every consumer has taken them and
 /// every feed has acknowledged or lost its hold on them.

@@ -91,8 +91,8 @@ pub(crate) async fn check_kept(snapshot: &dyn KvSnapshot, after: u64) -> Result<
     Ok(())
 }
 
-/// Refuses a log with a hole among its last `depth` changes, or among as many of them as `bytes` hold: they are read.
-pub(crate) async fn check_dense(snapshot: &dyn KvSnapshot, depth: usize, bytes: usize) -> Result<()> {
+/// Refuses a log with a gap among its last `depth` changes, or among the last ones of about `bytes` in all: they are read.
+pub(crate) async fn check_gap_free(snapshot: &dyn KvSnapshot, depth: usize, bytes: usize) -> Result<()> {
     let last = snapshot.sequence();
     let depth = u64::try_from(depth).unwrap_or(u64::MAX);
     let first = trimmed(snapshot).await?.max(last.saturating_sub(depth));

@@ -155,7 +155,7 @@ async fn leaves_a_whole_log_alone() {
 }
 
 #[tokio::test]
-async fn tells_a_feed_that_is_ahead_of_the_log() {
+async fn tells_a_feed_that_is_ahead_of_the_log_and_sets_a_consumer_back() {
     let directory = database(&[3, 9, 10], &[9, 10]).await;
     let refused = open(directory.path()).await;
     assert!(
@@ -182,6 +182,9 @@ async fn tells_a_feed_that_is_ahead_of_the_log() {
             (FeedPhase::AheadOfLog, 0)
         );
         feed.remove().await.expect("a removal");
+        // It has taken none of the changes that were given these sequences.
+        let consumer = database.consumer(&name(position)).await.expect("a consumer");
+        assert_eq!(consumer.position(), 8);
     }
 }
 
