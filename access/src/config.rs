@@ -3,14 +3,16 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::{ConfigError, Problems, duration};
 use souk_chassis::private_files::warn_of_readers;
+use souk_chassis::reload::Reloaded;
 
 use crate::credential::CredentialKeys;
-use crate::reload::{FileError, Reloaded};
+use crate::reload::{FileError, follow};
 
 /// The environment variable that may hold the credential key itself, instead of a file. It is no setting.
 pub const CREDENTIAL_KEY_VARIABLE: &str = "SOUK_CREDENTIAL_KEY";
@@ -48,14 +50,14 @@ pub struct AuthConfig {
     /// Calls by other names are refused, since web pages could make them by DNS rebinding. At most [`HOSTS_MAX`].
     pub hosts: Vec<String>,
     /// Callers whose trace context a gateway accepts.
-    pub traces: TracesOf,
+    pub traces: TraceTrust,
 }
 
 /// Callers whose trace context (`traceparent`) a gateway accepts, and with it their sampling decision. The calls of others
 /// begin new traces, with a link to the context that they sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum TracesOf {
+pub enum TraceTrust {
     /// None.
     Nobody,
     /// Authenticated ones; all where callers aren't authenticated.
@@ -114,9 +116,9 @@ pub enum KeySource {
     Address,
 }
 
-/// The part of a deployment that a process is, which decides what settings it needs.
+/// What a process serves, which decides what settings it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ProcessKind {
     /// Gateway and services in one process.
     Whole,
     /// A gateway of services in other processes.
@@ -140,9 +142,9 @@ impl AuthConfig {
     ///
     /// # Errors
     /// All problems, under `auth`.
-    pub fn checked(&self, part: Part, listen: SocketAddr) -> Result<(), ConfigError> {
+    pub fn checked(&self, kind: ProcessKind, listen: SocketAddr) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
-        self.check(part, "auth", listen, &mut problems);
+        self.check(kind, "auth", listen, &mut problems);
         let error = ConfigError::from(problems);
         if error.problems().is_empty() {
             Ok(())
@@ -151,16 +153,16 @@ impl AuthConfig {
         }
     }
 
-    /// Adds what is wrong with these settings to `problems`; `path` is where they stand, `listen` where `part` listens.
-    pub fn check(&self, part: Part, path: &str, listen: SocketAddr, problems: &mut Problems) {
-        let authenticates = match part {
-            Part::Whole | Part::Gateway => self.knows_callers(),
-            Part::Service => self.has_credential_key(),
+    /// Adds what is wrong with these settings to `problems`; `path` is where they stand, `listen` where `kind` listens.
+    pub fn check(&self, kind: ProcessKind, path: &str, listen: SocketAddr, problems: &mut Problems) {
+        let authenticates = match kind {
+            ProcessKind::Whole | ProcessKind::Gateway => self.knows_callers(),
+            ProcessKind::Service => self.has_credential_key(),
         };
         if !authenticates && !listen.ip().to_canonical().is_loopback() && !self.insecure_allow_anonymous {
-            let what = match part {
-                Part::Whole | Part::Gateway => "auth.keys or auth.jwt.jwks",
-                Part::Service => "auth.credential_key",
+            let what = match kind {
+                ProcessKind::Whole | ProcessKind::Gateway => "auth.keys or auth.jwt.jwks",
+                ProcessKind::Service => "auth.credential_key",
             };
             let message = format!(
                 "everybody who reaches {listen} could do everything: set {what}, listen on 127.0.0.1, or say \
@@ -168,11 +170,11 @@ impl AuthConfig {
             );
             problems.push(path, message);
         }
-        if part == Part::Service && self.knows_callers() {
+        if kind == ProcessKind::Service && self.knows_callers() {
             let message = "keys and jwt are settings of the gateway; a service has credential_key alone";
             problems.push(path, message);
         }
-        if part == Part::Gateway && self.knows_callers() && !self.has_credential_key() {
+        if kind == ProcessKind::Gateway && self.knows_callers() && !self.has_credential_key() {
             let message = format!(
                 "must be set (or {CREDENTIAL_KEY_VARIABLE}): services must know that calls come from the gateway"
             );
@@ -200,21 +202,18 @@ impl AuthConfig {
     ///
     /// # Errors
     /// [`FileError`] when the file can't be read, or the keys can't be used.
-    pub fn credential_keys(&self) -> Result<Option<Reloaded<CredentialKeys>>, FileError> {
+    pub fn credential_keys(&self) -> Result<Option<Arc<Reloaded<CredentialKeys>>>, FileError> {
         let read = |text: &str| CredentialKeys::read(text).map_err(|error| error.to_string());
         if !self.credential_key.as_os_str().is_empty() {
             warn_of_readers(&self.credential_key);
-            return Reloaded::follow(&self.credential_key, read).map(Some);
+            return follow(&self.credential_key, read).map(Some);
         }
         let Some(text) = std::env::var_os(CREDENTIAL_KEY_VARIABLE) else {
             return Ok(None);
         };
         match read(&text.to_string_lossy()) {
             Ok(keys) => Ok(Some(Reloaded::fixed(keys))),
-            Err(problem) => Err(FileError::Content {
-                path: CREDENTIAL_KEY_VARIABLE.into(),
-                problem,
-            }),
+            Err(problem) => Err(FileError::Malformed(CREDENTIAL_KEY_VARIABLE.into(), problem)),
         }
     }
 }
@@ -276,23 +275,23 @@ mod tests {
     const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
     const EVERYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 1);
 
-    fn problems(config: &AuthConfig, part: Part, listen: SocketAddr) -> String {
+    fn problems(config: &AuthConfig, kind: ProcessKind, listen: SocketAddr) -> String {
         config
-            .checked(part, listen)
+            .checked(kind, listen)
             .map_or_else(|error| error.to_string(), |()| String::new())
     }
 
     #[test]
     fn listening_beyond_this_machine_without_authentication_has_to_be_allowed() {
         let off = AuthConfig::default();
-        for part in [Part::Whole, Part::Gateway, Part::Service] {
-            assert_eq!(problems(&off, part, HERE), "");
-            assert!(problems(&off, part, EVERYWHERE).contains("--insecure-allow-anonymous"));
+        for kind in [ProcessKind::Whole, ProcessKind::Gateway, ProcessKind::Service] {
+            assert_eq!(problems(&off, kind, HERE), "");
+            assert!(problems(&off, kind, EVERYWHERE).contains("--insecure-allow-anonymous"));
             let said = AuthConfig {
                 insecure_allow_anonymous: true,
                 ..AuthConfig::default()
             };
-            assert_eq!(problems(&said, part, EVERYWHERE), "");
+            assert_eq!(problems(&said, kind, EVERYWHERE), "");
         }
     }
 
@@ -302,14 +301,14 @@ mod tests {
             keys: "keys".into(),
             ..AuthConfig::default()
         };
-        assert_eq!(problems(&keys, Part::Whole, EVERYWHERE), "");
-        assert!(problems(&keys, Part::Gateway, HERE).contains("auth.credential_key: must be set"));
-        assert!(problems(&keys, Part::Service, HERE).contains("settings of the gateway"));
+        assert_eq!(problems(&keys, ProcessKind::Whole, EVERYWHERE), "");
+        assert!(problems(&keys, ProcessKind::Gateway, HERE).contains("auth.credential_key: must be set"));
+        assert!(problems(&keys, ProcessKind::Service, HERE).contains("settings of the gateway"));
         let both = AuthConfig {
             credential_key: "key".into(),
             ..keys
         };
-        assert_eq!(problems(&both, Part::Gateway, EVERYWHERE), "");
+        assert_eq!(problems(&both, ProcessKind::Gateway, EVERYWHERE), "");
     }
 
     #[test]
@@ -320,7 +319,7 @@ mod tests {
         config.jwt.keys_age_max = Duration::from_secs(59);
         config.jwt.leeway = Duration::from_secs(301);
         config.jwt.role_claim.clear();
-        let text = problems(&config, Part::Whole, HERE);
+        let text = problems(&config, ProcessKind::Whole, HERE);
         for path in [
             "jwks",
             "refresh",

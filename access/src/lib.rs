@@ -14,13 +14,13 @@
 //! - [`service_guard`]: the layer of a service that checks it.
 //! - [`refusal`]: the statuses of calls that are refused.
 //! - [`config`]: settings; they name files, and hold no secret.
-//! - [`reload`]: files of keys that change while the process runs.
+//! - [`reload`]: files of secrets, reloaded when they change.
 //!
 //! # Example
 //! ```
 //! use souk_access::{Identity, RowAccess, Role, Rules, Verdict};
 //!
-//! let rules = Rules::of_the_contract()?;
+//! let rules = Rules::from_contract()?;
 //! let verdict = rules.verdict("/souk.order.v1.OrderService/GetOrder", Role::Consumer);
 //! assert_eq!(verdict, Verdict::May(RowAccess::Own));
 //! let caller = Identity::new(Role::Consumer, "c0001")?.with_row_access(RowAccess::Own);
@@ -37,8 +37,8 @@ pub mod rules;
 pub mod service_guard;
 
 pub use caller::{CallPrincipal, Caller, Identity, Role, RowAccess, as_service};
-pub use config::{AuthConfig, Part, TracesOf};
+pub use config::{AuthConfig, ProcessKind, TraceTrust};
 pub use credential::CredentialKeys;
-pub use reload::Reloaded;
 pub use rules::{Rules, Verdict};
 pub use service_guard::ServiceGuard;
+pub use souk_chassis::reload::Reloaded;

@@ -61,6 +61,12 @@ pub fn unchecked() -> Status {
         .build()
 }
 
+/// UNIMPLEMENTED: the RPC has no access rule, even if it is mounted.
+pub fn no_such_rpc() -> Status {
+    let message = "there is no such RPC here; see the services by reflection";
+    StatusBuilder::unimplemented("METHOD_UNKNOWN", message).build()
+}
+
 /// Authorizes `identity` to call the RPC at the request path `path`. `None` when there is no such RPC.
 ///
 /// # Errors

@@ -81,12 +81,12 @@ impl Rules {
     ///
     /// # Errors
     /// As [`Self::read`]; the tests show that there is none.
-    pub fn of_the_contract() -> Result<Self, RulesError> {
+    pub fn from_contract() -> Result<Self, RulesError> {
         Self::read(souk_proto::FILE_DESCRIPTOR_SET)
     }
 
     /// Whether callers without credentials may call the RPC at a request path.
-    pub fn lets_in_anyone(&self, path: &str) -> bool {
+    pub fn allows_anonymous(&self, path: &str) -> bool {
         built_in(path) == Some(BuiltInRule::Anyone)
     }
 
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_rules_come_from_the_contract() {
-        let rules = Rules::of_the_contract().expect("every RPC has a rule");
+        let rules = Rules::from_contract().expect("every RPC has a rule");
         assert!(rules.iter().count() > 50, "{}", rules.iter().count());
         let get = "/souk.order.v1.OrderService/GetOrder";
         assert_eq!(rules.verdict(get, Role::Admin), Verdict::May(RowAccess::All));
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn only_health_answers_anyone() {
-        let rules = Rules::of_the_contract().expect("every RPC has a rule");
-        assert!(rules.lets_in_anyone("/grpc.health.v1.Health/Check"));
+        let rules = Rules::from_contract().expect("every RPC has a rule");
+        assert!(rules.allows_anonymous("/grpc.health.v1.Health/Check"));
         for path in [
             "/grpc.health.v1.Healthy/Check",
             "grpc.health.v1.Health/Check",
@@ -159,7 +159,7 @@ mod tests {
             "/souk.shop.v1.ShopService/SearchShops",
             "/",
         ] {
-            assert!(!rules.lets_in_anyone(path), "{path}");
+            assert!(!rules.allows_anonymous(path), "{path}");
         }
     }
 

@@ -1,32 +1,32 @@
-//! What stands before a service: only whom the gateway let in comes through, as who it is.
+//! Authentication of a service: verifies the gateway's credential, and runs the call on behalf of the caller in it.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::Request;
-use souk_chassis::callers::Caller;
+use souk_chassis::callers::CallerName;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
-use tonic::Status;
+use souk_chassis::reload::Reloaded;
 use tonic::body::Body;
 
 use crate::credential::{CredentialKeys, HEADER};
 use crate::refusal;
-use crate::reload::Reloaded;
 use crate::rules::Rules;
 
-/// Lets calls in that carry a credential of the gateway, and scopes them to its caller.
+/// Admits calls with a valid credential of the gateway, on behalf of the caller that it names.
 ///
-/// Without keys everybody is let in but those who carry a credential: their gateway told them apart, which can't be done here,
-/// so they would all meet the rows of all.
+/// Without keys, calls without a credential are admitted: no gateway authenticates. Calls with one are refused: they can't be
+/// told apart here, so each caller would access the rows of all.
 #[derive(Clone, Debug)]
 pub struct ServiceGuard {
     rules: Rules,
-    keys: Option<Reloaded<CredentialKeys>>,
+    keys: Option<Arc<Reloaded<CredentialKeys>>>,
 }
 
 impl ServiceGuard {
-    /// A guard by the rules, for credentials of some keys; `None` where callers aren't authenticated.
-    pub fn new(rules: Rules, keys: Option<Reloaded<CredentialKeys>>) -> Self {
+    /// A guard that verifies credentials by `keys`, `None` where callers aren't authenticated, and authorizes by `rules`.
+    pub fn new(rules: Rules, keys: Option<Arc<Reloaded<CredentialKeys>>>) -> Self {
         Self { rules, keys }
     }
 }
@@ -41,26 +41,20 @@ impl Admit for ServiceGuard {
             };
         };
         let path = request.uri().path();
-        if self.rules.lets_in_anyone(path) {
+        if self.rules.allows_anonymous(path) {
             return next.run(request);
         }
         let identity = credential.and_then(|given| keys.get().check(&given, path, SystemTime::now()));
         let Some(identity) = identity else {
             return Next::refuse(refusal::unproven());
         };
-        request.extensions_mut().insert(Caller(identity.name()));
+        request.extensions_mut().insert(CallerName(identity.name()));
         let path = request.uri().path();
         // By the service's own rules: a gateway of another version can't widen them.
         match refusal::admit(&self.rules, path, identity) {
             Ok(Some(caller)) => Box::pin(caller.scope(next.run(request))),
-            Ok(None) => Next::refuse(no_rule()),
+            Ok(None) => Next::refuse(refusal::no_such_rpc()),
             Err(status) => Next::refuse(*status),
         }
     }
-}
-
-/// An RPC without a rule is none, even where it is mounted.
-fn no_rule() -> Status {
-    let message = "there is no such RPC here; see the services by reflection";
-    souk_chassis::status::StatusBuilder::unimplemented("METHOD_UNKNOWN", message).build()
 }

@@ -4,10 +4,11 @@
 //! with one service is [`run`]; a process with several calls [`start`] for each and mounts them on one server.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use souk_access::rules::RulesError;
-use souk_access::{CredentialKeys, Part, Reloaded, Rules, ServiceGuard};
+use souk_access::{CredentialKeys, ProcessKind, Reloaded, Rules, ServiceGuard};
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health as ServerHealth;
@@ -61,7 +62,7 @@ pub trait Service: Sized + Send + Sync + 'static {
 }
 
 /// How a service knows the callers that a gateway let in; `None` where everybody may do everything.
-pub type Credentials = Option<Reloaded<CredentialKeys>>;
+pub type Credentials = Option<Arc<Reloaded<CredentialKeys>>>;
 
 /// Opens a service in `directory` and ties it to a process: its health shows in `health`, `host` drains and closes it.
 /// With `credentials`, mount it [`guarded`]: a call without a caller meets no row.
@@ -82,7 +83,7 @@ pub async fn start<S: Service>(
     let serving = follow(S::NAME, service.engine(), host);
     wait_until_serving(S::NAME, service.engine()).await;
     for name in S::SERVICES.iter().chain(&[index_service_server::SERVICE_NAME]) {
-        health.watch(*name, serving.clone());
+        health.register(*name, serving.clone());
     }
     let engine = service.engine().clone();
     backups::start(S::FOLDER, &engine, &settings.backup, host).map_err(|source| EngineError::Io {
@@ -174,7 +175,9 @@ fn follow(service: &'static str, engine: &Engine, host: &Host) -> watch::Receive
 /// Why it can't start.
 pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, RunError> {
     let BehindGateway(settings) = args.load()?;
-    settings.auth.checked(Part::Service, settings.server.listen)?;
+    settings
+        .auth
+        .checked(ProcessKind::Service, settings.server.listen)?;
     Process::new(S::NAME)
         .run(&settings.telemetry, &settings.server, async |host| {
             let health = ServerHealth::new();

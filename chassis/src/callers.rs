@@ -10,10 +10,10 @@ pub(crate) mod pool;
 use crate::connection_info::ConnectionInfo;
 use crate::tls::TlsPeer;
 
-/// Who a call is counted for. Whoever finds out who calls puts it into the extensions of the request; without it the name
-/// in the client's certificate counts, and without that its address.
+/// The authenticated name by which limits count a call, as an extension of its request. Without it the name in the client's
+/// certificate counts, and without that its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller(pub Arc<str>);
+pub struct CallerName(pub Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallerKey {
@@ -34,7 +34,7 @@ impl CallerKey {
 
     /// By the name that was found out.
     pub(crate) fn proven(extensions: &Extensions) -> Option<Self> {
-        let caller = extensions.get::<Caller>()?;
+        let caller = extensions.get::<CallerName>()?;
         Some(Self::Name(Arc::clone(&caller.0)))
     }
 

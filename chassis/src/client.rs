@@ -1,21 +1,16 @@
 //! The way to another process (or to a stack in this one): traced, measured, inheriting the deadline of the call it serves.
 
-use std::convert::Infallible;
-use std::task::{Context, Poll};
-
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use tonic::body::Body;
-use tower::{Layer as _, Service, service_fn};
+use tower::{Layer as _, service_fn};
 
 use crate::config::ClientConfig;
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{
-    Answering, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse, refused,
-};
+use crate::layers::{Answering, AnyService, Inner, TowerService, infallible, refuse, refused, tower_service};
 use crate::methods::Methods;
 use crate::telemetry::instrument::meter;
 
@@ -92,19 +87,7 @@ impl Client {
     }
 }
 
-impl Service<Request<Body>> for Client {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.service.answer(request)
-    }
-}
+tower_service!(Client);
 
 /// Hands on the time that is left: of the call that is forwarded, or of the call that this task serves.
 struct Inherit<S>(S);
@@ -140,7 +123,7 @@ impl Inner for Channel {
     fn call(&self, request: Request<Body>) -> impl Answering {
         self.exchange(request).map(|answered| match answered {
             Ok(response) => response,
-            Err(CallError::Request(status) | CallError::Late(status)) => refuse(status),
+            Err(CallError::Request(status) | CallError::TimedOut(status)) => refuse(status),
             Err(CallError::NoAnswer(status)) => {
                 let mut response = refuse(status);
                 response.extensions_mut().insert(NoAnswer);

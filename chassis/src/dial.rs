@@ -27,10 +27,7 @@ impl Dial {
         }
     }
 
-    /// A connection that sends at once. The caller has the clock.
-    ///
-    /// # Errors
-    /// When nobody answers.
+    /// Connects, without Nagle's algorithm. The caller limits the time.
     pub(crate) async fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect((&*self.host, self.port)).await?;
         stream.set_nodelay(true)?;

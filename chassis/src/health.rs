@@ -1,10 +1,10 @@
 //! `grpc.health.v1.Health`: Check, List (gRFC A90), and Watch that really streams.
 //!
-//! Health is derived, never set: a service hands in what it knows about itself as a `watch` channel, and every answer is read from there. The overall health, of the service named "", is SERVING only while all services
-//! are. Once draining, everything is NOT_SERVING and watches end.
+//! Health is derived, never set: a service registers a `watch` channel with its state, and every answer is read from there. The overall
+//! health, of the service named "", is SERVING only while all services are. Once draining, everything is NOT_SERVING and watches end.
 //!
-//! Whoever comes may ask, so little is kept for it: messages are small, watches have a number, in all and from each address, and nothing is
-//! kept of a name that isn't known.
+//! Anyone may call without credentials, so calls are bounded: messages are small, watches and calls limited in all and for each address,
+//! and unknown names keep no state.
 //!
 //! The protocol is compiled here: tonic-health 0.14 has no List. Its client speaks the rest.
 
@@ -21,7 +21,8 @@ use self::pb::health_check_response::ServingStatus;
 use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool};
+use crate::callers::pool::{Columns, Full, Pool, refusal};
+use crate::methods::service_of;
 use crate::status::StatusBuilder;
 
 #[expect(
@@ -37,41 +38,37 @@ mod pb {
 /// Descriptors of the health service, as an encoded `FileDescriptorSet`.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/health.binpb"));
 
-/// Services that a list may tell of, as the protocol wants.
+/// Most services of a List, by the protocol's specification.
 pub const MAX_LISTED_SERVICES: usize = 100;
 
 /// Full name of the health service.
 pub const SERVICE_NAME: &str = "grpc.health.v1.Health";
 
-/// Largest message of a question for health, in bytes, after decompression: names of services are shorter.
+/// Largest request message, in bytes, after decompression: names of services are shorter.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
-/// Watches at a time.
+/// Watches open at a time.
 pub const WATCHES_MAX: usize = 4096;
 
-/// Watches of an address (of IPv6, of 64 bits of one) at a time: a gateway has one for each service.
+/// Watches of an address (of IPv6, a /64 network) at a time: a gateway has one for each service.
 pub const WATCHES_PER_ADDRESS_MAX: usize = 64;
 
-/// Questions being answered at a time, watches among them.
-pub const QUESTIONS_MAX: usize = 2 * WATCHES_MAX;
+/// Calls in flight at a time, watches included.
+pub const CALLS_MAX: usize = 2 * WATCHES_MAX;
 
-/// Questions of an address (of IPv6, of 64 bits of one) being answered at a time: where it has all its watches, it may still ask by Check.
-pub const QUESTIONS_PER_ADDRESS_MAX: usize = 2 * WATCHES_PER_ADDRESS_MAX;
+/// Calls of an address (of IPv6, a /64 network) in flight at a time: with all its watches open it may still call Check.
+pub const CALLS_PER_ADDRESS_MAX: usize = 2 * WATCHES_PER_ADDRESS_MAX;
 
-/// Is this the path of a question for health? It passes where others are turned away, and is asked in few words.
-pub fn is_asked(path: &str) -> bool {
-    path.strip_prefix('/')
-        .and_then(|path| path.strip_prefix(SERVICE_NAME))
-        .is_some_and(|rest| rest.starts_with('/'))
+/// Whether this is the path of an RPC of the health service, which needs no credentials and passes a drain.
+pub fn is_path(path: &str) -> bool {
+    service_of(path) == SERVICE_NAME
 }
-
-/// Whether each service is serving, by its full name: it is while all who serve it are.
-type Services = BTreeMap<String, Vec<watch::Receiver<bool>>>;
 
 /// The health of the services of one process. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    services: watch::Sender<Services>,
+    /// The channels of each service, by its full name.
+    services: watch::Sender<BTreeMap<String, Vec<watch::Receiver<bool>>>>,
     draining: CancellationToken,
 }
 
@@ -81,17 +78,17 @@ impl Health {
         Self::default()
     }
 
-    /// `service` (full name) is SERVING while the channel holds `true`, and NOT_SERVING once its sender is gone. A service with
-    /// several channels is SERVING while it is by all of them.
-    pub fn watch(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {
+    /// Registers a channel of `service` (full name): it is SERVING while all its channels hold `true`, and NOT_SERVING once a sender is
+    /// dropped.
+    pub fn register(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {
         self.services.send_modify(|services| {
             services.entry(service.into()).or_default().push(serving);
         });
     }
 
-    /// Is this service, or with "" are all, serving? `None` when there is no such service.
+    /// Whether `service`, or with "" all of them, is serving; `None` when it isn't registered.
     pub fn is_serving(&self, service: &str) -> Option<bool> {
-        // A sender that is gone can't vouch for its service any more.
+        // A dropped sender can't vouch for its service any more.
         let serves = |serving: &watch::Receiver<bool>| *serving.borrow() && serving.has_changed().is_ok();
         let services = self.services.borrow();
         let serving = match service {
@@ -101,8 +98,8 @@ impl Health {
         Some(serving && !self.draining.is_cancelled())
     }
 
-    /// Whether `service`, or with "" all of them, is serving: as it is now, then each change. Ends with the drain, after
-    /// a `false`; a service that isn't known is not serving.
+    /// Whether `service`, or with "" all of them, is serving: now, then at each change. Ends with the drain, after a `false`; a service
+    /// that isn't registered is not serving.
     pub fn subscribe(&self, service: &str) -> impl Stream<Item = bool> + Send + use<> {
         changes(self.clone(), service.to_owned()).map(|status| status == ServingStatus::Serving)
     }
@@ -112,14 +109,14 @@ impl Health {
         self.draining.clone()
     }
 
-    /// From now on NOT_SERVING, for good; every watch says so and ends.
+    /// Makes everything NOT_SERVING for good; watches send that and end.
     pub fn drain(&self) {
         self.draining.cancel();
     }
 
     /// The gRPC service. [`crate::server::stack`] mounts it.
     pub fn into_service(self) -> HealthServer<impl HealthRpc> {
-        HealthServer::new(Endpoint::new(self))
+        HealthServer::new(HealthService::new(self))
     }
 
     fn status(&self, service: &str) -> Option<ServingStatus> {
@@ -130,7 +127,7 @@ impl Health {
     }
 }
 
-/// Changes of one service's health, starting with how it is now; ends with the drain.
+/// The health of one service, or with "" of all: now, then at each change; ends with the drain.
 fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus> + Send {
     let known = health.services.subscribe();
     stream::unfold((known, None), move |(mut known, last)| {
@@ -145,7 +142,7 @@ fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus>
                         .filter(|(name, _)| service.is_empty() || **name == service);
                     chosen.flat_map(|(_, serving)| serving.clone()).collect()
                 };
-                // What changes from now on is heard. A sender that is gone was heard of already.
+                // Before the status is read, so that no later change is missed. Dropped senders are left out: `changed` would return at once.
                 watched.retain_mut(|serving| {
                     serving.mark_unchanged();
                     serving.has_changed().is_ok()
@@ -169,29 +166,35 @@ fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus>
     })
 }
 
-struct Endpoint {
+struct HealthService {
     health: Health,
     watches: Arc<Pool>,
 }
 
-impl Endpoint {
+impl HealthService {
     fn new(health: Health) -> Self {
         let watches = Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX);
         Self { health, watches }
     }
 }
 
-fn too_many(full: Full) -> Status {
-    let all = "the server is at its limit of watches of health; ask by Check, or retry with backoff";
-    let share = "this address has its share of the server's watches of health; ask by Check, or end others";
-    full.refusal(
-        ("WATCHES_MAX", all, WATCHES_MAX),
-        ("WATCHES_PER_ADDRESS_MAX", share, WATCHES_PER_ADDRESS_MAX),
-    )
+fn too_many_watches(full: Full) -> Status {
+    match full {
+        Full::All => refusal(
+            "WATCHES_MAX",
+            "the server is at its limit of watches of health; ask by Check, or retry with backoff",
+            WATCHES_MAX,
+        ),
+        Full::Share => refusal(
+            "WATCHES_PER_ADDRESS_MAX",
+            "this address has its share of the server's watches of health; ask by Check, or end others",
+            WATCHES_PER_ADDRESS_MAX,
+        ),
+    }
 }
 
-/// The only answer to a watch of a service that isn't known, and the end with the drain. The stream stays open, as the protocol wants: a client
-/// whose watch ends begins another at once.
+/// Sends SERVICE_UNKNOWN once and ends with the drain. All services are registered before a server listens, so nothing else can follow; the
+/// stream stays open, since a client whose watch ends begins another at once.
 fn unknown(draining: CancellationToken) -> impl Stream<Item = ServingStatus> + Send {
     let never = stream::once(draining.cancelled_owned()).filter_map(|()| std::future::ready(None));
     stream::iter([ServingStatus::ServiceUnknown]).chain(never)
@@ -204,7 +207,7 @@ fn answer(status: ServingStatus) -> HealthCheckResponse {
 }
 
 #[tonic::async_trait]
-impl HealthRpc for Endpoint {
+impl HealthRpc for HealthService {
     async fn check(
         &self,
         request: Request<HealthCheckRequest>,
@@ -245,15 +248,16 @@ impl HealthRpc for Endpoint {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let watcher = CallerKey::probes(request.extensions());
-        let watcher = watcher.as_ref().map(Columns::of);
-        let taken = self.watches.take(watcher).map_err(too_many)?;
+        let taken = self.watches.take(watcher.as_ref().map(Columns::of));
+        let taken = taken.map_err(too_many_watches)?;
         let service = request.into_inner().service;
         let statuses = match self.health.status(&service) {
             Some(_) => changes(self.health.clone(), service).left_stream(),
             None => unknown(self.health.draining()).right_stream(),
         };
         Ok(Response::new(Box::pin(statuses.map(move |status| {
-            let _held = &taken;
+            // The watch counts until its stream is dropped.
+            let _taken = &taken;
             Ok(answer(status))
         }))))
     }

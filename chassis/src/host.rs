@@ -1,12 +1,10 @@
 //! The life of a process: tracked tasks, the signals that end it, and a drain in order with one deadline.
 //!
-//! The order is: health NOT_SERVING and the [`draining`](Host::draining) token → no new connections and calls → calls
-//! under way → the [`stopping`](Host::stopping) token and the tasks → what was registered with
-//! [`on_close`](Host::on_close), in that order (stop followers, checkpoint indexes, sync storage) → telemetry.
+//! The order is: health NOT_SERVING and the [`draining`](Host::draining) token → no new connections and calls → calls in flight → the
+//! [`stopping`](Host::stopping) token and the tasks → what was registered with [`on_close`](Host::on_close) → telemetry.
 //!
-//! Calls get at most [`CALLS_SHARE`] of the deadline: a client that reads slowly must not cost the commit of an index.
-//! Telemetry is flushed in what is left, but at least [`FLUSH_MIN`], the only thing that may end later: without it
-//! nobody would see why.
+//! Calls get at most [`CALLS_SHARE`] of the deadline: a slow reader must not cost the commit of an index. Telemetry is flushed in what
+//! is left, but at least [`FLUSH_MIN`], the only thing that may exceed the deadline.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -1,11 +1,8 @@
 //! Huge pages: memory in pages of 2 MB, for large data only.
 //!
-//! The `souk` binary's allocator asks Linux for transparent huge pages. Searches of large data gain by them, up to a half of
-//! their time. But the first byte of such a page that is used takes all of it, so that an idle process holds twice the
-//! memory that it needs. So a process begins [without](withhold) them, and gets them [back](allow) when it is known to hold
-//! much. What was taken until then stays in small pages, until the kernel joins them at its leisure.
-//!
-//! The switch is one of the whole process, and of all that it holds.
+//! The `souk` binary's allocator asks Linux for transparent huge pages, which make searches of large data up to twice as fast. But the
+//! first byte of such a page takes all of it, so that an idle process would hold twice the memory that it needs. So a process begins
+//! [without](withhold) them, and [allows](allow) them when it holds much; until the kernel joins them, earlier pages stay small.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,8 +1,7 @@
 //! One layer a file; [`crate::server`] puts them in order and says why in that order.
 //!
-//! All of them take [`Request`]s over [`Body`] and never fail: what goes wrong is a response with a gRPC status. What they give
-//! back they wrap around what they were given, future around future and body around body, each of a type of its own: layers on
-//! layers are one future and one body in memory, behind one pointer each (`AnyService`).
+//! All take [`Request`]s over [`Body`] and never fail: errors are responses with a gRPC status. Each wraps the future and the body of its
+//! inner service in a type of its own, so that all layers are one future and one body in memory, each boxed once (`AnyService`).
 
 use std::convert::Infallible;
 use std::fmt;
@@ -34,6 +33,31 @@ macro_rules! put_around {
         }
     };
 }
+
+/// Makes a type that has a `service: AnyService` a tower service.
+macro_rules! tower_service {
+    ($name:ty) => {
+        impl tower::Service<http::Request<tonic::body::Body>> for $name {
+            type Response = http::Response<tonic::body::Body>;
+            type Error = std::convert::Infallible;
+            type Future = $crate::layers::ResponseFuture;
+
+            fn poll_ready(
+                &mut self,
+                _: &mut std::task::Context<'_>,
+            ) -> std::task::Poll<Result<(), Self::Error>> {
+                // Each call waits by itself.
+                std::task::Poll::Ready(Ok(()))
+            }
+
+            fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
+                self.service.answer(request)
+            }
+        }
+    };
+}
+
+pub(crate) use tower_service;
 
 pub mod admission;
 pub mod body;
@@ -96,10 +120,9 @@ impl Inner for AnyService {
     }
 }
 
-/// What a layer wraps, and is itself: it answers behind a shared reference, and always.
+/// What a layer wraps, and is itself: an infallible service behind a shared reference.
 ///
-/// What it does with an answer it does to the future and to the body of what is inside, by combinators, without boxes; an `async` block
-/// around such a future would hold it twice.
+/// Layers transform the future and the body by combinators, without boxes; an `async` block around such a future would hold it twice.
 pub trait Inner: Send + Sync + 'static {
     /// Answers.
     fn call(&self, request: Request<Body>) -> impl Answering;

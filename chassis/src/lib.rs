@@ -8,11 +8,11 @@
 //! Modules use those above them alone.
 //! - [`causes`]: errors as text. [`status`]: errors with `ErrorInfo`, field violations, retry delays.
 //! - [`methods`]: which RPCs exist, read from the descriptors, so that names in telemetry stay few.
-//! - [`private_files`], [`huge_pages`], [`connection_headers`]: keys that others can read, memory, what a request leaves behind.
-//! - `workers`: threads that serve connections. `write_coalescing`: calls that write together.
+//! - [`private_files`], [`huge_pages`], [`connection_headers`]: files with secrets, memory, hop-by-hop headers.
+//! - `workers`: threads that serve connections. `write_coalescing`: coalesced writes of calls.
 //! - [`config`]: defaults in code, then a TOML file, then the environment, then `key=value` overrides; all errors at once.
-//! - [`reload`]: what is made of files, made anew when they change. `dial`, [`tls`]: connections, and TLS and mTLS on them.
-//! - `connection_info`: the connection that a call came by. [`callers`]: who calls are counted for, and their shares.
+//! - [`reload`]: values made of files, reloaded when these change. `dial`, [`tls`]: connections, TLS and mTLS.
+//! - `connection_info`: the connection of a call. [`callers`]: the keys of limits, and fair shares of pools.
 //! - [`propagate`], [`telemetry`]: trace context across processes; logs, OpenTelemetry traces and metrics, and their flush at the end.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`layers`]: one tower layer a file.

@@ -1,6 +1,5 @@
-//! Which RPCs exist, by their full names, read from the descriptors.
-//!
-//! Names in telemetry come from here and never from the client: a million made-up paths are one `_OTHER`.
+//! The known RPCs by their full names, read from the descriptors. Names in telemetry come from here, never from the client: a million
+//! made-up paths are one `_OTHER`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,14 +44,10 @@ pub(crate) fn rpcs(file: &FileDescriptorProto) -> impl Iterator<Item = (String, 
 
 /// The names of the known RPCs, as in `souk.order.v1.OrderService/GetOrder`. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Methods(Arc<Table>);
-
-#[derive(Debug, Default)]
-struct Table {
-    /// For lookups: several for each call. The names are ours, so that nobody can choose those that collide.
-    methods: FxHashMap<Arc<str>, Method>,
-    names: Vec<Arc<str>>,
-}
+pub struct Methods(
+    /// Several lookups for each call, so without a keyed hash: clients don't choose the names.
+    Arc<FxHashMap<Arc<str>, Method>>,
+);
 
 /// What the descriptors say of an RPC.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +70,7 @@ impl Methods {
         let files = files(descriptor_sets)?;
         let served = files.iter().flat_map(rpcs);
         let served = served.filter(|(name, _)| serves(service_of(name)));
-        let methods: FxHashMap<Arc<str>, Method> = served
+        let methods = served
             .map(|(name, method)| {
                 let level = method.options.as_ref().map(|options| options.idempotency_level());
                 let safe = level == Some(IdempotencyLevel::NoSideEffects);
@@ -88,19 +83,17 @@ impl Methods {
                 (name.into(), method)
             })
             .collect();
-        let mut names: Vec<_> = methods.keys().cloned().collect();
-        names.sort_unstable();
-        Ok(Self(Arc::new(Table { methods, names })))
+        Ok(Self(Arc::new(methods)))
     }
 
     /// The known name behind a request path (`/souk.order.v1.OrderService/GetOrder`).
     pub fn known(&self, path: &str) -> Option<&Arc<str>> {
         let name = path.strip_prefix('/').unwrap_or(path);
-        self.0.methods.get_key_value(name).map(|(name, _)| name)
+        self.0.get_key_value(name).map(|(name, _)| name)
     }
 
     fn is(&self, path: &str, so: fn(&Method) -> bool) -> bool {
-        let method = self.0.methods.get(path.strip_prefix('/').unwrap_or(path));
+        let method = self.0.get(path.strip_prefix('/').unwrap_or(path));
         method.is_some_and(so)
     }
 
@@ -122,7 +115,9 @@ impl Methods {
 
     /// All known names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0.names.iter()
+        let mut names: Vec<_> = self.0.keys().collect();
+        names.sort_unstable();
+        names.into_iter()
     }
 
     /// The full names of the services that have a known RPC, sorted.

@@ -1,28 +1,53 @@
-//! Files that are nobody else's business: rows, indexes, backups and keys.
+//! Files with secrets: who may read them, and how much of them is read.
 //!
-//! What a process creates is its owner's alone ([`withhold`]): folders have the mode 0700, files 0600, whoever creates them, and
-//! whatever the umask was that it was started with. What it is given as a file of keys it warns of when others can read it
-//! ([`warn_of_readers`]).
+//! What a process creates (rows, indexes, backups, keys) is its owner's alone, whatever umask it was started with ([`withhold`]): folders
+//! have the mode 0700, files 0600. A file of keys that others can read is warned of ([`warn_of_readers`]).
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::fs::Mode;
 use rustix::process::umask;
 
-/// What those have no right to who are neither the owner nor of its group.
+/// The mode bits of users that are neither the owner nor in its group.
 const OTHERS: u32 = 0o007;
 
-/// From now on, what this process creates can be read and written by its owner alone. To be called before anything is created.
+/// Sets the umask, so that only the owner can read and write what this process creates. Must be called before it creates anything.
 pub fn withhold() {
     let before = umask(Mode::RWXG | Mode::RWXO);
-    // A mask that takes more is kept.
+    // A stricter mask is kept.
     umask(before | Mode::RWXG | Mode::RWXO);
 }
 
-/// Warns when others than its owner and group can read or write this file of keys.
+/// Reads a file of at most `bytes_max` bytes.
+///
+/// # Errors
+/// Those of the file system, and [`FileTooLarge`](io::ErrorKind::FileTooLarge).
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // The length isn't asked for first: a pipe has none, and a file may grow.
+    let count = File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if count as u64 > bytes_max {
+        let message = format!("it is larger than {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(bytes)
+}
+
+/// [`read`] of text.
+///
+/// # Errors
+/// Those of [`read`], and [`InvalidData`](io::ErrorKind::InvalidData) when it isn't UTF-8.
+pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read(path, bytes_max)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// Warns when users other than the owner and its group can read or write this file of keys.
 pub fn warn_of_readers(file: &Path) {
-    // A file that can't be looked at can't be used either, which whoever reads it says.
+    // Reading it will fail, too, and say why.
     let Ok(data) = std::fs::metadata(file) else {
         return;
     };

@@ -12,7 +12,7 @@ use tonic_reflection::server::v1alpha::{self, ServerReflectionServer as V1Alpha}
 use tonic_reflection::server::{Builder, Error};
 
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool};
+use crate::callers::pool::{Columns, Full, Pool, refusal};
 use crate::layers::body::hold_until_dropped;
 use crate::layers::{Answering, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
@@ -29,13 +29,13 @@ pub const SERVICE_NAMES: [&str; 2] = [
     "grpc.reflection.v1alpha.ServerReflection",
 ];
 
-/// Largest message of a question, in bytes, after decompression: it is the name of something, or of a file.
+/// Largest request message, in bytes, after decompression: it is the name of a type or of a file.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 
-/// Streams of questions at a time.
+/// Streams open at a time.
 pub const STREAMS_MAX: usize = 256;
 
-/// Streams of one caller at a time: a client has one. They go on when their calls have given their places back.
+/// Streams of one caller at a time: a client has one.
 pub const STREAMS_PER_CALLER_MAX: usize = 16;
 
 /// Descriptors of the two reflection services.
@@ -58,8 +58,8 @@ pub enum ReflectionError {
     Missing(String),
 }
 
-/// Is this the path of a question?
-pub(crate) fn is_asked(path: &str) -> bool {
+/// Whether this is the path of a reflection service.
+pub(crate) fn is_path(path: &str) -> bool {
     SERVICE_NAMES.contains(&service_of(path))
 }
 
@@ -83,20 +83,21 @@ impl<S: Inner> Inner for Reflection<S> {
 }
 
 fn too_many(full: Full) -> Status {
-    let all = "the server is at its limit of streams of reflection; retry with backoff";
-    let share =
-        "the caller has its share of the server's streams of reflection; ask on one of them, or end others";
-    full.refusal(
-        ("REFLECTIONS_MAX", all, STREAMS_MAX),
-        ("REFLECTIONS_PER_CALLER_MAX", share, STREAMS_PER_CALLER_MAX),
-    )
+    match full {
+        Full::All => refusal(
+            "REFLECTIONS_MAX",
+            "the server is at its limit of streams of reflection; retry with backoff",
+            STREAMS_MAX,
+        ),
+        Full::Share => refusal(
+            "REFLECTIONS_PER_CALLER_MAX",
+            "the caller has its share of the server's streams of reflection; ask on one of them, or end others",
+            STREAMS_PER_CALLER_MAX,
+        ),
+    }
 }
 
-/// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and
-/// [`BUILT_IN`].
-///
-/// # Errors
-/// When a set is damaged, or a service isn't in it.
+/// Both reflection services. They list `services` and themselves, and have every type in `descriptor_sets` and [`BUILT_IN`].
 pub(crate) fn services(
     descriptor_sets: &[&[u8]],
     services: &[String],

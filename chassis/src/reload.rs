@@ -1,7 +1,7 @@
 //! Values made of files, reloaded when the files change.
 //!
-//! Files are polled at most once a second, by the next [user](Reloading::fresh) of the value that can wait for a disk, or by a background
-//! [task](Reloading::follow). What can't be made of the new files (a certificate whose key isn't there yet, a list with a mistake) leaves
+//! Files are polled at most once a second, by the next [user](Reloaded::fresh) of the value that can wait for a disk, or by a background
+//! [task](Reloaded::follow). What can't be made of the new files (a certificate whose key isn't there yet, a list with a mistake) leaves
 //! the old value in force, with a warning for each state of the files, and is tried again at each poll: what was in the way, such as rights,
 //! may be gone without a trace on the files.
 
@@ -17,10 +17,10 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
-/// Time between two looks at the files.
+/// Least time between two polls of the files.
 pub const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What tells one state of a file from another; `None` while it can't be seen.
+/// Modification time (seconds, nanoseconds), size and inode of a file, by which a change is seen; `None` without a readable file.
 type Stamp = Option<(i64, i64, u64, u64)>;
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -28,13 +28,13 @@ type Failure = Box<dyn Error + Send + Sync>;
 type Make<T> = Box<dyn Fn() -> Result<T, Failure> + Send + Sync>;
 
 /// See the [module](self).
-pub struct Reloading<T> {
-    /// What is made, for the log.
+pub struct Reloaded<T> {
+    /// The value's name in the log.
     what: &'static str,
     files: Vec<PathBuf>,
     make: Make<T>,
     current: RwLock<Arc<T>>,
-    /// Since when what should replace it can't be used.
+    /// Since when `current` is stale: its successor can't be read or used.
     refused: RwLock<Option<Instant>>,
     seen: Mutex<Seen>,
 }
@@ -42,21 +42,21 @@ pub struct Reloading<T> {
 struct Seen {
     stamps: Vec<Stamp>,
     at: Instant,
-    /// Nothing could be made of these files.
+    /// `make` failed for this state of the files.
     failed: bool,
 }
 
-impl<T> fmt::Debug for Reloading<T> {
+impl<T> fmt::Debug for Reloaded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reloading")
+        f.debug_struct("Reloaded")
             .field("what", &self.what)
             .field("files", &self.files)
             .finish_non_exhaustive()
     }
 }
 
-impl<T> Reloading<T> {
-    /// What `make` makes of `files`; `what` that is, is for the log.
+impl<T> Reloaded<T> {
+    /// The value that `make` makes of `files`; the log calls it `what`.
     ///
     /// # Errors
     /// Those of `make`.
@@ -64,37 +64,42 @@ impl<T> Reloading<T> {
         what: &'static str,
         files: Vec<PathBuf>,
         make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
-    ) -> Result<Self, E> {
+    ) -> Result<Arc<Self>, E> {
         // Before they are read: a change meanwhile is seen at the next look.
         let stamps = stamps(&files);
         let made = make()?;
-        let mut this = Self {
-            what,
-            files,
-            make: Box::new(move || make().map_err(Failure::from)),
-            ..Self::fixed(made)
-        };
-        this.seen.get_mut().stamps = stamps;
-        Ok(this)
+        let make = Box::new(move || make().map_err(Failure::from));
+        Ok(Self::with(made, what, files, make, stamps))
     }
 
     /// A value that comes from no files, and changes by [`set`](Self::set) alone.
-    pub fn fixed(value: T) -> Self {
-        Self {
-            what: "a value",
-            files: Vec::new(),
-            make: Box::new(|| Err("there are no files".into())),
+    pub fn fixed(value: T) -> Arc<Self> {
+        let make = Box::new(|| Err("there are no files".into()));
+        Self::with(value, "a value", Vec::new(), make, Vec::new())
+    }
+
+    fn with(
+        value: T,
+        what: &'static str,
+        files: Vec<PathBuf>,
+        make: Make<T>,
+        stamps: Vec<Stamp>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            what,
+            files,
+            make,
             current: RwLock::new(Arc::new(value)),
             refused: RwLock::default(),
             seen: Mutex::new(Seen {
-                stamps: Vec::new(),
+                stamps,
                 at: Instant::now(),
                 failed: false,
             }),
-        }
+        })
     }
 
-    /// What is in force.
+    /// The value in force.
     pub fn get(&self) -> Arc<T> {
         Arc::clone(&self.current.read())
     }
@@ -105,22 +110,22 @@ impl<T> Reloading<T> {
         self.confirm();
     }
 
-    /// Says that what is in force is what should be.
+    /// Marks the value in force as up to date.
     pub fn confirm(&self) {
         *self.refused.write() = None;
     }
 
-    /// Says that what should be in force can't be had or used; what is stays.
+    /// Marks the value in force, which stays, as stale: its successor can't be read or used.
     pub fn refuse(&self) {
         self.refused.write().get_or_insert_with(Instant::now);
     }
 
-    /// How long what should be in force couldn't be had or used; `None` while what is in force is what should be.
+    /// How long the value in force has been stale; `None` while it is up to date.
     pub fn refused_for(&self) -> Option<Duration> {
         self.refused.read().map(|since| since.elapsed())
     }
 
-    /// Looks at the files now. Waits for the disk.
+    /// Polls the files now. Blocks on the disk.
     pub fn look(&self) {
         let (what, files) = (self.what, &self.files);
         let mut seen = self.seen.lock();
@@ -131,7 +136,7 @@ impl<T> Reloading<T> {
             return;
         }
         seen.stamps = now;
-        // A panic in there is no reason to be without, nor to look away from then on.
+        // A panic in `make` is a failure like others: polling goes on.
         let made = std::panic::catch_unwind(AssertUnwindSafe(|| (self.make)()));
         let made = made.unwrap_or_else(|_| Err("reading them panicked".into()));
         seen.failed = made.is_err();
@@ -155,10 +160,10 @@ impl<T> Reloading<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Reloading<T> {
-    /// What is in force, after a look at the files if the last one is long ago.
+impl<T: Send + Sync + 'static> Reloaded<T> {
+    /// The value in force, after polling the files if the last poll was [`LOOK_EVERY`] ago.
     pub async fn fresh(self: &Arc<Self>) -> Arc<T> {
-        // Who finds it locked uses what is there: another one looks.
+        // Locked: another caller is polling, and this one doesn't wait for it.
         let due = self
             .seen
             .try_lock()
@@ -169,7 +174,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         self.get()
     }
 
-    /// Has a task look at the files as long as somebody holds this. Must be called inside a tokio runtime.
+    /// Spawns a task that polls the files until this is dropped. Must be called inside a tokio runtime.
     pub fn follow(self: &Arc<Self>) {
         let followed = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -183,10 +188,10 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         });
     }
 
-    /// Files may lie on a disk that answers slowly.
+    /// On a blocking thread: the disk may be slow.
     async fn looked(self: &Arc<Self>) {
         let this = Arc::clone(self);
-        // There is no look when the runtime ends.
+        // Fails only when the runtime shuts down.
         let _ = tokio::task::spawn_blocking(move || this.look()).await;
     }
 }
@@ -205,11 +210,11 @@ mod tests {
     use super::*;
 
     /// A file with a text, and what is made of it: the text, unless it says otherwise.
-    fn text(folder: &tempfile::TempDir) -> (PathBuf, Arc<Reloading<String>>) {
+    fn text(folder: &tempfile::TempDir) -> (PathBuf, Arc<Reloaded<String>>) {
         let file = folder.path().join("file");
         std::fs::write(&file, "1").expect("written");
         let read = file.clone();
-        let reloading = Reloading::new("texts", vec![file.clone()], move || {
+        let reloading = Reloaded::new("texts", vec![file.clone()], move || {
             let text = std::fs::read_to_string(&read)?;
             assert_ne!(text, "panic");
             match text.as_str() {
@@ -217,7 +222,7 @@ mod tests {
                 _ => Ok(text),
             }
         });
-        (file, Arc::new(reloading.expect("it is made")))
+        (file, reloading.expect("it is made"))
     }
 
     #[derive(Clone, Default)]
@@ -234,7 +239,7 @@ mod tests {
     }
 
     /// What a look at the files says.
-    fn look(reloading: &Reloading<String>) -> String {
+    fn look(reloading: &Reloaded<String>) -> String {
         let log = Log::default();
         let written = log.clone();
         let subscriber = tracing_subscriber::fmt().with_ansi(false);
@@ -275,7 +280,7 @@ mod tests {
         std::fs::write(&file, "1").expect("written");
         let barred = Arc::new(Mutex::new(false));
         let asked = Arc::clone(&barred);
-        let reloading = Reloading::new("texts", vec![file.clone()], move || {
+        let reloading = Reloaded::new("texts", vec![file.clone()], move || {
             let text = std::fs::read_to_string(folder.path().join("file"))?;
             match *asked.lock().expect("no panic") {
                 true => Err(io::Error::from(io::ErrorKind::PermissionDenied)),

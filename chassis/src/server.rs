@@ -16,18 +16,16 @@
 //! A [`Stack`] is one cloneable tower service. The same value is served on a listener and called in process by the
 //! gateway, so both ways have the same limits, spans and errors. Nobody but [`bind`] binds.
 
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
-use tower::{Service, ServiceBuilder};
+use tower::ServiceBuilder;
 
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool};
+use crate::callers::pool::{Columns, Full, Pool, refusal};
 use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
@@ -42,7 +40,7 @@ use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, TraceLayer};
-use crate::layers::{AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse};
+use crate::layers::{AnswerBody, AnyService, Inner, TowerService, infallible, refuse, tower_service};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 use crate::status::status_in;
@@ -178,11 +176,11 @@ impl Stack {
         }
     }
 
-    /// Lets an answer of the front's own to a request with this head go: traced as a call of nothing that is known, measured, refused during a drain, above the rates and
-    /// where too many are still to be taken, and told in the log as `told` when it is a refusal. It is under no admission: such answers are for everybody.
+    /// Passes a response that the front made itself through the layers: traced as an unknown method, measured, refused during a drain,
+    /// above the rate limits and while too many are unread, and logged as `told` if it is a refusal. There is no admission.
     ///
     /// # Errors
-    /// With the refusal of a layer, which is the answer then.
+    /// The refusal of a layer, which is the response then.
     pub async fn own_answer(
         &self,
         head: &http::request::Parts,
@@ -209,20 +207,7 @@ impl Stack {
     }
 }
 
-impl Service<Request<Body>> for Stack {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = ResponseFuture;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Each call waits for what is inside.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        self.service.answer(request)
-    }
-}
+tower_service!(Stack);
 
 /// All layers, health and reflection around `services`, measured on the process's meter. Start telemetry first: what
 /// is made before it is measured by nobody.
@@ -324,14 +309,20 @@ impl Inner for OwnAnswer {
     }
 }
 
-/// Refuses one more of `max` that nobody has taken yet.
+/// Refuses an answer while `max` others are still to be read by their clients.
 fn too_many(full: Full, max: usize) -> Status {
-    let all = "the server has too many answers that nobody takes; retry with backoff";
-    let share = "this address has too many answers that it doesn't take; take them, then retry";
-    full.refusal(
-        ("OWN_ANSWER_LIMIT", all, max),
-        ("CALLER_OWN_ANSWER_LIMIT", share, max),
-    )
+    match full {
+        Full::All => refusal(
+            "OWN_ANSWER_LIMIT",
+            "the server has too many answers that nobody takes; retry with backoff",
+            max,
+        ),
+        Full::Share => refusal(
+            "CALLER_OWN_ANSWER_LIMIT",
+            "this address has too many answers that it doesn't take; take them, then retry",
+            max,
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -123,6 +123,11 @@ impl StatusBuilder {
         Self::new(Code::Internal, REASON_INTERNAL, message)
     }
 
+    /// [`internal`](Self::internal) because of `source`, which the log shows and the client doesn't.
+    pub fn internal_from(message: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Status {
+        Self::internal(message).source(source).build()
+    }
+
     /// Adds one dynamic part of the message to the `ErrorInfo`, so that no program has to parse the text. Entries
     /// beyond [`METADATA_ENTRIES_MAX`] are left out.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Display) -> Self {

@@ -1,12 +1,10 @@
 //! Logs, OpenTelemetry traces and metrics of a process, and their flush at its end.
 //!
-//! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans, metrics and log records go to an OTLP
-//! collector by gRPC when one is named. Calls that aren't recorded, all of them without a collector, have no spans but ids, so that logs and
-//! stored records join up; see `sampling`.
+//! Log lines go to stderr, each with its `trace_id` and `span_id`. Spans, metrics and log records go to an OTLP collector by gRPC when
+//! one is configured. Unsampled calls, and all without a collector, have ids instead of spans, which correlate logs; see `sampling`.
 //!
-//! Which `OTEL_` variables are read, and how, is in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is
-//! refused or warned of. Metrics can also be fetched, see [`prometheus`]; what there is to measure stands in
-//! [`instruments`].
+//! The `OTEL_` variables that are read are in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is refused or warned
+//! of. Metrics can also be fetched, see [`prometheus`]; [`instruments`] has all.
 
 use std::net::SocketAddr;
 

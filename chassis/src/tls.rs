@@ -1,8 +1,7 @@
-//! TLS by rustls, for what listens and for what connects: certificates from files, read anew when the files change.
+//! TLS of servers and clients by rustls, with certificates from files, which are reloaded when they change.
 //!
-//! TLS 1.3 and 1.2 with rustls's own choice of suites; ALPN `h2`, and `http/1.1` where a server takes it. What is in force for a connection is
-//! what the files held when it was made: a change is for connections to come, the maximum age of a connection bounds how
-//! long the old one lasts.
+//! TLS 1.3 and 1.2 with rustls's default suites; ALPN `h2`, and `http/1.1` where a server takes it. A change of the files applies to new
+//! connections; the maximum age of connections bounds how long old ones last.
 
 mod acceptor;
 mod connector;

@@ -1,9 +1,8 @@
-//! Threads that serve connections, each by itself.
+//! Worker threads, each with a runtime of its own, that serve connections.
 //!
-//! A connection stays with the thread it was given to: its calls are read, handed on and answered there, over
-//! [connections to backends](crate::client::Channel) that the thread has for itself. So no thread wakes up another for a call, which is
-//! much of what a hop costs otherwise. That is how nginx and Envoy do it; it suits a process whose calls wait much and work little. Where
-//! calls work, idle threads should take work over: there the connections stay on the runtime of all cores.
+//! A connection stays on its thread, which also has its own [connections to backends](crate::client::Channel): no call wakes another
+//! thread, which is much of the cost of a hop. nginx and Envoy do the same; it suits processes whose calls wait much and work little.
+//! Where calls work, connections stay on the runtime of all cores, whose idle threads steal work.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -47,8 +46,8 @@ pub(crate) fn for_calls_that_wait() -> usize {
     cores.min(WORKERS_MAX)
 }
 
-/// The workers of a process whose calls do their work in it: one for each core where there are so few that a connection loses nothing by
-/// it, since the threads of storage and index have the others; else none.
+/// The workers of a process whose calls work themselves: one for each core if there are few, since storage and index have threads, too;
+/// else none.
 pub(crate) fn for_calls_that_work() -> usize {
     match for_calls_that_wait() {
         few if few < CORES_SHARED_MIN => few,
@@ -72,10 +71,7 @@ struct Worker {
 }
 
 impl Workers {
-    /// So many threads, at most [`WORKERS_MAX`]; with none, connections are served where they are accepted.
-    ///
-    /// # Errors
-    /// When the operating system refuses threads.
+    /// Starts `count` threads, at most [`WORKERS_MAX`]; with none, connections are served where they are accepted.
     pub(crate) fn start(count: usize) -> io::Result<Self> {
         let workers = (0..count.min(WORKERS_MAX)).map(Worker::start);
         Ok(Self(workers.collect::<io::Result<_>>()?))

@@ -1,8 +1,7 @@
 //! Coalesces the writes of the calls on a connection.
 //!
-//! A task that works on a call wakes the task that writes for it. That one runs next, before the others that are ready, so that under load
-//! each call would be written, and read at the other end, alone: a system call each, and a wakeup of the other process. So the writing task
-//! yields once to ready tasks while more than one call is in flight. One call alone waits for nobody.
+//! The task of a call wakes the connection's task, which would run next, before other ready calls: under load each call would take a system
+//! call, and a wakeup of the other process. So the connection's task yields once to ready tasks while more than one call is in flight.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

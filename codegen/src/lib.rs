@@ -75,7 +75,7 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
         .bytes(".");
     let packages: BTreeSet<&str> = set.file.iter().map(|file| file.package()).collect();
     for package in packages {
-        if package.starts_with(names::OWN) && !modules.is_own(package) {
+        if package.starts_with(names::SOUK_PACKAGES) && !modules.is_own(package) {
             // prost mangles a raw identifier in a path; souk-proto has the module by another name, too.
             let module = modules.module(package).replace("r#type", "types");
             config = config.extern_path(format!(".{package}"), module);

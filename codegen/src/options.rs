@@ -1,16 +1,16 @@
-//! Reads options, which nothing at build time has types for.
+//! Reads options as dynamic messages: their types are generated only by the build that this is part of.
 
 use prost_reflect::{DescriptorPool, DynamicMessage, ExtensionDescriptor, ReflectMessage as _, Value};
 
 use crate::Result;
 
-/// The declaration of an option.
+/// The extension that declares the option `name`.
 pub(crate) fn extension(pool: &DescriptorPool, name: &str) -> Result<ExtensionDescriptor, String> {
     let option = pool.get_extension_by_name(name);
     option.ok_or_else(|| format!("nothing declares the option {name}"))
 }
 
-/// The option `name`, a message, of a field, a message, an RPC or a service that has `options`; `None` where it isn't given.
+/// The option `name`, which is a message, among the options of a field, message, RPC or service; `None` when unset.
 pub(crate) fn option(options: &DynamicMessage, name: &str) -> Result<Option<DynamicMessage>, String> {
     let option = extension(options.descriptor().parent_pool(), name)?;
     let given = options.has_extension(&option);
@@ -19,7 +19,7 @@ pub(crate) fn option(options: &DynamicMessage, name: &str) -> Result<Option<Dyna
         .flatten())
 }
 
-/// A text; empty when unset.
+/// A string; empty when unset.
 pub(crate) fn text(message: &DynamicMessage, name: &str) -> String {
     let value = message.get_field_by_name(name);
     value
@@ -33,23 +33,24 @@ pub(crate) fn flag(message: &DynamicMessage, name: &str) -> bool {
     value.and_then(|value| value.as_bool()).unwrap_or_default()
 }
 
-/// A number; zero when unset.
+/// An integer; 0 when unset.
 pub(crate) fn number(message: &DynamicMessage, name: &str) -> i64 {
     match message.get_field_by_name(name).as_deref() {
         Some(Value::I32(number)) => i64::from(*number),
+        Some(Value::U32(number)) => i64::from(*number),
         Some(Value::I64(number)) => *number,
         _ => 0,
     }
 }
 
 /// A message; `None` when unset.
-pub(crate) fn part(message: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
-    let is_set = message.has_field_by_name(name);
-    let value = message.get_field_by_name(name).filter(|_| is_set)?;
+pub(crate) fn message(parent: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
+    let is_set = parent.has_field_by_name(name);
+    let value = parent.get_field_by_name(name).filter(|_| is_set)?;
     value.as_message().cloned()
 }
 
-/// Several texts.
+/// Repeated strings.
 pub(crate) fn texts(message: &DynamicMessage, name: &str) -> Vec<String> {
     let values = list(message, name).into_iter();
     values
@@ -57,13 +58,13 @@ pub(crate) fn texts(message: &DynamicMessage, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Several messages.
+/// Repeated messages.
 pub(crate) fn messages(message: &DynamicMessage, name: &str) -> Vec<DynamicMessage> {
     let values = list(message, name).into_iter();
     values.filter_map(|value| value.as_message().cloned()).collect()
 }
 
-/// The names of the values of an enum's field, or of a list of them.
+/// The names of the values of an enum field, which may be repeated.
 pub(crate) fn names(message: &DynamicMessage, name: &str) -> Vec<String> {
     let kind = message
         .descriptor()

@@ -16,7 +16,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDes
 
 use self::field::{Field, refuse_search};
 use self::method::ResourceMethod;
-use crate::names::{Modules, camel, member_of, server_of, snake};
+use crate::names::{Modules, camel, server_module, snake, snake_identifier};
 use crate::options::{messages, names, option, text, texts};
 use crate::{Result, access, out_dir, rerun_if_changed};
 
@@ -168,7 +168,7 @@ impl Resource {
                 "{name} lists by {by:?}, with which no index {index} begins"
             )));
         }
-        let rule = option(&method.options(), access::RULE)?;
+        let rule = option(&method.options(), access::ACCESS)?;
         let own = rule.map(|rule| names(&rule, "own")).unwrap_or_default();
         match own
             .into_iter()
@@ -204,9 +204,9 @@ impl Resource {
             ("TABLE", text(&self.table, "name")),
             ("NAME", snake(&self.item)),
             ("ID_FIELD", self.id.clone()),
-            ("ID", member_of(&self.id)),
+            ("ID", snake_identifier(&self.id)),
             ("SERVICE", self.service.name().to_owned()),
-            ("SERVER", server_of(self.service.name())),
+            ("SERVER", server_module(self.service.name())),
         ];
         for (name, value) in names {
             code = code.replace(&format!("${name}$"), &value);
@@ -263,9 +263,9 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
 }}
 "#,
             self.schema(),
-            self.each_field(Field::declared),
-            self.each_field(Field::as_column),
-            self.each_field(Field::of_column),
+            self.each_field(Field::definition_code),
+            self.each_field(Field::to_column_code),
+            self.each_field(Field::from_column_code),
         )
     }
 
@@ -304,7 +304,7 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
 
     /// The implementation of the API's trait.
     fn message_resource(&self) -> String {
-        let uses = match self.fields.iter().any(|field| !field.normalize().is_empty()) {
+        let uses = match self.fields.iter().any(|field| !field.normalize_code().is_empty()) {
             true => "use ::souk_api::generated::*;\n        ",
             false => "",
         };
@@ -353,8 +353,8 @@ impl ::souk_api::generated::MessageResource for $MARKER$ {{
 }}
 "#,
             self.each_field(|field| format!("{:?}, ", field.name())),
-            self.each_field(Field::put),
-            self.each_field(Field::normalize),
+            self.each_field(Field::update_code),
+            self.each_field(Field::normalize_code),
         )
     }
 
@@ -519,15 +519,12 @@ mod tests {
             ),
             (
                 "message Part { string name = 1 [(souk.resource.v1.search).hidden = true]; } repeated Part parts = 3;",
-                "can't be said",
+                "has no effect",
             ),
-            ("optional string text = 3;", "doesn't know how to keep"),
-            ("repeated int64 numbers = 3;", "doesn't know how to keep"),
-            (
-                "repeated souk.type.v1.GeoPoint points = 3;",
-                "doesn't know how to keep",
-            ),
-            ("oneof one { string text = 3; }", "doesn't know how to keep"),
+            ("optional string text = 3;", "no column holds"),
+            ("repeated int64 numbers = 3;", "no column holds"),
+            ("repeated souk.type.v1.GeoPoint points = 3;", "no column holds"),
+            ("oneof one { string text = 3; }", "no column holds"),
             (
                 "int64 count = 3 [(souk.resource.v1.search).text = {max_word: {}}];",
                 "`text` isn't for",

@@ -12,7 +12,7 @@ use prost_reflect::{
     MessageDescriptor, OneofDescriptor, Value,
 };
 
-use crate::names::{Modules, OWN, camel, member_of};
+use crate::names::{Modules, SOUK_PACKAGES, camel, snake_identifier};
 use crate::options::{extension, flag};
 
 /// Compiles the rules of the messages whose packages are `modules`' own.
@@ -30,7 +30,7 @@ pub(crate) fn compile(pool: &DescriptorPool, modules: &Modules) -> Result<String
     let inputs = methods.map(|method| method.input());
     let mut messages: Vec<MessageDescriptor> = Vec::new();
     let add = |messages: &mut Vec<MessageDescriptor>, message: MessageDescriptor| {
-        if message.full_name().starts_with(OWN) && !messages.contains(&message) {
+        if message.full_name().starts_with(SOUK_PACKAGES) && !messages.contains(&message) {
             messages.push(message);
         }
     };
@@ -49,7 +49,7 @@ pub(crate) fn compile(pool: &DescriptorPool, modules: &Modules) -> Result<String
             code,
             "impl Validate for {} {{\n\
              fn validate(&self, {unused}at: &Path<'_>, {unused}report: &mut Report<'_>) {{\n{body}}}\n}}\n",
-            modules.of_message(&message)
+            modules.message_type(&message)
         );
     }
     Ok(code)
@@ -77,7 +77,7 @@ impl RuleCompiler<'_> {
         let mut code = String::new();
         for field in message.fields() {
             if field.containing_oneof().is_none_or(|oneof| oneof.is_synthetic()) {
-                let name = member_of(field.name());
+                let name = snake_identifier(field.name());
                 code += &self.field(&field, &Operand::Field(format!("self.{name}")), add_message)?;
             }
         }
@@ -94,7 +94,7 @@ impl RuleCompiler<'_> {
         add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         let message = oneof.parent_message();
-        let enum_path = format!("{}::{}", self.modules.inside(message), camel(oneof.name()));
+        let enum_path = format!("{}::{}", self.modules.nested_module(message), camel(oneof.name()));
         let mut arms = String::new();
         let mut checked = 0;
         for field in oneof.fields() {
@@ -131,7 +131,7 @@ impl RuleCompiler<'_> {
         if arms.is_empty() {
             return Ok(arms);
         }
-        let name = member_of(oneof.name());
+        let name = snake_identifier(oneof.name());
         // The fields without rules, if there are any.
         let others = if required && checked == oneof.fields().len() {
             ""
@@ -316,7 +316,7 @@ impl<'a> FieldRules<'a> {
                 self.time("timestamp", value)
             }
             Kind::Message(of) if of.full_name() == "google.protobuf.Duration" => self.time("duration", value),
-            Kind::Message(of) if of.full_name().starts_with(OWN) => {
+            Kind::Message(of) if of.full_name().starts_with(SOUK_PACKAGES) => {
                 add_message(of.clone());
                 Ok(format!("{value}.validate(at, report);\n"))
             }
@@ -386,7 +386,7 @@ impl<'a> FieldRules<'a> {
                         fields,
                         "defined: Some(DefinedValues {{ name: {:?}, example: {example:?}, is: {}::is_valid }}), ",
                         of.name(),
-                        self.modules.path(of.full_name(), of.package_name())
+                        self.modules.type_path(of.full_name(), of.package_name())
                     );
                 }
                 ("not_in", Value::List(not_in)) => {
@@ -549,7 +549,7 @@ fn unknown(name: &str, rule: &str) -> String {
 /// Whether it is a message with fields that have rules of their own.
 fn is_own(kind: &Kind) -> bool {
     kind.as_message()
-        .is_some_and(|message| message.full_name().starts_with(OWN))
+        .is_some_and(|message| message.full_name().starts_with(SOUK_PACKAGES))
 }
 
 #[cfg(test)]

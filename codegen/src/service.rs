@@ -1,51 +1,54 @@
-//! Generates the service of a resource: a `.proto` file with the RPCs that every resource has, beside the one with its message.
-//! It is kept with the contract, so that clients have it, and a test of its crate holds it against [`generate`].
+//! Generates the service of a resource: a `.proto` file with the standard RPCs, next to the file with the resource's message.
+//! It is checked in with the contract, for clients, and a test compares it with what [`generate`] makes.
 
 use heck::ToLowerCamelCase as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor};
 
 use crate::Result;
 use crate::names::{camel, snake};
-use crate::options::{flag, messages, names, option, part, text, texts};
+use crate::options::{flag, message, messages, names, option, text, texts};
 
 /// The option of a message whose service is generated.
 const RESOURCE: &str = "souk.resource.v1.resource";
 /// The service of a resource with placeholders.
 const TEMPLATE: &str = include_str!("service.proto.txt");
 
-/// The name and the text of the file with the service of the resource in `file`, both relative to the folder of imports.
+/// The path and the text of the file with the service of the resource in `file`. Both paths are relative to the import path.
 ///
 /// # Errors
-/// When the file has no resource, or one that can't be generated.
+/// When the file hasn't exactly one resource, or one whose service can't be generated.
 pub fn generate(pool: &DescriptorPool, file: &str) -> Result<(String, String)> {
-    let of_file = pool
+    let descriptor = pool
         .get_file_by_name(file)
         .ok_or_else(|| format!("there is no {file}"))?;
-    let mut resource = None;
-    for message in of_file.messages() {
-        resource = resource.or(option(&message.options(), RESOURCE)?.map(|resource| (message, resource)));
+    let mut resources = Vec::new();
+    for item in descriptor.messages() {
+        resources.extend(option(&item.options(), RESOURCE)?.map(|resource| (item, resource)));
     }
-    let (message, resource) =
-        resource.ok_or_else(|| format!("{file} has no message with the option {RESOURCE}"))?;
-    let table = part(&resource, "table").ok_or("a resource without a table")?;
-    let id = message.fields().next().ok_or("a resource without fields")?;
+    let [(item, resource)] = resources.as_slice() else {
+        let count = resources.len();
+        return Err(format!("{file} has {count} messages with the option {RESOURCE}, not one").into());
+    };
+    let table = message(resource, "table").ok_or("a resource without a table")?;
+    let id = item.fields().next().ok_or("a resource without fields")?;
     let items = text(&table, "name");
-    let filled = [
+    let listings = listings(item, &table)?;
+    let placeholders = [
         ("FILE", file.to_owned()),
-        ("PACKAGE", message.package_name().to_owned()),
-        ("TABLE", table_text(&message, &table)),
-        ("READ", access(&resource, "read", None)?),
-        ("WRITE", access(&resource, "write", None)?),
-        ("Item", message.name().to_owned()),
+        ("PACKAGE", item.package_name().to_owned()),
+        ("TABLE", table_option(item, &table)),
+        ("READ", access_option(resource, "read", None)?),
+        ("WRITE", access_option(resource, "write", None)?),
+        ("Item", item.name().to_owned()),
         ("Items", camel(&items)),
-        ("item", snake(message.name())),
+        ("item", snake(item.name())),
         ("items", items),
-        ("ITEM", snake(message.name()).to_uppercase()),
+        ("ITEM", snake(item.name()).to_uppercase()),
         ("id", id.name().to_owned()),
     ];
-    let service = TEMPLATE.replace("$LISTS$", &lists(&message, &resource, &table)?);
-    let mut service = service.replace("$LISTED$", &listed(&message, &table)?);
-    for (name, value) in filled {
+    let service = TEMPLATE.replace("$LISTS$", &list_rpcs(resource, &table, &listings)?);
+    let mut service = service.replace("$LISTED$", &list_messages(&listings));
+    for (name, value) in placeholders {
         service = service.replace(&format!("${name}$"), &value);
     }
     let path = file
@@ -54,11 +57,11 @@ pub fn generate(pool: &DescriptorPool, file: &str) -> Result<(String, String)> {
     Ok((format!("{path}_service.proto"), service))
 }
 
-/// The option of the service with its table.
-fn table_text(message: &MessageDescriptor, table: &DynamicMessage) -> String {
+/// The option of the service that declares its table.
+fn table_option(item: &MessageDescriptor, table: &DynamicMessage) -> String {
     let mut parts = vec![
         format!("name: {:?}", text(table, "name")),
-        format!("message: {:?}", message.name()),
+        format!("message: {:?}", item.name()),
     ];
     for index in messages(table, "secondary_indexes") {
         let columns = texts(&index, "columns");
@@ -74,58 +77,60 @@ fn table_text(message: &MessageDescriptor, table: &DynamicMessage) -> String {
     format!("{{\n    {}\n  }}", parts.join("\n    "))
 }
 
-/// Who may call, as an option of RPCs; with `owners`, of those who have rows of their own these alone.
-fn access(resource: &DynamicMessage, name: &str, owners: Option<&[String]>) -> Result<String> {
-    let rule = part(resource, name).ok_or("a resource without a rule of access")?;
+/// The access rule of RPCs: the roles that the resource's option `name` lists. Of the roles that access their own rows, only those
+/// among `owners`, if given.
+fn access_option(resource: &DynamicMessage, name: &str, owners: Option<&[String]>) -> Result<String> {
+    let rule = message(resource, name).ok_or("a resource without a rule of access")?;
     let mut own = names(&rule, "own");
     own.retain(|role| owners.is_none_or(|owners| owners.contains(role)));
     let named = [("all", names(&rule, "all")), ("own", own)];
     let parts = named.iter().filter(|(_, roles)| !roles.is_empty());
     let parts: String = parts
-        .map(|(reach, roles)| format!("      {reach}: [{}]\n", roles.join(", ")))
+        .map(|(row_access, roles)| format!("      {row_access}: [{}]\n", roles.join(", ")))
         .collect();
     Ok(format!("{{\n{parts}    }}"))
 }
 
-/// The secondary indexes that are listed: the index, the RPC, and the field of its first column.
-fn listings(
-    message: &MessageDescriptor,
-    table: &DynamicMessage,
-) -> Result<Vec<(DynamicMessage, String, String)>> {
+/// An RPC that lists by a secondary index.
+struct Listing {
+    index: DynamicMessage,
+    rpc: String,
+    /// The first column of the index, which requests name.
+    by: String,
+}
+
+fn listings(item: &MessageDescriptor, table: &DynamicMessage) -> Result<Vec<Listing>> {
     let mut listings = Vec::new();
     for index in messages(table, "secondary_indexes") {
         let rpc = text(&index, "listed_by");
         if rpc.is_empty() {
             continue;
         }
-        let first = texts(&index, "columns").into_iter().next().unwrap_or_default();
-        let field = message.get_field_by_name(&first);
+        let by = texts(&index, "columns").into_iter().next().unwrap_or_default();
+        let field = item.get_field_by_name(&by);
         if field.is_none_or(|field| field.kind() != Kind::String) {
-            return Err(format!(
-                "{rpc} lists by {first}, which is no string of {}",
-                message.full_name()
-            )
-            .into());
+            let name = item.full_name();
+            return Err(format!("{rpc} lists by {by}, which is no string of {name}").into());
         }
-        listings.push((index, rpc, first));
+        listings.push(Listing { index, rpc, by });
     }
     Ok(listings)
 }
 
-/// The RPCs that list. To its own is let in whose rows stand together there.
-fn lists(message: &MessageDescriptor, resource: &DynamicMessage, table: &DynamicMessage) -> Result<String> {
+/// The list RPCs. Roles that access their own rows may call those that list by the owner: others would list rows of several.
+fn list_rpcs(resource: &DynamicMessage, table: &DynamicMessage, listings: &[Listing]) -> Result<String> {
     let mut code = String::new();
-    for (index, rpc, by) in listings(message, table)? {
-        let name = text(&index, "name");
-        let descending = flag(&index, "descending");
+    for Listing { index, rpc, by } in listings {
+        let name = text(index, "name");
+        let descending = flag(index, "descending");
         let order = match descending {
             true => ", the last of them first",
             false => "",
         };
         let owners = messages(table, "owners").into_iter();
-        let owners = owners.filter(|owner| text(owner, "field") == by);
+        let owners = owners.filter(|owner| text(owner, "field") == *by);
         let owners: Vec<String> = owners.flat_map(|owner| names(&owner, "role")).collect();
-        let access = access(resource, "read", Some(&owners))?;
+        let access = access_option(resource, "read", Some(&owners))?;
         let path = rpc.to_lower_camel_case();
         code += &format!(
             "  // Lists $items$ of one `{by}` in the order of `{name}`{order}: always the latest writes, no search involved.\n  \
@@ -140,10 +145,10 @@ fn lists(message: &MessageDescriptor, resource: &DynamicMessage, table: &Dynamic
     Ok(code)
 }
 
-/// The messages of the RPCs that list.
-fn listed(message: &MessageDescriptor, table: &DynamicMessage) -> Result<String> {
+/// The requests and responses of the list RPCs.
+fn list_messages(listings: &[Listing]) -> String {
     let mut code = String::new();
-    for (_, rpc, by) in listings(message, table)? {
+    for Listing { rpc, by, .. } in listings {
         code += &format!(
             r#"
 // Request of {rpc}.
@@ -176,5 +181,35 @@ message {rpc}Response {{
 "#
         );
     }
-    Ok(code)
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_resource() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let resource = |name: &str| {
+            format!(
+                "message {name} {{ option (souk.resource.v1.resource) = {{table: {{name: \"notes\"}}}}; string id = 1; }}"
+            )
+        };
+        for (names, problem) in [(&["Note", "Memo"][..], "has 2"), (&[], "has 0")] {
+            let messages: String = names.iter().map(|name| resource(name)).collect();
+            let file = format!(
+                "syntax = \"proto3\"; package souk.t; import \"souk/resource/v1/resource.proto\"; {messages}"
+            );
+            std::fs::write(folder.path().join("t.proto"), file).expect("written");
+            let protos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto/proto");
+            let mut compiler = protox::Compiler::new([folder.path(), &protos]).expect("a compiler");
+            compiler.include_imports(true);
+            compiler.open_files(["t.proto"]).expect("compiles");
+            let error = generate(&compiler.descriptor_pool(), "t.proto").expect_err(problem);
+            assert!(error.to_string().contains(problem), "{error}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
 use souk_proto::order::v1::{BatchCreateOrdersRequest, SearchOrdersRequest};
 use souk_proto::search::v1::{HitsMode, Query, Search, TermQuery, query};
@@ -64,7 +64,7 @@ async fn write(
     acknowledged: mpsc::UnboundedSender<Write>,
 ) -> anyhow::Result<Vec<Duration>> {
     let mut orders = OrderServiceClient::connect(target).await?;
-    let mut numbers = Numbers::new(client);
+    let mut random = SeededRandom::new(client);
     let run = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
     let every = Duration::from_secs_f64((load.batch * load.clients) as f64 / load.rate as f64);
     let calls = load.rate * load.seconds / load.batch / load.clients;
@@ -74,7 +74,7 @@ async fn write(
         let due = start + every.mul_f64(call as f64 + client as f64 / load.clients as f64);
         tokio::time::sleep_until(due.into()).await;
         let batch = (0..load.batch).map(|place| {
-            let mut order = data::order(call * load.batch + place, &mut numbers);
+            let mut order = data::order(call * load.batch + place, &mut random);
             order.order_id = format!("f{run}-{client}-{call}-{place}");
             order
         });
@@ -133,10 +133,10 @@ async fn look(
 /// Searches until it is told to stop.
 async fn search(target: String, stop: watch::Receiver<bool>) -> anyhow::Result<Vec<Duration>> {
     let mut orders = OrderServiceClient::connect(target).await?;
-    let mut numbers = Numbers::new(99);
+    let mut random = SeededRandom::new(99);
     let mut times = Vec::new();
     while !*stop.borrow() {
-        let request = data::newest_of_consumer(numbers.below(data::CONSUMERS), HitsMode::Full);
+        let request = data::newest_of_consumer(random.below(data::CONSUMERS), HitsMode::Full);
         let began = Instant::now();
         orders.search_orders(request).await?;
         times.push(began.elapsed());
@@ -193,10 +193,10 @@ async fn main() -> anyhow::Result<()> {
     }
     let rounds: u64 = rounds.parse()?;
     let mut shops = ShopServiceClient::connect(target).await?;
-    let mut numbers = Numbers::new(1);
+    let mut random = SeededRandom::new(1);
     let (mut writes, mut both) = (Vec::new(), Vec::new());
     for number in 0..rounds {
-        let mut shop = data::shop(number, &mut numbers);
+        let mut shop = data::shop(number, &mut random);
         shop.shop_id = format!("freshness-{number}");
         let shop_id = shop.shop_id.clone();
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Orders, shops and media from numbers: small vocabularies, so that random queries find something.
+//! Generates random orders, shops and media, from small vocabularies, so that random queries find something.
 
 use prost_types::{Duration, Timestamp};
 use souk_proto::media::v1::{Box as FaceBox, Face, Media, MediaType, Tag};
@@ -7,8 +7,8 @@ use souk_proto::search::v1::{FieldSort, HitsMode, Query, Search, Sort, TermQuery
 use souk_proto::shop::v1::Shop;
 use souk_proto::r#type::v1::{GeoPoint, Value, value};
 
-/// 2024-01-01T00:00:00Z in seconds.
-pub const EPOCH: i64 = 1_704_067_200;
+/// 2024-01-01T00:00:00Z in seconds since the epoch; generated times are later.
+pub const START_2024: i64 = 1_704_067_200;
 
 /// Words of product names, shop names and titles.
 pub const WORDS: [&str; 12] = [
@@ -30,21 +30,21 @@ pub const TYPES: [&str; 6] = ["奶茶", "火锅", "手机", "超市", "咖啡", 
 /// Labels of media and shops.
 pub const TAGS: [&str; 8] = ["开心", "car", "海滩", "wifi", "夜宵", "cat", "日落", "家庭"];
 
-/// How many consumers orders have: the `consumer_id` of one is `c` and its number in four digits.
+/// Number of consumers of generated orders: `consumer_id` is `c` and a number below in four digits.
 pub const CONSUMERS: u64 = 40;
 
-/// A small deterministic source of numbers (SplitMix64, Steele et al. 2014).
+/// A deterministic random generator (SplitMix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
-pub struct Numbers(u64);
+pub struct SeededRandom(u64);
 
-impl Numbers {
-    /// Numbers that depend on `seed` alone.
+impl SeededRandom {
+    /// Deterministic in `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number below `end`; 0 when `end` is 0.
+    /// A number below `end`; 0 when `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -53,58 +53,59 @@ impl Numbers {
         (z ^ (z >> 31)).checked_rem(end).unwrap_or(0)
     }
 
-    /// One of several.
+    /// An element of `from`.
+    ///
+    /// # Panics
+    /// When `from` is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let index = self.below(from.len() as u64) as usize;
         &from[index]
     }
 
-    /// True once in `times`.
+    /// True with a probability of 1 / `times`.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    fn words(&mut self, most: u64) -> String {
-        let count = 1 + self.below(most);
+    /// 1 to `max` words, with spaces between them.
+    fn words(&mut self, max: u64) -> String {
+        let count = 1 + self.below(max);
         (0..count)
             .map(|_| *self.pick(&WORDS))
             .collect::<Vec<_>>()
             .join(" ")
     }
 
+    /// A number from `-limit` to `limit`.
     fn signed(&mut self, limit: i64) -> i64 {
         self.below(2 * limit.unsigned_abs() + 1) as i64 - limit
     }
 }
 
+/// The time this many seconds after [`START_2024`].
 fn time(seconds: i64) -> Option<Timestamp> {
     Some(Timestamp {
-        seconds: EPOCH + seconds,
+        seconds: START_2024 + seconds,
         nanos: 0,
     })
 }
 
 /// A position near one of a few places; some are at the antimeridian.
-pub fn position(numbers: &mut Numbers) -> GeoPoint {
+pub fn position(random: &mut SeededRandom) -> GeoPoint {
     let centers = [
         (30.2741, 120.1551),
         (60.17, 24.94),
         (-17.8, 179.99),
         (0.0, -179.99),
     ];
-    let &(latitude, longitude) = numbers.pick(&centers);
+    let &(latitude, longitude) = random.pick(&centers);
     // Steps of 1e-5 degrees: about a metre.
-    let latitude: f64 = latitude + numbers.signed(9_000) as f64 * 1e-5;
-    let longitude: f64 = longitude + numbers.signed(9_000) as f64 * 1e-5;
-    let longitude = if longitude > 180.0 {
-        longitude - 360.0
-    } else {
-        longitude
-    };
-    let longitude = if longitude < -180.0 {
-        longitude + 360.0
-    } else {
-        longitude
+    let latitude: f64 = latitude + random.signed(9_000) as f64 * 1e-5;
+    let longitude: f64 = longitude + random.signed(9_000) as f64 * 1e-5;
+    let longitude = match longitude {
+        ..-180.0 => longitude + 360.0,
+        -180.0..=180.0 => longitude,
+        _ => longitude - 360.0,
     };
     let rounded = |degrees: f64| (degrees * 1e5).round() / 1e5;
     GeoPoint {
@@ -115,22 +116,22 @@ pub fn position(numbers: &mut Numbers) -> GeoPoint {
 
 /// Order `number`, complete.
 #[must_use]
-pub fn order(number: u64, numbers: &mut Numbers) -> Order {
-    let price = 1 + numbers.below(500_000) as i64;
-    let quantity = 1 + numbers.below(9) as i64;
-    let ordered = numbers.below(30_000_000) as i64;
-    let paid = !numbers.once_in(4);
-    let consumer = numbers.below(CONSUMERS);
-    let kind = *numbers.pick(&TYPES);
+pub fn order(number: u64, random: &mut SeededRandom) -> Order {
+    let price = 1 + random.below(500_000) as i64;
+    let quantity = 1 + random.below(9) as i64;
+    let ordered = random.below(30_000_000) as i64;
+    let paid = !random.once_in(4);
+    let consumer = random.below(CONSUMERS);
+    let kind = *random.pick(&TYPES);
     Order {
         order_id: format!("o{number:010}"),
         consumer_id: format!("c{consumer:04}"),
         consumer_name: format!("消{consumer}"),
-        salesperson_id: format!("s{:04}", numbers.below(20)),
+        salesperson_id: format!("s{:04}", random.below(20)),
         salesperson_name: "售楚十".to_owned(),
-        product_id: format!("p{:07}", numbers.below(500)),
-        product_name: numbers.words(4),
-        product_brand: (*numbers.pick(&["vivo", "oppo", "小米"])).to_owned(),
+        product_id: format!("p{:07}", random.below(500)),
+        product_name: random.words(4),
+        product_brand: (*random.pick(&["vivo", "oppo", "小米"])).to_owned(),
         product_type: kind.to_owned(),
         order_time: time(ordered),
         pay_time: if paid { time(ordered + 60) } else { None },
@@ -199,26 +200,26 @@ pub fn product(id: &str, name: &str, unit_price_cents: i64) -> Product {
 
 /// Shop `number`.
 #[must_use]
-pub fn shop(number: u64, numbers: &mut Numbers) -> Shop {
-    let tags = numbers.below(4);
+pub fn shop(number: u64, random: &mut SeededRandom) -> Shop {
+    let tags = random.below(4);
     Shop {
         shop_id: format!("h{number:08}"),
-        name: numbers.words(3),
-        r#type: (*numbers.pick(&TYPES)).to_owned(),
-        position: Some(position(numbers)),
-        rating: (!numbers.once_in(5)).then(|| numbers.below(51) as f64 / 10.0),
-        average_price_cents: (!numbers.once_in(5)).then(|| numbers.below(20_000) as i64),
-        city: (*numbers.pick(&["杭州", "Helsinki", "Suva"])).to_owned(),
-        tags: (0..tags).map(|_| (*numbers.pick(&TAGS)).to_owned()).collect(),
+        name: random.words(3),
+        r#type: (*random.pick(&TYPES)).to_owned(),
+        position: Some(position(random)),
+        rating: (!random.once_in(5)).then(|| random.below(51) as f64 / 10.0),
+        average_price_cents: (!random.once_in(5)).then(|| random.below(20_000) as i64),
+        city: (*random.pick(&["杭州", "Helsinki", "Suva"])).to_owned(),
+        tags: (0..tags).map(|_| (*random.pick(&TAGS)).to_owned()).collect(),
         ..Shop::default()
     }
 }
 
 /// Media item `number`.
 #[must_use]
-pub fn media(number: u64, numbers: &mut Numbers) -> Media {
-    let tags = numbers.below(4);
-    let faces = numbers.below(3);
+pub fn media(number: u64, random: &mut SeededRandom) -> Media {
+    let tags = random.below(4);
+    let faces = random.below(3);
     let kind = [
         MediaType::Image,
         MediaType::Video,
@@ -227,33 +228,33 @@ pub fn media(number: u64, numbers: &mut Numbers) -> Media {
     ];
     Media {
         media_id: format!("m{number:010}"),
-        user_id: format!("u{:04}", numbers.below(12)),
-        r#type: (*numbers.pick(&kind)).into(),
-        title: numbers.words(4),
+        user_id: format!("u{:04}", random.below(12)),
+        r#type: (*random.pick(&kind)).into(),
+        title: random.words(4),
         format: "jpeg".to_owned(),
-        size_bytes: (!numbers.once_in(5)).then(|| numbers.below(1 << 24) as i64),
-        width: (!numbers.once_in(5)).then(|| numbers.below(4_000) as i32),
-        height: (!numbers.once_in(5)).then(|| numbers.below(4_000) as i32),
-        duration: numbers.once_in(3).then(|| Duration {
-            seconds: numbers.below(600) as i64,
+        size_bytes: (!random.once_in(5)).then(|| random.below(1 << 24) as i64),
+        width: (!random.once_in(5)).then(|| random.below(4_000) as i32),
+        height: (!random.once_in(5)).then(|| random.below(4_000) as i32),
+        duration: random.once_in(3).then(|| Duration {
+            seconds: random.below(600) as i64,
             nanos: 0,
         }),
-        created_at: time(numbers.below(60_000_000) as i64),
-        position: if numbers.once_in(5) {
+        created_at: time(random.below(60_000_000) as i64),
+        position: if random.once_in(5) {
             None
         } else {
-            Some(position(numbers))
+            Some(position(random))
         },
         tags: (0..tags)
             .map(|_| Tag {
-                tag: (*numbers.pick(&TAGS)).to_owned(),
-                score: (!numbers.once_in(5)).then(|| numbers.below(1_001) as f64 / 1_000.0),
+                tag: (*random.pick(&TAGS)).to_owned(),
+                score: (!random.once_in(5)).then(|| random.below(1_001) as f64 / 1_000.0),
             })
             .collect(),
         faces: (0..faces)
             .map(|_| Face {
-                person: format!("影{}", numbers.below(10)),
-                similarity: (!numbers.once_in(5)).then(|| numbers.below(1_001) as f64 / 1_000.0),
+                person: format!("影{}", random.below(10)),
+                similarity: (!random.once_in(5)).then(|| random.below(1_001) as f64 / 1_000.0),
                 r#box: Some(FaceBox {
                     left: 0.1,
                     top: 0.2,

@@ -1,9 +1,9 @@
-//! What goes wrong, by name; a [`Faulty`](crate::suite::Faulty) suite has one of them begin and end while it runs.
+//! Fault injection; a [`Faulty`](crate::suite::Faulty) suite begins and ends a fault by name while it runs.
 //!
-//! - [`link`]: ways between processes that delay, lose, hold back, cut and reset.
-//! - [`interposer`]: disks that are slow, full or failing, clocks that jump.
-//! - [`device`]: a file system of its own that is really filled, and emptied again.
-//! - [`diagnosis`]: which fault it is, by telemetry alone.
+//! - [`link`]: a TCP proxy that delays, loses, blackholes, closes and resets.
+//! - [`interposer`]: slow, full or failing disks, and clocks that jump.
+//! - [`device`]: a mounted file system that is filled and emptied.
+//! - [`diagnosis`]: tells the fault by telemetry alone.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -11,42 +11,42 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use interposer::Disk;
-use link::Condition;
+use link::LinkCondition;
 
 pub mod device;
 pub mod diagnosis;
 pub mod interposer;
 pub mod link;
 
-/// How much later everything arrives by a link with [`Fault::Delay`], in each direction.
+/// Latency that [`Fault::Delay`] adds in each direction.
 pub const DELAY: Duration = Duration::from_millis(150);
-/// Of 100 segments so many are lost by a link with [`Fault::Loss`].
+/// Share of TCP segments that [`Fault::Loss`] loses, in percent.
 pub const LOSS_PERCENT: u8 = 30;
-/// How much longer an fsync takes with [`Fault::SlowSync`].
+/// Time that [`Fault::SlowSync`] adds to each fsync.
 pub const SLOW_SYNC: Duration = Duration::from_millis(300);
-/// How far the clock jumps with [`Fault::ClockJump`].
+/// Jump of the clock by [`Fault::ClockJump`], forward.
 pub const CLOCK_JUMP: Duration = Duration::from_secs(3_600);
 
 /// What can go wrong with a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// What is sent to it, and what it answers, arrives later.
+    /// Requests to it and its responses arrive later.
     Delay,
-    /// A part of both is lost, and sent again as TCP does.
+    /// A part of both is lost, and retransmitted by TCP.
     Loss,
-    /// Connections to it are closed, and new ones, too.
+    /// Connections to it are closed, new ones at once.
     Drop,
-    /// Connections to it are reset, and new ones, too.
+    /// Connections to it are reset, new ones at once.
     Reset,
-    /// Nothing passes, and nobody is told.
+    /// A black hole: nothing passes, and connections stay open.
     Silence,
     /// Its process is killed; it is started again at the end.
     Kill,
     /// Its process is suspended.
     Pause,
-    /// Its disk takes nothing more. A store that met that has to be started again, which is done at the end.
+    /// Its disk is full. A store that met that has to be restarted, which the end of the fault does.
     FullDisk,
-    /// Its disk takes long to make things durable.
+    /// Each fsync takes longer.
     SlowSync,
     /// Its clock is an hour ahead.
     ClockJump,
@@ -84,23 +84,23 @@ impl Fault {
         }
     }
 
-    /// How the way to the service is while it lasts.
-    pub(crate) fn condition(self) -> Option<Condition> {
+    /// The condition of the link to the service during the fault; `None` when the link is whole.
+    pub(crate) fn condition(self) -> Option<LinkCondition> {
         match self {
-            Self::Delay => Some(Condition::Delayed(DELAY)),
-            Self::Loss => Some(Condition::Lossy(LOSS_PERCENT)),
-            Self::Drop => Some(Condition::Cut),
-            Self::Reset => Some(Condition::Reset),
-            Self::Silence => Some(Condition::Silent),
+            Self::Delay => Some(LinkCondition::Delayed(DELAY)),
+            Self::Loss => Some(LinkCondition::Lossy(LOSS_PERCENT)),
+            Self::Drop => Some(LinkCondition::Cut),
+            Self::Reset => Some(LinkCondition::Reset),
+            Self::Silence => Some(LinkCondition::Silent),
             Self::Kill | Self::Pause | Self::FullDisk | Self::SlowSync | Self::ClockJump => None,
         }
     }
 
-    /// What its disk does, where it takes an interposer.
+    /// The disk fault of the interposer; `None` when the fault needs none.
     pub(crate) fn disk(self) -> Option<Disk> {
         match self {
             Self::FullDisk => Some(Disk::Full),
-            // Of a process whose clock jumps the disk is whole.
+            // The clock is moved by an interposer, too, whose disk fault then never begins.
             Self::SlowSync | Self::ClockJump => Some(Disk::SlowSync(SLOW_SYNC)),
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! What the processes of a suite say on standard error, as JSON lines, kept for tests to ask.
+//! Captures the JSON log lines that the processes of a suite write to standard error, for tests to query.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-/// How long a test waits for a line.
+/// Longest wait for a line.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// One line of a log.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LogLine {
-    /// Which process said it: `gateway`, `order`, `shop`, `media`.
+    /// Name of the process in the suite, for example `order` or [`GATEWAY`](crate::suite::GATEWAY).
     #[serde(skip)]
     pub process: String,
-    /// `ERROR`, `WARN`, `INFO`; empty for what isn't JSON, as a panic's words.
+    /// `ERROR`, `WARN` or `INFO`; empty for a line that isn't JSON, such as a panic's.
     #[serde(default)]
     pub level: String,
-    /// The words.
+    /// The message; all of a line that isn't JSON.
     #[serde(default)]
     pub message: String,
-    /// The trace that it belongs to, in hexadecimal.
+    /// Trace id, in hexadecimal.
     pub trace_id: Option<String>,
-    /// The span in it.
+    /// Span id, in hexadecimal.
     pub span_id: Option<String>,
-    /// Everything else that it says.
+    /// The structured fields.
     #[serde(default)]
     pub fields: Map<String, Value>,
 }
@@ -85,21 +85,25 @@ impl Log {
         mine.cloned().collect()
     }
 
-    /// Waits for a line, also one that is there already.
+    /// Waits for a line that meets `condition`; earlier lines count.
     ///
     /// # Errors
-    /// When it doesn't come within 20 seconds.
+    /// After 20 seconds without one.
     pub async fn wait_for(&self, condition: impl Fn(&LogLine) -> bool) -> anyhow::Result<LogLine> {
         let mut lines = self.0.subscribe();
-        let found = lines.wait_for(|lines| lines.iter().any(&condition));
-        let lines = tokio::time::timeout(WAIT_MAX, found)
-            .await
-            .with_context(|| format!("the log lacks the line: {:#?}", self.lines()))??;
-        let line = lines.iter().find(|line| condition(line)).cloned();
-        line.context("it was there")
+        let mut found = None;
+        let wait = lines.wait_for(|lines| {
+            found = lines.iter().find(|line| condition(line)).cloned();
+            found.is_some()
+        });
+        let waited = tokio::time::timeout(WAIT_MAX, wait).await.map(drop);
+        waited
+            .ok()
+            .and(found)
+            .with_context(|| format!("the log lacks the line: {:#?}", self.lines()))
     }
 
-    /// Reads `stderr` to its end, on a thread: a test that is busy must not hold a process up.
+    /// Reads `stderr` to its end, on a thread: a busy test mustn't block a process that writes.
     pub(crate) fn follow(&self, process: &str, stderr: impl Read + Send + 'static) {
         let (log, process) = (self.clone(), process.to_owned());
         std::thread::spawn(move || {

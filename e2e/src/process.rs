@@ -29,15 +29,15 @@ pub struct Process {
     metrics: Option<SocketAddr>,
 }
 
-/// Where goes what a process says on standard error.
+/// Where a process's standard error goes.
 #[derive(Clone, Copy, Debug)]
-pub enum Words<'a> {
-    /// To our own.
-    Ours,
-    /// To the end of a file.
-    To(&'a Path),
-    /// To a log, under the process's name.
-    Heard(&'a Log, &'a str),
+pub enum Stderr<'a> {
+    /// The test's own.
+    Inherit,
+    /// Appended to a file.
+    File(&'a Path),
+    /// Captured by a log, under the process's name.
+    Log(&'a Log, &'a str),
 }
 
 /// How a process ended.
@@ -70,31 +70,31 @@ impl Process {
         environment: &[(String, String)],
         log: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let words = log.map_or(Words::Ours, Words::To);
-        Self::start_heard(binary, arguments, environment, words).await
+        let target = log.map_or(Stderr::Inherit, Stderr::File);
+        Self::start_with_stderr(binary, arguments, environment, target).await
     }
 
-    /// The same; what it says goes to `words`.
+    /// [`start`](Self::start), with its standard error sent to `target`.
     ///
     /// # Errors
     /// Those of [`start`](Self::start).
-    pub async fn start_heard(
+    pub async fn start_with_stderr(
         binary: &str,
         arguments: &[String],
         environment: &[(String, String)],
-        words: Words<'_>,
+        target: Stderr<'_>,
     ) -> anyhow::Result<Self> {
-        let stderr = match words {
-            Words::Ours => Stdio::inherit(),
-            Words::To(file) => OpenOptions::new().create(true).append(true).open(file)?.into(),
-            Words::Heard(..) => Stdio::piped(),
+        let stderr = match target {
+            Stderr::Inherit => Stdio::inherit(),
+            Stderr::File(file) => OpenOptions::new().create(true).append(true).open(file)?.into(),
+            Stderr::Log(..) => Stdio::piped(),
         };
         let mut child = command(binary, arguments, environment)
             .stdout(Stdio::piped())
             .stderr(stderr)
             .spawn()
             .with_context(|| format!("start {binary}"))?;
-        if let (Words::Heard(log, name), Some(stderr)) = (words, child.stderr.take()) {
+        if let (Stderr::Log(log, name), Some(stderr)) = (target, child.stderr.take()) {
             log.follow(name, std::fs::File::from(stderr.into_owned_fd()?));
         }
         let stdout = child.stdout.take().context("standard output is a pipe")?;
@@ -108,10 +108,10 @@ impl Process {
                     return Ok(address.trim().parse::<SocketAddr>()?);
                 }
             }
-            let said = match words {
-                Words::Ours => "its words are above".to_owned(),
-                Words::To(file) => format!("its words are in {}", file.display()),
-                Words::Heard(log, _) => format!("it said {:#?}", log.lines()),
+            let said = match target {
+                Stderr::Inherit => "its words are above".to_owned(),
+                Stderr::File(file) => format!("its words are in {}", file.display()),
+                Stderr::Log(log, _) => format!("it said {:#?}", log.lines()),
             };
             anyhow::bail!("{arguments:?} ended before it listened; {said}")
         };

@@ -1,4 +1,4 @@
-//! The whole suite in a temporary directory: started, stopped, killed and started again.
+//! Runs a whole suite of processes in a temporary directory.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::collector::Collector;
 use crate::faults::link::Link;
 use crate::guard::Guard;
-use crate::process::{Process, Words};
+use crate::process::{Process, Stderr};
 
 mod faulty;
 mod plan;
@@ -26,7 +26,7 @@ mod plan;
 pub use faulty::Faulty;
 pub use plan::{Layout, Plan};
 
-/// The one that listens for clients.
+/// Name of the process that listens for clients.
 pub const GATEWAY: &str = "gateway";
 
 /// A running suite. Dropping it kills its processes and removes its directory.
@@ -39,17 +39,17 @@ pub struct Suite {
 
 /// One process of a suite.
 struct Member {
-    /// `order`, `shop`, `media`, `gateway`.
+    /// [`GATEWAY`], or the name of a service as in [`services::ALL`](souk_standalone::services::ALL).
     name: &'static str,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     process: Option<Process>,
-    /// The way to it that others take, where the plan has links.
+    /// The proxy by which others reach it, if the plan has links.
     link: Option<Link>,
 }
 
 impl Member {
-    /// Where others reach it.
+    /// The address by which others reach it.
     fn address(&self) -> Option<SocketAddr> {
         match (&self.link, &self.process) {
             (Some(link), _) => Some(link.address()),
@@ -67,7 +67,7 @@ impl Suite {
         Plan::new(binary, layout).start().await
     }
 
-    /// Starts a suite with a small part of the demo data, loaded.
+    /// Starts a suite with the small demo data set.
     ///
     /// # Errors
     /// When the process doesn't start.
@@ -83,7 +83,7 @@ impl Suite {
         Plan::new(binary, layout).traced(collector).start().await
     }
 
-    /// Starts an empty suite that lets in only callers with keys, and, when there is a collector, sends it its spans.
+    /// Starts an empty suite that authenticates callers, and sends its spans to `collector`, if given.
     ///
     /// # Errors
     /// When a process doesn't start.
@@ -93,14 +93,14 @@ impl Suite {
         guard: Guard,
         collector: Option<&Collector>,
     ) -> anyhow::Result<Self> {
-        let plan = Plan::new(binary, layout).guarded(guard);
-        match collector {
-            Some(collector) => plan.traced(collector).start().await,
-            None => plan.start().await,
+        let mut plan = Plan::new(binary, layout).guarded(guard);
+        if let Some(collector) = collector {
+            plan = plan.traced(collector);
         }
+        plan.start().await
     }
 
-    pub(crate) async fn of(plan: Plan) -> anyhow::Result<Self> {
+    pub(crate) async fn from_plan(plan: Plan) -> anyhow::Result<Self> {
         let directory = tempfile::tempdir()?;
         let mut suite = Self {
             plan,
@@ -132,46 +132,44 @@ impl Suite {
                 process: None,
                 link,
             });
-            self.begin(process.name).await?;
+            self.start_process(process.name).await?;
         }
         self.wait_until_serving().await
     }
 
-    /// Starts one process of the suite, on the data that it had.
+    /// Starts a stopped process of the suite, on the data that it had. Others reach it only if the plan has
+    /// [links](Plan::linked): its port changes.
     ///
     /// # Errors
-    /// When it runs, doesn't start, or others wouldn't find it: only with [links](Plan::linked) they do, and in
-    /// the suite's own start.
-    pub async fn begin(&mut self, name: &str) -> anyhow::Result<()> {
+    /// When it runs already, or doesn't start.
+    pub async fn start_process(&mut self, name: &str) -> anyhow::Result<()> {
         let runs = self.member(name)?.process.is_some();
         anyhow::ensure!(!runs, "{name} runs already");
-        self.start_one(name).await
+        self.spawn(name).await
     }
 
-    /// Starts another process in the place of one that runs, and gives the old one, to be stopped: others find the new one from now
-    /// on. Not for processes with data, which only one can have.
+    /// Starts another process in the place of a running one, and returns the old one, to be stopped: its link leads to the new one
+    /// from now on. Not for processes with data, which one process locks.
     ///
     /// # Errors
     /// When there is none, or the new one doesn't start.
-    pub async fn take_over(&mut self, name: &str) -> anyhow::Result<Process> {
-        let old = self.take(name)?;
-        self.start_one(name).await?;
+    pub async fn replace_process(&mut self, name: &str) -> anyhow::Result<Process> {
+        let old = self.take_process(name)?;
+        self.spawn(name).await?;
         Ok(old)
     }
 
-    async fn start_one(&mut self, name: &str) -> anyhow::Result<()> {
-        let binary = self.plan.binary().to_owned();
-        let (log, file) = (
-            self.plan.log().cloned(),
-            self.plan.guard().map(|guard| guard.log()),
-        );
-        let member = self.member_mut(name)?;
-        let words = match (&log, &file) {
-            (Some(log), _) => Words::Heard(log, member.name),
-            (None, Some(file)) => Words::To(file),
-            (None, None) => Words::Ours,
+    async fn spawn(&mut self, name: &str) -> anyhow::Result<()> {
+        let member = self.members.iter_mut().find(|member| member.name == name);
+        let member = member.with_context(|| format!("the suite has no process {name}"))?;
+        let file = self.plan.guard().map(|guard| guard.log());
+        let stderr = match (self.plan.log(), &file) {
+            (Some(log), _) => Stderr::Log(log, member.name),
+            (None, Some(file)) => Stderr::File(file),
+            (None, None) => Stderr::Inherit,
         };
-        let process = Process::start_heard(&binary, &member.arguments, &member.environment, words).await?;
+        let (binary, arguments) = (self.plan.binary(), &member.arguments);
+        let process = Process::start_with_stderr(binary, arguments, &member.environment, stderr).await?;
         if let Some(link) = &member.link {
             link.lead_to(process.address());
         }
@@ -184,30 +182,26 @@ impl Suite {
         member.with_context(|| format!("the suite has no process {name}"))
     }
 
-    fn member_mut(&mut self, name: &str) -> anyhow::Result<&mut Member> {
-        let member = self.members.iter_mut().find(|member| member.name == name);
-        member.with_context(|| format!("the suite has no process {name}"))
-    }
-
-    /// A running process: `order`, `shop`, `media` or `gateway`.
+    /// A running process, by its name.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or it is stopped.
     pub fn process(&self, name: &str) -> anyhow::Result<&Process> {
         let process = self.member(name)?.process.as_ref();
         process.with_context(|| format!("{name} is stopped"))
     }
 
-    /// Takes a running process out, to be ended; [`begin`](Self::begin) starts it again.
+    /// Takes a running process out of the suite, to be ended; [`start_process`](Self::start_process) starts it again.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn take(&mut self, name: &str) -> anyhow::Result<Process> {
-        let process = self.member_mut(name)?.process.take();
+    /// When there is none, or it is stopped.
+    pub fn take_process(&mut self, name: &str) -> anyhow::Result<Process> {
+        let member = self.members.iter_mut().find(|member| member.name == name);
+        let process = member.and_then(|member| member.process.take());
         process.with_context(|| format!("{name} is stopped"))
     }
 
-    /// The way that others take to a process.
+    /// The proxy by which others reach a process.
     ///
     /// # Errors
     /// When the plan has no links.
@@ -242,26 +236,26 @@ impl Suite {
         anyhow::bail!("the health stream ended before the suite was {wanted:?}")
     }
 
-    /// Where the gateway listens, as a URI.
+    /// The gateway's address, as a URI.
     #[must_use]
     pub fn uri(&self) -> String {
         let address = self.members.last().and_then(Member::address);
         address.map_or_else(String::new, |address| format!("http://{address}"))
     }
 
-    /// The directory of one service's data: `order`, `shop` or `media`.
+    /// The data directory of a service, by its name.
     #[must_use]
     pub fn service_directory(&self, service: &str) -> PathBuf {
         self.plan.data(service, self.directory.path())
     }
 
-    /// Everything below this folder belongs to the suite.
+    /// The temporary directory of the suite.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// A connection of its own to the gateway.
+    /// A new channel to the gateway.
     ///
     /// # Errors
     /// When the suite is stopped.
@@ -291,13 +285,13 @@ impl Suite {
         self.plan.guard().expect("a guarded suite")
     }
 
-    /// Where each process listens, the gateway last.
+    /// The address of each process, the gateway last.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.members.iter().filter_map(Member::address).collect()
     }
 
-    /// Takes the processes out of the suite, the gateway last, for tests that end them by themselves.
+    /// Takes all processes out of the suite, the gateway last, to be ended.
     pub fn take_processes(&mut self) -> Vec<Process> {
         let members = self.members.iter_mut();
         members.filter_map(|member| member.process.take()).collect()
@@ -329,7 +323,7 @@ impl Suite {
     ///
     /// # Errors
     /// When a process doesn't start.
-    pub async fn start_again(&mut self) -> anyhow::Result<()> {
+    pub async fn restart(&mut self) -> anyhow::Result<()> {
         let running = self.members.iter().any(|member| member.process.is_some());
         anyhow::ensure!(!running, "the suite is running");
         self.launch().await

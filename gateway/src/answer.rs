@@ -1,4 +1,4 @@
-//! Answers of the stack for clients of other forms than gRPC's: what they say, and what HTTP says of it.
+//! Responses of the stack in other forms than gRPC's.
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, VARY};
@@ -15,7 +15,7 @@ use crate::one_message::in_turn;
 pub(crate) mod error;
 mod messages;
 
-use messages::Next;
+use messages::MessageOrEnd;
 pub(crate) use messages::{Messages, too_large};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -79,8 +79,8 @@ impl Unary {
         let mut messages = Messages::new(&parts.headers, body, bytes_max);
         let (message, (status, trailers)) = match (status_in(&parts.headers), messages.next().await) {
             (Some(status), _) => (None, (Some(status), HeaderMap::new())),
-            (None, Next::End(status, trailers)) => (None, (status, trailers)),
-            (None, Next::Message(message)) => (Some(message), messages.end().await),
+            (None, MessageOrEnd::End(status, trailers)) => (None, (status, trailers)),
+            (None, MessageOrEnd::Message(message)) => (Some(message), messages.end().await),
         };
         let broken = || StatusBuilder::internal("the service ended its answer before it was whole").build();
         Self {

@@ -1,10 +1,9 @@
-//! Calls of a service that every backend serves: asks one backend after the other.
+//! Calls of a service that every backend serves: asks one backend after the other, without decoding.
 //!
-//! Nothing is decoded. A backend that doesn't hold what a call names says so by an error that the contract names
-//! ([`Sharing::elsewhere`]), and has done nothing; so also what changes something reaches the one that holds it, and no other. A backend
-//! that gives no word of its own (it isn't there, is too busy, or of a version without the service) is passed over at first, and asked again, as often as a safe call may be, when
-//! no other holds what is asked for: then its error is the answer, since what it holds isn't known. Answers that are put together are lists,
-//! whose encodings behind each other are the encoding of the whole; without one of them there is no whole, and its error is the answer.
+//! A backend that doesn't hold what a call names says so by the error that the contract names ([`Sharing::elsewhere`]), and has done nothing,
+//! so that writes, too, reach the one that holds it alone. A backend that doesn't answer itself (unreachable, overloaded, of a version
+//! without the service) is skipped, and asked again, with the retries of safe calls, if no other holds it; then its error is the answer.
+//! Lists are joined: the encodings of repeated fields, concatenated, encode the whole. If one backend fails, its error is the answer.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -113,17 +112,16 @@ impl Ask {
 
 /// Has a backend not said whether it holds what is asked for?
 fn is_silent(response: &Response<Body>) -> bool {
-    matches!(
-        code_in(response.headers()),
-        Some(
-            Code::Unavailable
-                | Code::DeadlineExceeded
-                | Code::ResourceExhausted
-                | Code::Cancelled
-                // One of an earlier version, which doesn't know the service.
-                | Code::Unimplemented
-        )
-    )
+    use Code::{Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable, Unimplemented};
+    // UNIMPLEMENTED is of an earlier version, which doesn't know the service.
+    let silent = [
+        Unavailable,
+        DeadlineExceeded,
+        ResourceExhausted,
+        Cancelled,
+        Unimplemented,
+    ];
+    code_in(response.headers()).is_some_and(|code| silent.contains(&code))
 }
 
 /// Nobody serves a service.

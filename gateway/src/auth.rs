@@ -1,10 +1,8 @@
-//! Who calls: API keys and tokens of others, checked at the front door, and what is sent on of them.
+//! Authentication of callers.
 //!
-//! - `api_keys`: keys of our own making.
-//! - `tokens`: JSON Web Tokens.
-//! - `issuer`: where the public keys come from that check them; `key_set`: those keys.
-//! - `signatures`: the cryptography of that.
-//! - `guard`: the check before the gateway's routes.
+//! - `api_keys`: API keys. `tokens`: JSON Web Tokens.
+//! - `issuer`: fetches the public keys of tokens; `key_set`: these; `signatures`: verifies by them.
+//! - `guard`: authenticates and authorizes calls.
 
 use souk_access::reload::FileError;
 use souk_access::rules::RulesError;
@@ -20,7 +18,7 @@ mod tokens;
 pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key};
 pub use guard::GatewayGuard;
 
-/// Why callers can't be known.
+/// Why authentication can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// A file of keys.
@@ -32,7 +30,7 @@ pub enum AuthError {
     /// The contract's rules.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// The operating system.
+    /// The keys of the file, or the random bytes of the operating system.
     #[error("API keys can't be read: {0}")]
     Keys(String),
     /// Services couldn't tell the gateway's calls from others.

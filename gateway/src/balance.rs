@@ -1,8 +1,7 @@
-//! Spreads the calls to a backend over its processes and the connections to them.
+//! Load balancing over the processes of a backend and the connections to them.
 //!
-//! Picks the less loaded of two random healthy endpoints (power of two choices). One that
-//! doesn't answer, or refuses several calls in a row, is left out for a while, longer each time (outlier ejection); when all
-//! are out, all are in again: a wrong guess must not be worse than none.
+//! Picks the less loaded of two random healthy endpoints (power of two choices). One that doesn't answer, or refuses several calls in a
+//! row, is ejected for a time that doubles (outlier ejection); when all are ejected, none is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

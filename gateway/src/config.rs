@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use souk_access::{AuthConfig, Part};
+use souk_access::{AuthConfig, ProcessKind};
 use souk_chassis::args::ProcessArgs;
 use souk_chassis::config::{ClientConfig, Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
@@ -21,13 +21,13 @@ pub struct GatewayArgs {
     /// Where the services of a name are served, as in order=http://127.0.0.1:50061; several processes with commas.
     #[arg(long = "backend", value_name = "NAME=URI", value_parser = named)]
     pub backends: Vec<(String, String)>,
-    /// Authorities that backends at https addresses are believed by, in PEM.
+    /// PEM file of the certificate authorities to trust for backends at https addresses.
     #[arg(long, value_name = "FILE")]
     pub backend_ca: Option<String>,
-    /// Certificate chain that is shown to backends, in PEM.
+    /// PEM file of the client certificate chain.
     #[arg(long, value_name = "FILE")]
     pub backend_cert: Option<String>,
-    /// Private key of that certificate, in PEM.
+    /// PEM file of the client certificate's private key.
     #[arg(long, value_name = "FILE")]
     pub backend_key: Option<String>,
     /// Web pages that may call from browsers, as in `https://shop.example`; several with commas.
@@ -117,7 +117,7 @@ impl Config for GatewayConfig {
     fn check(&self, problems: &mut Problems) {
         self.server.check("server", problems);
         self.auth
-            .check(Part::Gateway, "auth", self.server.listen, problems);
+            .check(ProcessKind::Gateway, "auth", self.server.listen, problems);
         self.telemetry.check("telemetry", &self.server, problems);
         self.client.check("client", problems);
         self.retry.check("retry", problems);

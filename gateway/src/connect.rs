@@ -1,11 +1,8 @@
 //! The protocol of Connect (<https://connectrpc.com/docs/protocol>), version 1: every RPC with one request, by POST under
 //! its own path; those without side effects by GET, too.
 //!
-//! Everything is read from the descriptors: no RPC is named here. A request becomes a gRPC call to the stack behind, so its
-//! span, its limits and its errors are those of every call.
-//!
-//! - `request`: what a request says of itself, and its message.
-//! - `answer`: messages, streams and errors.
+//! Everything is read from the descriptors, and a request becomes a gRPC call to the stack, as with [`json`](crate::json). `request`:
+//! headers and messages of requests; `answer`: responses.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -79,7 +76,7 @@ impl Connect {
             return self.unsupported(request, StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(accepted));
         };
         // Whoever may call is heard about health, so in few words.
-        let bytes_max = match health::is_asked(path.as_str()) {
+        let bytes_max = match health::is_path(path.as_str()) {
             true => health::MESSAGE_BYTES_MAX.min(self.behind.bytes_max),
             false => self.behind.bytes_max,
         };

@@ -1,4 +1,4 @@
-//! Which backends serve which services, by the contract: by the package of each, or by its option `souk.route.v1.shared`.
+//! The backend of each service: by its package, or all by its option `souk.route.v1.shared`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,9 +40,6 @@ pub(crate) fn backends(contract: &[u8]) -> BTreeSet<String> {
 }
 
 /// All services, by full name.
-///
-/// # Errors
-/// When the descriptors are damaged.
 pub(crate) fn services(contract: &[u8]) -> Result<BTreeMap<String, ServedBy>, DescriptorError> {
     let pool = DescriptorPool::decode(contract)?;
     let known = |name: &str| pool.get_extension_by_name(name);

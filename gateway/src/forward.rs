@@ -1,6 +1,7 @@
 //! Chooses the backend of a call by the service in its path.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use http::{Request, Response};
 use souk_chassis::layers::{AnswerBody, Inner};
@@ -23,7 +24,7 @@ pub(crate) enum Destination {
 pub(crate) struct Forward {
     /// By the full name of the service.
     pub(crate) routes: BTreeMap<String, Destination>,
-    pub(crate) stream_drain: StreamDrain,
+    pub(crate) stream_drain: Arc<StreamDrain>,
     /// Ends the monitors with it.
     pub(crate) _monitors: DropGuard,
 }

@@ -1,8 +1,7 @@
-//! In front of the stack: takes every protocol but gRPC itself to it, so that all calls have the same layers.
+//! The protocol router in front of the stack: translates every protocol but gRPC to gRPC, so that all calls have the same layers.
 //!
-//! A gRPC call passes untouched. What may come from a browser is under the rules of [`origins`](crate::origins), and while nobody has
-//! to say who they are every request is under those of [`hosts`](crate::hosts). What is answered here is under the layers of the stack,
-//! too.
+//! Requests that a browser may send are checked by [`origins`](crate::origins), and, while callers aren't authenticated, all by
+//! [`hosts`](crate::hosts). Responses that are made here go through the layers of the stack, too.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -32,10 +31,7 @@ use crate::origins::Pages;
 
 const DOCUMENT: &str = "/openapi.json";
 
-/// What chooses the way of a request to `stack` by what it says it is.
-///
-/// # Errors
-/// When the rules of the contract can't be used.
+/// The protocol router: takes a request to `stack` by its content type and path.
 pub(crate) fn front(
     stack: Stack,
     config: &GatewayConfig,

@@ -1,7 +1,5 @@
-//! gRPC-Web, binary and as text, for unary calls and server streams: what browsers can speak.
-//!
-//! The translation is tonic-web's. Around it stands what it leaves to others: the request's headers of HTTP/1.1 go no
-//! further, and a text that isn't base64 is the client's mistake.
+//! gRPC-Web for browsers, binary and as text, for unary calls and server streams. The translation is tonic-web's; here hop-by-hop headers
+//! are removed, and malformed base64 becomes the client's error.
 
 use std::sync::Arc;
 

@@ -1,8 +1,7 @@
-//! By which names the front door is called while it asks nobody who they are.
+//! The host names by which a gateway may be called that doesn't authenticate callers, against DNS rebinding.
 //!
-//! A web page may call the server that it came from. Who owns a name can have it stand for this machine after the page was loaded (DNS
-//! rebinding), and the page of a stranger then calls here, past all rules of [`origins`](crate::origins), with what the browser can
-//! reach. Such a call says the stranger's name. An address can't be made another's, so it may be called by any; a name has to be known.
+//! A page may call its own server. The owner of its name can resolve it to this machine after the page was loaded; its calls are same-origin
+//! then, and pass [`origins`](crate::origins), but name that host. Addresses can't be rebound, so all are allowed; names have to be known.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -20,10 +19,7 @@ const LOCALHOST: &str = "localhost";
 pub(crate) struct Hosts(pub(crate) Option<Vec<String>>);
 
 impl Hosts {
-    /// Refuses a request by another name.
-    ///
-    /// # Errors
-    /// PERMISSION_DENIED, HOST_UNKNOWN.
+    /// Refuses (HOST_UNKNOWN) a request by another name.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Status> {
         let Some(known) = &self.0 else {
             return Ok(());

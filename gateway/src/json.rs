@@ -1,8 +1,7 @@
 //! JSON over HTTP for every RPC with one request, by its option `google.api.http`; streams answer with server-sent events.
 //!
-//! Everything is read from the descriptors: no RPC is named here. A request becomes a gRPC call to the stack behind, so its
-//! span, its limits and its errors are those of every call: JSON is read when the stack wants the message
-//! ([`one_message`](crate::one_message)), and the answer is written when the stack has let it go.
+//! Everything is read from the descriptors: no RPC is named here. A request becomes a gRPC call to the stack, with the span, limits and
+//! errors of every call. JSON is parsed when the stack polls the body ([`one_message`](crate::one_message)).
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
 //! - `request`, `parameters`: JSON, path and query to a message; `natural`: values that are written plainly; `decoded`: what JSON
@@ -35,6 +34,7 @@ pub(crate) mod template;
 pub use route::RouteError;
 
 pub(crate) use decoded::{check as check_size, work};
+pub(crate) use parameters::is_text;
 pub(crate) use request::{media_type, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
@@ -45,9 +45,6 @@ use crate::behind::Behind;
 use crate::one_message::grpc_request;
 
 /// The descriptors of a contract, of the details of errors, and of health.
-///
-/// # Errors
-/// When they are damaged.
 pub(crate) fn pool(contract: &[u8]) -> Result<DescriptorPool, RouteError> {
     let mut pool = DescriptorPool::decode(contract)?;
     pool.decode_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
@@ -55,28 +52,17 @@ pub(crate) fn pool(contract: &[u8]) -> Result<DescriptorPool, RouteError> {
     Ok(pool)
 }
 
-/// An encoded message of an answer as JSON, in one line.
-pub(crate) fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
-    write(&decode(kind, message)?)
+/// Decodes a message of a response, and writes it as JSON in one line.
+pub(crate) fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<(DynamicMessage, Vec<u8>), Status> {
+    let message = DynamicMessage::decode(kind, message).map_err(|error| {
+        StatusBuilder::internal_from("the answer of the service isn't of its contract", error)
+    })?;
+    let json = serde_json::to_vec(&message)
+        .map_err(|error| StatusBuilder::internal_from("the answer can't be written as JSON", error))?;
+    Ok((message, json))
 }
 
-fn decode(kind: MessageDescriptor, message: &[u8]) -> Result<DynamicMessage, Status> {
-    DynamicMessage::decode(kind, message).map_err(|error| {
-        StatusBuilder::internal("the answer of the service isn't of its contract")
-            .source(error)
-            .build()
-    })
-}
-
-fn write(message: &DynamicMessage) -> Result<Vec<u8>, Status> {
-    serde_json::to_vec(message).map_err(|error| {
-        StatusBuilder::internal("the answer can't be written as JSON")
-            .source(error)
-            .build()
-    })
-}
-
-/// All that can be called by HTTP. Clones share it.
+/// Routes HTTP requests with JSON to RPCs. Clones share the routes.
 #[derive(Clone)]
 pub(crate) struct Json {
     behind: Behind,
@@ -105,7 +91,7 @@ impl Json {
         self.behind.refuse(request, &status, response)
     }
 
-    /// The call that a request is, or the refusal of what is none.
+    /// The call that a request makes; the refusal of an unknown path or an unsupported body.
     fn find(&self, request: &Request<Body>) -> Result<JsonCall, Box<Status>> {
         let path = request.uri().path();
         let mut routes = self.routes.iter().filter(|route| route.http == *request.method());
@@ -121,7 +107,7 @@ impl Json {
         })
     }
 
-    /// The methods of a path, with commas between them.
+    /// The HTTP methods of a path, with commas between them.
     fn methods(&self, path: &str) -> String {
         let routes = self.routes.iter();
         let of_path = routes.filter(|route| route.template.matches(path).is_some());
@@ -131,7 +117,7 @@ impl Json {
             .join(", ")
     }
 
-    /// The refusal of a path that there isn't, or not with this method.
+    /// The refusal of an unknown path (NOT_FOUND), or of a path that has other methods (UNIMPLEMENTED).
     fn unknown(&self, request: &Request<Body>) -> Status {
         let (method, path) = (request.method().as_str(), request.uri().path());
         let allowed = self.methods(path);
@@ -169,7 +155,7 @@ impl Json {
             };
             let answer = Unary::read(response, bytes_max).await;
             let kind = route.method.output();
-            let write = |message: &[u8]| as_json(kind, message);
+            let write = |message: &[u8]| Ok(as_json(kind, message)?.1);
             Ok(answer
                 .rewritten(to, write, |status| error::response(&pool, status))
                 .await)

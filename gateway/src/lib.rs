@@ -2,23 +2,22 @@
 //!
 //! Calls come by gRPC or, over HTTP/1.1 or HTTP/2, by gRPC-Web, by Connect or as JSON.
 //!
-//! Each call has a SERVER span by the layers of the chassis, as on every server, and a CLIENT span around what is
-//! forwarded. The backend gets the caller's trace context, baggage, metadata and what is left of its time; the caller gets
-//! the backend's answer byte for byte, streams, errors and trailers included. What the gateway answers itself are limits
-//! (message size, concurrency, time), health and reflection of what it routes, and the calls that nobody serves.
+//! Each call has a SERVER span by the layers of the chassis, and a CLIENT span around what is forwarded. The backend gets the
+//! caller's trace context, baggage, metadata and remaining time; the caller gets the backend's response byte for byte. The gateway
+//! itself answers calls beyond its limits, health and reflection of what it routes, and calls without a backend.
 //!
-//! It is **not** a boundary of trust for content: it never looks into a message, but to write JSON as one. It holds no state. It repeats calls
-//! that change nothing, and no others: whether those can be repeated is known to their callers.
+//! It is **not** a boundary of trust for content: it decodes messages only to translate JSON. It holds no state. It retries safe
+//! calls alone: whether others can be repeated is known to their callers.
 //!
 //! # Layout
 //! Modules use those above them alone.
 //! - [`metrics`]: what is measured.
 //! - `contract`: which backends serve which services. [`backend`]: what the gateway routes to.
-//! - `balance`: spreads the calls to a backend over its processes. [`retry`]: repeats safe calls that a backend refused or didn't answer.
-//! - `probe`: whether backends refuse calls that prove no caller. `monitor`: follows their health.
-//! - `one_message`, `answer`: bodies and answers that aren't passed on as they are.
-//! - `ask`: asks for what any backend may hold. `stream_drain`: ends streams that outlive a drain. `forward`: chooses the backend of a call.
-//! - [`auth`]: who calls, and whether they may. [`origins`]: which web pages may call; `hosts`: by which names.
+//! - `balance`: load balancing over the processes of a backend. [`retry`]: retries of safe calls.
+//! - `probe`: whether backends refuse calls without a credential. `monitor`: follows their health.
+//! - `one_message`, `answer`: requests and responses in other forms than gRPC's.
+//! - `ask`: asks all backends. `stream_drain`: closes streams that outlive a drain. `forward`: routes a call to its backend.
+//! - [`auth`]: authentication and authorization. [`origins`]: CORS; `hosts`: allowed host names.
 //! - [`config`]: settings and command line.
 //! - `behind`: the stack that all that isn't gRPC goes to.
 //! - `json`: JSON over HTTP; `openapi`: the document about it. `connect`: the protocol of Connect. `grpc_web`: gRPC-Web, for browsers.

@@ -10,7 +10,7 @@ use opentelemetry::metrics::Meter;
 use souk_chassis::client::{self, Channel, ClientError};
 use souk_chassis::config::ClientConfig;
 use souk_chassis::health::Health;
-use souk_chassis::telemetry::instrument::whole;
+use souk_chassis::telemetry::instrument::{Instrument, whole};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -28,12 +28,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// Longest pause: a backend that is back is seen after this time at the latest.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 
-/// Lets `health` say of each service of `backend` what the backend says, until `stop`. A backend that can't be reached is
-/// not serving, nor one that answers calls which prove no caller where the gateway `knows_callers` (see [`Probe`]). What is
-/// followed can be [observed](observe).
-///
-/// # Errors
-/// When no channel can be made to the backend.
+/// Registers the services of `backend` at `health` with the health that the backend reports, until `stop`. A backend that can't be
+/// reached is not serving, nor, where the gateway `knows_callers`, one that answers calls without a credential (see [`Probe`]).
 pub(crate) fn follow(
     backend: &Backend,
     config: &ClientConfig,
@@ -47,7 +43,7 @@ pub(crate) fn follow(
     };
     let serve = |service: &String| {
         let (whole, seen) = watch::channel(false);
-        health.watch(service.clone(), seen);
+        health.register(service.clone(), seen);
         Arc::new(MonitoredService {
             backend: Arc::clone(&backend.name),
             service: service.clone(),
@@ -102,20 +98,16 @@ impl Watched {
 /// Shows on `meter` how many processes of each backend there are, and serve.
 pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
     let watched: Arc<[Watched]> = watched.into();
-    for (instrument, figure) in [
-        (
-            PROCESSES,
-            (|backend: &Watched| backend.processes) as fn(&Watched) -> usize,
-        ),
-        (PROCESSES_SERVING, Watched::serving),
-    ] {
+    let observe = |instrument: Instrument, figure: fn(&Watched) -> usize| {
         let watched = Arc::clone(&watched);
         instrument.observe(meter, move |now| {
             for backend in &*watched {
                 now.observe(whole(figure(backend)), std::slice::from_ref(&backend.label));
             }
         });
-    }
+    };
+    observe(PROCESSES, |backend| backend.processes);
+    observe(PROCESSES_SERVING, Watched::serving);
 }
 
 /// Follows the health of a service in this process, whose own log says how it is.

@@ -1,7 +1,5 @@
-//! A body whose bytes are one message in another form than gRPC's: read, checked and framed when it is polled and not before.
-//!
-//! So the layers of the stack come first: who may not call, or has to wait, costs no reading. What is wrong with the
-//! request is the error of the body, which the stack answers with.
+//! Makes a gRPC request of one whose body is a message in another form. The body is read, checked and framed lazily, when the stack polls it:
+//! calls that its layers refuse cost no parsing. Its error is what is wrong with the message, which the stack answers with.
 
 use std::error::Error;
 use std::io;
@@ -28,9 +26,8 @@ use tonic::body::Body;
 /// meanwhile.
 pub(crate) const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
-/// Larger ones are read and written one for each core at a time: the others wait, with their bytes alone, and leave with them when nobody
-/// waits for them any more. On threads of their own: each thread keeps some of the memory that it frees, and among the many that wait for
-/// disks each would soon have had a large body.
+/// Larger ones are parsed and written one for each core at a time; the others wait, and are dropped when their callers leave. On separate
+/// threads: each thread keeps some of the memory that it frees, and all of the many that wait for disks would soon have had a large body.
 static LARGE: LazyLock<io::Result<Large>> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = Builder::new_current_thread()
@@ -56,14 +53,12 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     if bytes <= AT_ONCE_BYTES_MAX {
         return work();
     }
-    let undone = |error: Box<dyn Error + Send + Sync>| {
-        StatusBuilder::internal("a large body couldn't be read or written")
-            .source(error)
-            .build()
+    let failed = |error: Box<dyn Error + Send + Sync>| {
+        StatusBuilder::internal_from("a large body couldn't be read or written", error)
     };
-    let large = LARGE.as_ref().map_err(|error| undone(error.to_string().into()))?;
+    let large = LARGE.as_ref().map_err(|error| failed(error.to_string().into()))?;
     let turn = Arc::clone(&large.turns).acquire_owned().await;
-    let turn = turn.map_err(|closed| undone(closed.into()))?;
+    let turn = turn.map_err(|closed| failed(closed.into()))?;
     let work = move || {
         let done = work();
         drop(turn);
@@ -71,7 +66,7 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     };
     // Nobody waits for a body any more whose caller has left.
     let done = AbortOnDropHandle::new(large.threads.spawn_blocking(work));
-    done.await.unwrap_or_else(|error| Err(undone(error.into())))
+    done.await.unwrap_or_else(|error| Err(failed(error.into())))
 }
 
 /// The frame of the one message that `read` makes of `body`, which has at most `bytes_max` bytes and is so much `work`.
@@ -86,7 +81,7 @@ async fn message(
     Ok(Frame::data(framed(0, &message)))
 }
 
-/// All of a body. It is copied together: frames may have a byte each, and every one of them would hold what it was read into.
+/// All of a body. Frames are copied: each of a byte alone would hold the buffer that it was read into.
 pub(crate) async fn gathered(mut body: Body, bytes_max: usize) -> Result<Bytes, Status> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -117,9 +112,8 @@ const OF_THE_FORM: [HeaderName; 14] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// `request` as a call by gRPC of `path`, with the encoded message that `read` makes of its body of at most `bytes_max` bytes, which is so
-/// much `work` as [`in_turn`] counts.
-/// Headers that aren't about its form go on, as metadata.
+/// `request` as a gRPC call of `path`, whose message `read` makes of a body of at most `bytes_max` bytes and of this `work` (see
+/// [`in_turn`]). Other headers than those of its form become metadata.
 pub(crate) fn grpc_request(
     path: PathAndQuery,
     request: Request<Body>,

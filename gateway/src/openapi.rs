@@ -11,14 +11,14 @@ use prost_reflect::{
 };
 use serde_json::{Value, json};
 
-use crate::json::{BodyUse, Route, template};
+use crate::json::{BodyUse, Route, is_text, template};
 
 mod rules;
 mod schema;
 mod text;
 
 use rules::Rules;
-use schema::{Schemas, Use, without_nulls};
+use schema::{Direction, Schemas, without_nulls};
 
 /// The message that errors are.
 const ERROR: &str = "google.rpc.Status";
@@ -81,7 +81,7 @@ pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
         paths[route.template.open_api()][verb] = operation(route, &id, &comments, &mut schemas);
     }
     let error = match pool.get_message_by_name(ERROR) {
-        Some(message) => schemas.message(&message, Use::Answered),
+        Some(message) => schemas.message(&message, Direction::Response),
         None => json!({"type": "object"}),
     };
     let tags: Vec<Value> = services
@@ -117,13 +117,13 @@ fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas
     let parameters = parameters(route, schemas);
     let body = match &route.body {
         BodyUse::None => None,
-        BodyUse::Whole => Some(schemas.message(&method.input(), Use::Sent)),
-        BodyUse::Field(field) if route.http == Method::PATCH => Some(schemas.changes(field)),
-        BodyUse::Field(field) => Some(schemas.field(field, Use::Sent)),
+        BodyUse::Whole => Some(schemas.message(&method.input(), Direction::Request)),
+        BodyUse::Field(field) if route.http == Method::PATCH => Some(schemas.update(field)),
+        BodyUse::Field(field) => Some(schemas.field(field, Direction::Request)),
     };
     let body =
         body.map(|schema| json!({"required": true, "content": {"application/json": {"schema": schema}}}));
-    let output = schemas.message(&method.output(), Use::Answered);
+    let output = schemas.message(&method.output(), Direction::Response);
     let content = if route.streams() {
         json!({"text/event-stream": {"schema": {
             "type": "object",
@@ -199,7 +199,7 @@ fn parameters(route: &Route, schemas: &mut Schemas<'_>) -> Vec<Value> {
 /// The message of a field of which all fields are values.
 fn nested(field: &FieldDescriptor) -> Option<MessageDescriptor> {
     match field.kind() {
-        Kind::Message(message) if !field.is_list() && !field.is_map() && !schema::is_text(&message) => {
+        Kind::Message(message) if !field.is_list() && !field.is_map() && !is_text(&message) => {
             let of_values = message.fields().all(|inner| is_single(&inner));
             of_values.then_some(message)
         }
@@ -210,7 +210,7 @@ fn nested(field: &FieldDescriptor) -> Option<MessageDescriptor> {
 /// Can it be one parameter?
 fn is_single(field: &FieldDescriptor) -> bool {
     match field.kind() {
-        Kind::Message(message) => schema::is_text(&message),
+        Kind::Message(message) => is_text(&message),
         _ => !field.is_map(),
     }
 }
@@ -222,7 +222,7 @@ fn parameter(
     field: &FieldDescriptor,
     schemas: &mut Schemas<'_>,
 ) -> Value {
-    let mut schema = schemas.field(field, Use::Sent);
+    let mut schema = schemas.field(field, Direction::Request);
     let about = schema
         .as_object_mut()
         .and_then(|schema| schema.remove("description"));

@@ -1,9 +1,8 @@
-//! Which web pages may call the gateway from a browser, and what they may see of its answers (CORS).
+//! CORS: which web pages may call the gateway from a browser, and what they may read of its responses.
 //!
-//! A browser asks before it lets a page of another origin call; without an origin in the settings no page may. What it sends without asking,
-//! a GET or a POST without a body of JSON, whose answer the page can't read, is refused by what it says of the page: while nobody has to say
-//! who they are it would be done for a stranger (cross-site request forgery). Programs that aren't browsers aren't concerned: this protects
-//! the users of browsers, and isn't a protection of the gateway.
+//! Browsers send a preflight for pages of other origins, which without origins in the settings is refused. Requests without a preflight (GET,
+//! and POST without JSON) are checked by their origin, too, while callers aren't authenticated: they would be cross-site request forgery.
+//! This protects users of browsers, not the gateway: other programs aren't concerned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,10 +106,7 @@ impl Pages {
         self.0.iter().any(|pattern| pattern.matches(origin))
     }
 
-    /// Refuses a call that a browser makes for a page that may not.
-    ///
-    /// # Errors
-    /// PERMISSION_DENIED, ORIGIN_UNKNOWN.
+    /// Refuses (ORIGIN_UNKNOWN) a call that a browser makes for a page that isn't allowed to.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Status> {
         let headers = request.headers();
         let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);

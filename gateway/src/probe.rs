@@ -1,8 +1,7 @@
-//! Probes whether the processes of a backend refuse calls that prove no caller.
+//! Probes whether the processes of a backend refuse calls without a credential.
 //!
-//! A service that was started without the key it has in common with the gateway can't tell callers apart: whoever reaches it
-//! meets the rows of all. So a gateway that knows its callers has each process refuse a call without a credential before
-//! it counts as serving. The RPC doesn't exist: whatever answers the call, it has no effect.
+//! A service that was started without the shared credential key doesn't tell callers apart, and serves the rows of all. So a gateway
+//! that authenticates has each process refuse a call before it counts as serving. The RPC doesn't exist: the call has no effect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,10 +40,7 @@ impl Probe {
         }
     }
 
-    /// Does the process refuse calls that prove no caller?
-    ///
-    /// # Errors
-    /// When it can't be told now: the process can't be reached, or is too busy to say.
+    /// Whether the process refuses calls without a credential; an error while it can't be reached or is too busy to answer.
     pub(crate) async fn refuses_unproven(&self, service: &str) -> Result<bool, Status> {
         let status = self.call(service).await?;
         let refused = match status.code() {
@@ -80,7 +76,7 @@ impl Probe {
             .map_err(|_| Status::internal("the request of the probe can't be made"))?;
         let answered = self.channel.clone().call(request).await;
         let response = answered.map_err(|error| match error {
-            CallError::NoAnswer(status) | CallError::Late(status) | CallError::Request(status) => status,
+            CallError::NoAnswer(status) | CallError::TimedOut(status) | CallError::Request(status) => status,
         })?;
         Ok(status_in(response.headers()).unwrap_or_else(|| Status::ok("")))
     }

@@ -1,9 +1,8 @@
-//! Repeats safe calls that a backend has refused or not answered at all.
+//! Retries safe calls (`idempotency_level = NO_SIDE_EFFECTS`) that a backend refused or didn't answer.
 //!
-//! Safe is what the contract marks with `idempotency_level = NO_SIDE_EFFECTS`. Only UNAVAILABLE is repeated, the one code
-//! that allows it (AIP-194), and only before the first byte of an answer. The backend's `grpc-retry-pushback-ms` is kept; without
-//! one the pauses grow, with jitter. A budget as in gRFC A6 ends retries while most calls fail, so that a backend that is
-//! down by load isn't held down by them. Each attempt has a CLIENT span of its own, and `grpc-previous-rpc-attempts`.
+//! Only UNAVAILABLE is retried, the one code that allows it (AIP-194), and only before the first byte of a response, after the backend's
+//! `grpc-retry-pushback-ms` or else with exponential backoff and jitter. A retry budget as in gRFC A6 stops retries while most calls
+//! fail, so that they don't keep an overloaded backend down. Each attempt has a CLIENT span, and `grpc-previous-rpc-attempts`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -140,9 +139,7 @@ impl Retry {
         let (parts, body) = request.into_parts();
         let kept = match keep(body, self.config.body_bytes_max).await {
             Ok(bytes) => bytes,
-            Err(body) => {
-                return self.once(Request::from_parts(parts, body)).await;
-            }
+            Err(body) => return self.once(Request::from_parts(parts, body)).await,
         };
         let (mut attempts, mut waited, mut before) = (0_u32, Duration::ZERO, None);
         loop {
@@ -167,11 +164,9 @@ impl Retry {
                 return response;
             };
             waited += pause;
-            let left = parts
-                .extensions
-                .get::<Deadline>()
-                .map(|deadline| deadline.remaining());
-            if waited > self.config.wait_max || left.is_some_and(|left| left <= pause) {
+            let deadline = parts.extensions.get::<Deadline>();
+            let is_late = deadline.is_some_and(|deadline| deadline.remaining() <= pause);
+            if waited > self.config.wait_max || is_late {
                 return response;
             }
             self.retries.count();
@@ -237,8 +232,8 @@ impl Budget {
     }
 }
 
-/// Reads `body` to its end, to be sent again. What has more than `bytes_max`, or breaks off, stays a body as it came and comes.
-/// It is copied together: frames may have a byte each, and every one of them would hold what it was read into.
+/// Buffers `body`, to be sent again. One of more than `bytes_max`, or with an error, stays a stream. Frames are copied: each of a byte
+/// alone would hold the buffer that it was read into.
 async fn keep(mut body: Body, bytes_max: usize) -> Result<Bytes, Body> {
     let mut kept = BytesMut::new();
     let broken = loop {

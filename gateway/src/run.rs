@@ -1,4 +1,4 @@
-//! The gateway itself: its front stack, and its process.
+//! The gateway: its front stack over its backends, and its process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::stream_drain::StreamDrain;
 /// `service.name` of a gateway.
 const SERVICE: &str = "souk-gateway";
 
-/// Time that open streams have at a drain before they are ended, if calls have twice as much.
+/// Time for open streams at a drain before they are closed; at most half of the time for calls.
 const STREAM_GRACE: Duration = Duration::from_secs(5);
 
 /// Why a gateway couldn't be made.
@@ -51,7 +51,7 @@ pub enum GatewayError {
     /// The contract's rules for HTTP can't be used.
     #[error(transparent)]
     Routes(#[from] RouteError),
-    /// Callers can't be known.
+    /// Callers can't be authenticated.
     #[error(transparent)]
     Auth(#[from] AuthError),
     /// The address of a backend, by its name, can't be used.
@@ -76,14 +76,14 @@ impl Gateway {
         Self::with_credentials(config, backends, credentials)
     }
 
-    /// [`Gateway::new`], where the backends know by other keys than those of the settings who calls.
+    /// [`Gateway::new`], with other credential keys than those of the settings.
     ///
     /// # Errors
     /// As [`Gateway::new`].
     pub fn with_credentials(
         config: &GatewayConfig,
         backends: Backends,
-        credentials: Option<Reloaded<CredentialKeys>>,
+        credentials: Option<Arc<Reloaded<CredentialKeys>>>,
     ) -> Result<Self, GatewayError> {
         let descriptors = backends.contract;
         let contract = contract::services(descriptors)?;
@@ -100,49 +100,53 @@ impl Gateway {
         let health = Health::new();
         let stop = CancellationToken::new();
         let meter = meter();
-        let mut watched = Vec::new();
-        let mut routes = BTreeMap::new();
+        let mut monitors = Vec::new();
+        let (mut routes, mut shared) = (BTreeMap::new(), BTreeMap::new());
         for backend in &backends {
             let unusable = |error| GatewayError::Backend(Arc::clone(&backend.name), error);
             let clients = backend.target.clients(&backend.name, &config.client, &methods);
             let clients = clients.map_err(unusable)?;
             let retry = match &backend.target {
-                // What a stack in this process refuses it refuses for good.
+                // A refusal of a stack in this process is final.
                 Target::Local(_) => RetryConfig::none(),
                 Target::Remote(_) => config.retry.clone(),
             };
             let balance = Balance::new(clients, &backend.name, &meter);
-            let way = Retry::new(balance, methods.clone(), retry, &backend.name, &meter);
+            let retry = Retry::new(balance, methods.clone(), retry, &backend.name, &meter);
             for service in &backend.services {
                 let Some(ServedBy::All(sharing)) = contract.get(service) else {
-                    routes.insert(service.clone(), Destination::Backend(way.clone()));
+                    routes.insert(service.clone(), Destination::Backend(retry.clone()));
                     continue;
                 };
-                let nobody = || {
-                    Destination::Shared(Ask {
-                        sharing: sharing.clone(),
-                        bytes_max: config.server.message_bytes_max,
-                        backends: Vec::new(),
-                    })
-                };
-                if let Destination::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
-                    asked.backends.push(way.clone());
-                }
+                let ask = shared.entry(service.clone()).or_insert_with(|| Ask {
+                    sharing: sharing.clone(),
+                    bytes_max: config.server.message_bytes_max,
+                    backends: Vec::new(),
+                });
+                ask.backends.push(retry.clone());
             }
-            let follow = monitor::follow(
+            let monitor = monitor::follow(
                 backend,
                 &config.client,
                 config.auth.knows_callers(),
                 &health,
                 &stop,
             );
-            watched.push(follow.map_err(unusable)?);
+            monitors.push(monitor.map_err(unusable)?);
         }
-        monitor::observe(watched, &meter);
+        routes.extend(
+            shared
+                .into_iter()
+                .map(|(service, ask)| (service, Destination::Shared(ask))),
+        );
+        monitor::observe(monitors, &meter);
         guard.observe(&meter);
         let forward = Forward {
             routes,
-            stream_drain: StreamDrain::new(health.draining(), grace(&config.server)),
+            stream_drain: Arc::new(StreamDrain {
+                draining: health.draining(),
+                grace: grace(&config.server),
+            }),
             _monitors: stop.drop_guard(),
         };
         let services = Services::new(descriptors)?
@@ -156,13 +160,13 @@ impl Gateway {
         })
     }
 
-    /// The front stack, to be served. The gateway lives as long as a clone of it.
+    /// The front stack, to be served. Monitors of backends and key files run until its last clone is dropped.
     pub fn stack(&self) -> Stack {
         self.stack.clone()
     }
 }
 
-/// The time of open streams at a drain: well before calls are cut off.
+/// Time for open streams at a drain.
 fn grace(config: &ServerConfig) -> Duration {
     let calls = config.drain_deadline.saturating_mul(CALLS_SHARE) / 100;
     STREAM_GRACE.min(calls / 2)

@@ -1,8 +1,7 @@
-//! Ends streams that outlive a drain.
+//! Closes streams that outlive a drain.
 //!
-//! A service ends its own streams when it goes. When only the gateway goes, its backend knows nothing of that, and a
-//! watch would go on until it is cut off in the middle of a message. So a stream that is still open some time after the drain began is
-//! closed at a frame boundary with UNAVAILABLE and a retry delay.
+//! When a gateway drains, its backends don't know, and a watch would be cut off in the middle of a message. So a stream that is still open
+//! some time after the drain began is closed at a frame boundary with UNAVAILABLE and a retry delay.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,48 +14,39 @@ use souk_chassis::status::{RETRY_AFTER, StatusBuilder, trailers};
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 
-/// Says when streams end. Clones share it.
-#[derive(Clone)]
-pub(crate) struct StreamDrain(Arc<Leaving>);
-
-struct Leaving {
-    draining: CancellationToken,
-    grace: Duration,
+/// Closes streams some time after a drain began.
+pub(crate) struct StreamDrain {
+    pub(crate) draining: CancellationToken,
+    /// Time for open streams from then on.
+    pub(crate) grace: Duration,
 }
 
 impl StreamDrain {
-    /// Streams end `grace` after `draining`.
-    pub(crate) fn new(draining: CancellationToken, grace: Duration) -> Self {
-        Self(Arc::new(Leaving { draining, grace }))
-    }
-
-    /// `body`, or as much of it as there is time for.
-    pub(crate) fn to(&self, body: Body) -> Body {
+    /// `body`, closed when its time is over.
+    pub(crate) fn to(self: &Arc<Self>, body: Body) -> Body {
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
-        let ending = Ending {
-            leaving: Arc::clone(&self.0),
+        let closing = Closing {
+            drain: Arc::clone(self),
             over: None,
         };
-        Body::new(FollowedBody::new(body, Some(ending)))
+        Body::new(FollowedBody::new(body, Some(closing)))
     }
-}
 
-impl Leaving {
     async fn over(self: Arc<Self>) {
         self.draining.cancelled().await;
         tokio::time::sleep(self.grace).await;
     }
 }
 
-struct Ending {
-    leaving: Arc<Leaving>,
-    /// `None` while nothing was waited for: most answers are there at once.
+struct Closing {
+    drain: Arc<StreamDrain>,
+    /// `None` before the first wait: most responses need none.
     over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl Follow for Ending {
+impl Follow for Closing {
     const CUTS: bool = true;
 
     fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
@@ -64,7 +54,7 @@ impl Follow for Ending {
         if let Poll::Ready(frame) = poll_open(body, cx) {
             return Poll::Ready(frame);
         }
-        let over = || Box::pin(Arc::clone(&self.leaving).over()) as Pin<Box<_>>;
+        let over = || Box::pin(Arc::clone(&self.drain).over()) as Pin<Box<_>>;
         ready!(self.over.get_or_insert_with(over).as_mut().poll(cx));
         *body = None;
         let message = "the gateway is shutting down; call again, another one will go on";
@@ -83,12 +73,12 @@ mod tests {
 
     use super::*;
 
-    fn stream_drain() -> (CancellationToken, StreamDrain) {
-        let draining = CancellationToken::new();
-        (
-            draining.clone(),
-            StreamDrain::new(draining, Duration::from_secs(5)),
-        )
+    fn stream_drain() -> (CancellationToken, Arc<StreamDrain>) {
+        let drain = StreamDrain {
+            draining: CancellationToken::new(),
+            grace: Duration::from_secs(5),
+        };
+        (drain.draining.clone(), Arc::new(drain))
     }
 
     #[tokio::test(start_paused = true)]

@@ -134,18 +134,13 @@ pub async fn load_all(target: Client, demo: DemoRows, checkpoints: &Path) -> Res
     let scale = Scale::for_orders(demo.orders);
     let catalogue = Scale::for_orders(demo.orders.max(CATALOGUE_ORDERS_MIN));
     let mut sum = LoadReport::default();
-    let mut add = |report: LoadReport| {
-        sum.created += report.created;
-        sum.existed += report.existed;
-        sum.rejected += report.rejected;
-    };
     // What orders refer to comes first.
-    add(load_once(&target, products(catalogue), checkpoints).await?);
-    add(load_once(&target, consumers(scale, SEED), checkpoints).await?);
-    add(load_once(&target, salespersons(scale, SEED), checkpoints).await?);
-    add(load_once(&target, orders(scale, SEED, Some(demo.orders)), checkpoints).await?);
-    add(load_once(&target, shops(demo.shops, SEED), checkpoints).await?);
-    add(load_once(&target, media(demo.media, SEED), checkpoints).await?);
+    sum += load_once(&target, products(catalogue), checkpoints).await?;
+    sum += load_once(&target, consumers(scale, SEED), checkpoints).await?;
+    sum += load_once(&target, salespersons(scale, SEED), checkpoints).await?;
+    sum += load_once(&target, orders(scale, SEED, Some(demo.orders)), checkpoints).await?;
+    sum += load_once(&target, shops(demo.shops, SEED), checkpoints).await?;
+    sum += load_once(&target, media(demo.media, SEED), checkpoints).await?;
     Ok(sum)
 }
 

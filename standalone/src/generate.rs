@@ -4,11 +4,11 @@
 
 pub mod media;
 pub mod names;
-pub mod numbers;
 pub mod orders;
 pub mod people;
 mod places;
 pub mod products;
+pub mod random;
 pub mod shops;
 pub mod tpch;
 

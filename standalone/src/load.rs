@@ -71,6 +71,14 @@ pub struct LoadReport {
     pub rejected: u64,
 }
 
+impl std::ops::AddAssign for LoadReport {
+    fn add_assign(&mut self, other: Self) {
+        self.created += other.created;
+        self.existed += other.existed;
+        self.rejected += other.rejected;
+    }
+}
+
 /// Why a load failed. The checkpoint says how far it got.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {

@@ -1,11 +1,10 @@
-//! What there is a number of for all callers, and none takes more of than its share.
+//! A pool that all callers share fairly.
 //!
 //! A caller gets one more while it holds less than is free (the dynamic threshold of shared buffers, Choudhury and Hahne 1998): alone
-//! it has half at most, two have a third each, and something is left for whoever comes next. Nobody has to be told apart beforehand.
+//! it has half at most, two have a third each, and something is left for the next. Callers needn't be known beforehand.
 //!
-//! How much each holds is counted in a count-min sketch: room for as many callers as may come, and no lock. A caller is counted too much where
-//! others that hold something meet it in every row. Rows and columns are chosen so that a thousand such others do that to one caller in five
-//! thousand; by lots that nobody outside knows.
+//! How much each holds is counted in a count-min sketch, in fixed memory and without a lock. A caller is overestimated where others
+//! collide with it in every row: with a thousand others one caller in five thousand is. The hash is keyed with random bits.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -27,8 +26,8 @@ pub(crate) struct Columns([u16; ROWS]);
 impl Columns {
     /// Those of a caller, the same in all pools of this process.
     pub(crate) fn of(caller: &CallerKey) -> Self {
-        static LOTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        let hash = LOTS.hash_one(caller);
+        static KEYED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let hash = KEYED.hash_one(caller);
         Self(std::array::from_fn(|row| (hash >> (row * 16)) as u16))
     }
 
@@ -87,27 +86,21 @@ pub(crate) struct Pool {
     held: HeldCounts,
 }
 
+/// Why a caller gets none of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
+    /// All are taken.
     All,
+    /// The caller has its share.
     Share,
 }
 
-/// The reason and the words of a refusal, and the limit that was met.
-pub(crate) type RefusalWords<'a> = (&'static str, &'a str, usize);
-
-impl Full {
-    /// RESOURCE_EXHAUSTED, with the words for when all are taken or those for when the caller has its share.
-    pub(crate) fn refusal(self, all: RefusalWords<'_>, share: RefusalWords<'_>) -> Status {
-        let (reason, message, limit) = match self {
-            Self::All => all,
-            Self::Share => share,
-        };
-        StatusBuilder::resource_exhausted(reason, message)
-            .metadata("limit", limit)
-            .retry_after(RETRY_AFTER)
-            .build()
-    }
+/// RESOURCE_EXHAUSTED, with a retry delay.
+pub(crate) fn refusal(reason: &'static str, message: impl Into<String>, limit: usize) -> Status {
+    StatusBuilder::resource_exhausted(reason, message)
+        .metadata("limit", limit)
+        .retry_after(RETRY_AFTER)
+        .build()
 }
 
 impl Pool {
@@ -132,10 +125,7 @@ impl Pool {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// One of them, until dropped; for nobody in particular, there is no share. Callers that come in the same moment may get one more each.
-    ///
-    /// # Errors
-    /// When there is none for this caller.
+    /// Takes one until dropped; without a caller no share is checked. Callers that come at the same moment may get one more each.
     pub(crate) fn take(self: &Arc<Self>, caller: Option<Columns>) -> Result<Taken, Full> {
         let free = self.max.saturating_sub(self.taken());
         if free == 0 {

@@ -1,4 +1,4 @@
-//! The bodies of a call: the request's on its way to the server, and the answer's as it comes from there.
+//! The request and response bodies of a call.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,64 +16,60 @@ use super::error::unavailable;
 use crate::layers::PollFrame;
 use crate::status::trailers;
 
-/// The body of a request. It is cancelled when nobody wants the answer any more.
+/// The body of a request, which ends with CANCEL when its [`CancelOnDrop`] is dropped.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(super) struct RequestBody {
     body: Body,
-    broken: Arc<OnceLock<Status>>,
-    unwanted: oneshot::Receiver<Infallible>,
+    error: Arc<OnceLock<Status>>,
+    cancelled: oneshot::Receiver<Infallible>,
 }
 
-/// What is known of an [`Upload`] by the call that it belongs to. Dropped, it cancels what is still sent.
+/// Cancels a [`RequestBody`] when dropped, and has its error.
 #[derive(Debug)]
-pub(super) struct Wanted {
-    broken: Arc<OnceLock<Status>>,
-    _until: oneshot::Sender<Infallible>,
+pub(super) struct CancelOnDrop {
+    error: Arc<OnceLock<Status>>,
+    _cancel: oneshot::Sender<Infallible>,
 }
 
-impl Upload {
-    pub(super) fn new(body: Body) -> (Self, Wanted) {
-        let (until, unwanted) = oneshot::channel();
-        let broken = Arc::default();
-        let wanted = Wanted {
-            broken: Arc::clone(&broken),
-            _until: until,
-        };
-        let upload = Self {
+impl RequestBody {
+    pub(super) fn new(body: Body) -> (Self, CancelOnDrop) {
+        let (_cancel, cancelled) = oneshot::channel();
+        let error = Arc::<OnceLock<Status>>::default();
+        let request = Self {
             body,
-            broken,
-            unwanted,
+            error: Arc::clone(&error),
+            cancelled,
         };
-        (upload, wanted)
+        (request, CancelOnDrop { error, _cancel })
     }
 }
 
-impl Wanted {
-    /// What the body broke off with, if it did.
-    pub(super) fn broken(&self) -> Option<Status> {
-        self.broken.get().cloned()
+impl CancelOnDrop {
+    /// The error that the body ended with, if it did.
+    pub(super) fn error(&self) -> Option<Status> {
+        self.error.get().cloned()
     }
 }
 
-impl http_body::Body for Upload {
+impl http_body::Body for RequestBody {
     type Data = Bytes;
     type Error = h2::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame<h2::Error> {
         let this = &mut *self;
-        if Pin::new(&mut this.unwanted).poll(cx).is_ready() {
+        if Pin::new(&mut this.cancelled).poll(cx).is_ready() {
             return Poll::Ready(Some(Err(Reason::CANCEL.into())));
         }
         loop {
             let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-            // Empty frames say nothing, and a connection ends with few of them (`MAX_RECV_EMPTY_DATA_FRAMES` of h2), whoever sent them.
+            // h2 closes a connection after a few empty frames (`MAX_RECV_EMPTY_DATA_FRAMES`), and callers share this one.
             if matches!(&frame, Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty)) {
                 continue;
             }
             return Poll::Ready(frame.map(|frame| {
                 frame.map_err(|status| {
-                    // It ends once.
-                    let _ = this.broken.set(status);
+                    // A body ends once.
+                    let _ = this.error.set(status);
                     Reason::CANCEL.into()
                 })
             }));
@@ -85,28 +81,28 @@ impl http_body::Body for Upload {
     }
 }
 
-/// The body of an answer. A connection that breaks on the way is the end of the call with a status, not of the stream. Dropped before its
-/// end, the call is cancelled: at once where nothing of the request waits to be sent, and else when its server has room for that, or ends it.
-pub(super) struct Answer {
+/// The body of a response. A connection that breaks ends it with a status in trailers. Dropped before its end, it cancels the call: at once,
+/// or, while a part of the request waits for flow control, when the server takes that or resets the stream.
+pub(super) struct ResponseBody {
     body: Incoming,
-    /// With trailers.
+    /// Trailers were read.
     ended: bool,
     backend: Arc<str>,
-    _wanted: Wanted,
+    _request: CancelOnDrop,
 }
 
-impl Answer {
-    pub(super) fn new(body: Incoming, backend: Arc<str>, wanted: Wanted) -> Self {
+impl ResponseBody {
+    pub(super) fn new(body: Incoming, backend: Arc<str>, request: CancelOnDrop) -> Self {
         Self {
             body,
             ended: false,
             backend,
-            _wanted: wanted,
+            _request: request,
         }
     }
 }
 
-impl http_body::Body for Answer {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -120,7 +116,7 @@ impl http_body::Body for Answer {
             Some(Ok(frame)) if frame.is_data() => return Poll::Ready(Some(Ok(frame))),
             Some(Ok(trailers)) => Ok(trailers),
             Some(Err(error)) => trailers(broke_off().source(error)),
-            // A call ends with trailers, and hyper doesn't tell of all resets.
+            // Without trailers: hyper ends some bodies whose stream was reset without an error.
             None => trailers(broke_off()),
         };
         self.ended = true;

@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
-use super::bodies::{Answer, Upload};
+use super::bodies::{RequestBody, ResponseBody};
 use super::error::{CallError, ClientError, unavailable};
 use super::lazy_connection::LazyConnections;
 use crate::config::ClientConfig;
@@ -22,19 +22,19 @@ use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
 use crate::status::{GRPC_STATUS, StatusBuilder};
 
-/// Connections that a call may find to be over before it is sent.
-const CONNECTIONS_OVER_MAX: usize = 3;
+/// Most attempts to send a call: a connection may be closed before the call is sent on it.
+const SEND_ATTEMPTS_MAX: usize = 3;
 
-/// What a call without a name for its client is sent by.
+/// The `user-agent` of calls without one.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("souk/", env!("CARGO_PKG_VERSION")));
 
-/// The one thing that `te` may say in HTTP/2, and that gRPC wants it to.
+/// The `te` that gRPC requires.
 const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 
-/// The way to one process, with nothing around it: untraced, and without the deadline of the call that is served. It connects at the first
-/// call, and again whenever the connection was lost or its server asked for another one; calls that were sent end where they are. A call ends
-/// after the time in its `grpc-timeout` at the latest, if no answer has begun. Clones share the connection, of which each
-/// [worker](crate::config::ServerConfig::workers) has its own; generated clients take it as their channel.
+/// A bare channel to one process over HTTP/2, without tracing and without the deadline of the call that is served. It connects at the
+/// first call, and reconnects when the connection was lost or its server sent GOAWAY; calls that were sent stay on the old one. A call
+/// without response headers ends with DEADLINE_EXCEEDED after its `grpc-timeout`. Clones share the connections, one for each
+/// [worker](crate::config::ServerConfig::workers); generated clients take it as their channel.
 #[derive(Clone, Debug)]
 pub struct Channel(Arc<Peer>);
 
@@ -71,7 +71,7 @@ impl Service<Request<Body>> for Channel {
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, CallError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        // Each call waits for its own turn.
+        // Each call waits for the connection and for stream capacity itself.
         Poll::Ready(Ok(()))
     }
 
@@ -82,27 +82,27 @@ impl Service<Request<Body>> for Channel {
 }
 
 impl Channel {
-    /// A call, to be ended in its time.
+    /// Sends a call, and waits for its response headers until its `grpc-timeout`.
     pub(super) async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
         let peer = &*self.0;
         match deadline::parse(request.headers()).map_err(CallError::Request)? {
-            None => peer.exchange(request).await,
-            Some(time) => tokio::time::timeout(time, peer.exchange(request))
+            None => peer.send(request).await,
+            Some(time) => tokio::time::timeout(time, peer.send(request))
                 .await
-                .unwrap_or_else(|_| Err(peer.late())),
+                .unwrap_or_else(|_| Err(peer.timed_out())),
         }
     }
 }
 
 impl Peer {
-    async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
         let (head, body) = request.into_parts();
-        let (upload, wanted) = Upload::new(body);
+        let (body, cancel) = RequestBody::new(body);
         let head = self.head(head).map_err(CallError::Request)?;
-        let mut request = Request::from_parts(head, upload);
+        let mut request = Request::from_parts(head, body);
 
         let lazy = self.connections.own();
-        let mut over = 0;
+        let mut attempts = 0;
         loop {
             let connection = lazy.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
@@ -114,28 +114,28 @@ impl Peer {
                 }
                 Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
                 Ok(answer) => {
-                    let body = |body| Body::new(Answer::new(body, Arc::clone(&self.backend), wanted));
+                    let body = |body| Body::new(ResponseBody::new(body, Arc::clone(&self.backend), cancel));
                     return Ok(answer.map(body));
                 }
                 Err(error) => error,
             };
             let unsent = error.take_message();
             let error = error.into_error();
-            if let Some(status) = wanted.broken() {
+            if let Some(status) = cancel.error() {
                 return Err(CallError::Request(status));
             }
             if unsent.is_some() || error.is_closed() {
                 lazy.lost(&connection);
             }
-            over += 1;
+            attempts += 1;
             request = unsent
-                .filter(|_| over < CONNECTIONS_OVER_MAX)
+                .filter(|_| attempts < SEND_ATTEMPTS_MAX)
                 .ok_or_else(|| self.unreachable(error))?;
         }
     }
 
-    /// What an answer of HTTP alone means, of something in between or of HTTP/2 itself. Only what may be gone the next time counts as the
-    /// process's silence: a caller can have the rest whenever it likes, by headers that are too large (431).
+    /// The status of a response that isn't gRPC's, from a proxy or from HTTP/2 itself. Only transient ones are UNAVAILABLE, which ejects the
+    /// endpoint: callers can provoke others at will, such as 431 by large headers.
     fn without_grpc(&self, status: StatusCode) -> Status {
         let how = format!("answered with HTTP status {}", status.as_u16());
         match status {
@@ -147,20 +147,19 @@ impl Peer {
         }
     }
 
-    /// The head of a gRPC request over HTTP/2 to this process, by whichever version it came.
+    /// The head of the request to this process, from that of a request over any HTTP version.
     fn head(&self, mut head: Parts) -> Result<Parts, Status> {
         let mut uri = head.uri.into_parts();
         uri.scheme = Some(self.scheme.clone());
         uri.authority = Some(self.authority.clone());
         head.uri = Uri::from_parts(uri).map_err(|error| {
-            let status = StatusBuilder::internal("a call has no path; this is a defect of Souk");
-            status.source(error).build()
+            StatusBuilder::internal_from("a call has no path; this is a defect of Souk", error)
         })?;
         leave_connection(&mut head.headers, head.version);
         head.headers.insert(TE, TRAILERS);
         head.headers.entry(USER_AGENT).or_insert(AGENT);
         head.version = Version::HTTP_2;
-        // They are about the call that is handed on, and may hold much.
+        // Those of the incoming request: they may hold much memory until the call ends.
         head.extensions = Extensions::new();
         Ok(head)
     }
@@ -170,11 +169,11 @@ impl Peer {
         CallError::NoAnswer(status.build())
     }
 
-    fn late(&self) -> CallError {
+    fn timed_out(&self) -> CallError {
         let backend = &*self.backend;
         let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
         let status = StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message);
-        CallError::Late(status.metadata("backend", backend).build())
+        CallError::TimedOut(status.metadata("backend", backend).build())
     }
 }
 

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
-use super::bodies::Upload;
+use super::bodies::RequestBody;
 use crate::config::ClientConfig;
 use crate::write_coalescing::WriteCoalescing;
 
@@ -30,15 +30,12 @@ const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 /// A connection that takes calls. The calls on it go on when it is dropped; it ends with the last of them.
 #[derive(Debug)]
 pub(super) struct Connection {
-    sender: SendRequest<Upload>,
+    sender: SendRequest<RequestBody>,
     calls: TaskTracker,
 }
 
 impl Connection {
-    /// Begins to speak HTTP/2 over `io`.
-    ///
-    /// # Errors
-    /// When nothing can be sent. Whether the server speaks HTTP/2 is known later.
+    /// Sends the HTTP/2 preface over `io`. Whether the server speaks HTTP/2 is known later.
     pub(super) async fn open<T>(io: T, config: &ClientConfig) -> hyper::Result<Self>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -68,14 +65,12 @@ impl Connection {
         Ok(Self { sender, calls })
     }
 
-    /// Sends a call when the server allows one more stream, in the order that calls come.
-    ///
-    /// # Errors
-    /// With the request where nothing of it was sent: the connection takes no more calls.
+    /// Sends a call when the server allows one more stream, in FIFO order. The error has the request if nothing of it was sent: then the
+    /// connection takes no more calls.
     pub(super) fn send(
         &self,
-        request: Request<Upload>,
-    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Upload>>>> + use<> {
+        request: Request<RequestBody>,
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>> + use<> {
         // It counts until its answer begins.
         let under_way = self.calls.token();
         let answer = self.sender.clone().try_send_request(request);

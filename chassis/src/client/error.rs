@@ -29,7 +29,7 @@ pub enum CallError {
     NoAnswer(#[source] Status),
     /// The call's time was over before, which says nothing of the server: it may have been short.
     #[error("no answer in time")]
-    Late(#[source] Status),
+    TimedOut(#[source] Status),
     /// The request broke off: its sender has failed, not the server.
     #[error("the request broke off")]
     Request(#[source] Status),

@@ -37,8 +37,6 @@ enum Transport {
 }
 
 impl Transport {
-    /// # Errors
-    /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
     fn new(uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
         let unacknowledged_max = config.unacknowledged_max;
         match uri.scheme_str() {
@@ -87,8 +85,6 @@ pub(super) struct LazyConnection {
 }
 
 impl LazyConnections {
-    /// # Errors
-    /// Those of [`Transport::new`].
     pub(super) fn new(uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
         let transport = Transport::new(uri, config)?;
         let unconnected = || {
@@ -111,10 +107,8 @@ impl LazyConnections {
 }
 
 impl LazyConnection {
-    /// The connection, made if there is none. Callers that ask while it is made share one attempt, which goes on without them.
-    ///
-    /// # Errors
-    /// When it can't be made, in `connect_timeout` at the latest. Whoever asks next tries again.
+    /// The connection, made if there is none, within `connect_timeout`. Concurrent callers share one attempt, which continues without them;
+    /// after a failure the next caller begins another.
     pub(super) async fn connection(self: &Arc<Self>) -> Attempted {
         let attempt = self.attempt.lock().get_or_insert_with(|| self.begin()).clone();
         let attempted = attempt.clone().await;

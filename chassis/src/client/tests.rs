@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::*;
-use crate::layers::testing::{CHECK, answering, end, methods, record, request, request_with};
+use crate::layers::testing::{CHECK, answering, methods, read_to_end, record, request, request_with};
 use crate::testing::{REPEAT, SAY, echo, serve, text};
 
 /// A client of something that tells which timeout arrived, in the header `x-timeout` of its answer.
@@ -53,7 +53,7 @@ async fn a_call_made_while_serving_one_inherits_what_is_left() {
 #[tokio::test]
 async fn a_malformed_timeout_is_refused_before_it_is_sent() {
     let bad = request_with(CHECK, deadline::GRPC_TIMEOUT, "soon");
-    let (_, status) = end(telling().answer(bad).await).await;
+    let (_, status) = read_to_end(telling().answer(bad).await).await;
     assert_eq!(status.code(), Code::InvalidArgument);
 }
 
@@ -76,7 +76,7 @@ async fn a_backend_that_is_not_there_is_unavailable_with_words() {
     let recorded = record();
     let uri = Uri::from_static("http://127.0.0.1:9");
     let client = Client::remote("order", &uri, &ClientConfig::default(), methods()).expect("an address");
-    let (_, status) = end(client.answer(request(CHECK)).await).await;
+    let (_, status) = read_to_end(client.answer(request(CHECK)).await).await;
     assert_eq!(status.code(), Code::Unavailable);
     let info = status.get_details_error_info().expect("an ErrorInfo");
     assert_eq!(info.reason, "BACKEND_UNAVAILABLE");

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::Config;
+use crate::private_files;
 
 const PREFIX: &str = "SOUK_";
 
@@ -30,6 +31,7 @@ const RESERVED: [&str; 17] = [
     "SOUK_CLIENT_TOOLS",
 ];
 
+/// Largest settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What is wrong with the settings, collected.
@@ -279,16 +281,9 @@ pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-/// The text of a settings file, refused when it is too big to be one.
 fn read(path: &Path) -> Result<String, String> {
-    let unreadable = |error: std::io::Error| format!("can't be read: {error}");
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(format!(
-            "has {size} bytes, a settings file has at most {FILE_BYTES_MAX}"
-        ));
-    }
-    std::fs::read_to_string(path).map_err(unreadable)
+    let text = private_files::read_text(path, FILE_BYTES_MAX);
+    text.map_err(|error| format!("can't be read: {error}"))
 }
 
 /// The value that `given` means at `path`, checked alone over the defaults; or what is wrong.

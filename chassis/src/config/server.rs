@@ -15,20 +15,20 @@ pub const MESSAGE_BYTES_CEILING: usize = 4 * 1024 * 1024;
 /// Smallest sensible message limit, in bytes.
 pub const MESSAGE_BYTES_FLOOR: usize = 1024;
 
-/// Streams of a connection that a gateway makes: were there fewer than the calls that it takes, one caller's streams could take all of them, and
-/// the calls of others would wait for them to end.
+/// Streams of a gateway's connection: as many as the calls that a gateway takes by default, or long streams of one caller could block the
+/// calls of others.
 const FORWARDED_STREAMS_MAX: u32 = 16_384;
 
-/// Resets, and whatever else asks for nothing, on such a connection: its callers cancel their calls, send what isn't wanted any more, and lose
-/// all their calls at once where those of one are too many. The front door counts them for each.
-const FORWARDED_WITHOUT_LIMIT: u32 = u32::MAX;
+/// Resets and control frames on a gateway's connection: no limit, which closes the connection with the calls of all callers. The front door
+/// limits each caller.
+const FORWARDED_RESETS_MAX: u32 = u32::MAX;
 
-/// Flow-control window of such a stream, in bytes, and of such a connection: what isn't read of the requests of one caller would hold back those
-/// of all others, were there fewer than HTTP/2 has.
+/// Flow-control windows of a stream of a gateway's connection and of the connection, in bytes. The connection's is the largest of HTTP/2, so
+/// that unread request bodies of one caller never block those of others.
 const FORWARDED_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const FORWARDED_CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
-/// Sizes of a frame that HTTP/2 allows a server to accept, in bytes (RFC 9113, 4.2).
+/// Frame sizes that HTTP/2 allows a server to accept, in bytes (RFC 9113, 4.2).
 const FRAME_BYTES: RangeInclusive<u32> = 16_384..=16_777_215;
 
 /// Settings of one gRPC server.
@@ -39,50 +39,50 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Largest message received, in bytes, after decompression. At most [`MESSAGE_BYTES_CEILING`].
     pub message_bytes_max: usize,
-    /// Threads that serve connections, each those that it was given; 0 leaves all to threads that share them, so that one connection can keep
-    /// several cores busy. By default one for each core in a gateway, and elsewhere on at most two cores.
+    /// Worker threads, each of which serves connections of its own. With 0 all connections share the runtime's threads, so that the calls of
+    /// one can use several cores. By default one for each core in a gateway, and in services on up to two cores; else 0.
     pub workers: usize,
-    /// Calls being worked on at a time, in the whole process.
+    /// Calls that work at a time, in the whole process; 512 by default.
     pub concurrency_max: usize,
-    /// Calls that may wait for a free place; the next one is shed with RESOURCE_EXHAUSTED.
+    /// Calls that may wait for that; the next one is shed with RESOURCE_EXHAUSTED. 2,048 by default.
     pub queue_max: usize,
-    /// Connections open at a time; a further one takes the place of the oldest that no call of was let in, or waits in the listener's
-    /// backlog.
+    /// Connections open at a time; a further one evicts the oldest without an admitted call, or waits in the listener's backlog. 4,096 by
+    /// default.
     pub connections_max: usize,
-    /// Connections of an address (of IPv6, of 64 bits of one) open at a time; a further one takes the place of the oldest of them that no
-    /// call of was let in, or is closed. Behind a proxy all come from its address.
+    /// Connections of an address (of IPv6, a /64 network) open at a time; a further one evicts the oldest of these without an admitted call,
+    /// or is closed. Behind a proxy all have its address. 1,024 by default.
     pub connections_per_address_max: usize,
-    /// Connections that haven't come through TLS and the HTTP/2 preface; a further one takes the place of the oldest.
+    /// Connections in their handshake (TLS and the HTTP/2 preface); a further one evicts the oldest. 1,024 by default.
     pub openings_max: usize,
-    /// Time for a new connection to come through TLS and the HTTP/2 preface.
+    /// Time for the handshake of a connection; 10 s by default.
     #[serde(with = "duration")]
     pub opening_timeout: Duration,
-    /// Time for a call that names no `grpc-timeout`, until its response headers.
+    /// Time until the response headers of calls without a `grpc-timeout`; 30 s by default.
     #[serde(with = "duration")]
     pub deadline_default: Duration,
-    /// Longest time until the response headers, whatever `grpc-timeout` says.
+    /// Longest time until the response headers, whatever `grpc-timeout` says; 2 minutes by default.
     #[serde(with = "duration")]
     pub deadline_max: Duration,
-    /// Time for the first bytes of a request's body, from when somebody waits for them: 10 s at a front door; in a service behind a gateway,
-    /// which judges its callers, as long as a call may take.
+    /// Time for the first bytes of a request's body, from when a handler waits for them: 10 s at a front door; in a service behind a gateway,
+    /// which limits callers itself, as long as a call may take.
     #[serde(with = "duration")]
     pub body_timeout: Duration,
-    /// Silence on a connection after which it is pinged.
+    /// Silence on a connection after which it is pinged; 60 s by default.
     #[serde(with = "duration")]
     pub keepalive_interval: Duration,
-    /// Time for the answer to a ping before the connection is closed.
+    /// Time for the answer to a ping before the connection is closed; 20 s by default.
     #[serde(with = "duration")]
     pub keepalive_timeout: Duration,
-    /// Time for the whole drain: calls in flight, then closing what the process owns.
+    /// Time for the whole drain: calls in flight, then indexes and storage; 25 s by default.
     #[serde(with = "duration")]
     pub drain_deadline: Duration,
-    /// Lets a listener that other machines can reach speak without TLS.
+    /// Allows plaintext on a listener that other machines can reach.
     pub allow_plaintext: bool,
-    /// Certificates of the listener.
+    /// Certificates of the listener; off by default.
     pub tls: ServerTlsConfig,
-    /// Calls in a time.
+    /// Rate limits.
     pub rate: RateConfig,
-    /// Times of each connection.
+    /// Age, idle and stall limits of each connection.
     pub connection: ConnectionConfig,
     /// Limits of each HTTP/2 connection.
     pub http2: Http2Config,
@@ -116,7 +116,7 @@ impl Default for ServerConfig {
 }
 
 impl ServerConfig {
-    /// The defaults of a server that hands calls on.
+    /// The defaults of a proxy: calls wait for others, and work little.
     pub fn forwarding() -> Self {
         Self {
             workers: workers::for_calls_that_wait(),
@@ -124,7 +124,7 @@ impl ServerConfig {
         }
     }
 
-    /// The defaults of a server whose callers come through a gateway, which judges them.
+    /// The defaults of a server behind a gateway, which limits callers itself.
     pub fn behind_a_gateway() -> Self {
         let defaults = Self::default();
         Self {
@@ -133,10 +133,10 @@ impl ServerConfig {
                 streams_max: FORWARDED_STREAMS_MAX,
                 stream_window_bytes: FORWARDED_STREAM_WINDOW_BYTES,
                 connection_window_bytes: FORWARDED_CONNECTION_WINDOW_BYTES,
-                overhead_frames_max: FORWARDED_WITHOUT_LIMIT,
-                pending_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
-                local_error_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
-                // What a gateway took, and what it says of the caller and of its time.
+                overhead_frames_max: FORWARDED_RESETS_MAX,
+                pending_reset_streams_max: FORWARDED_RESETS_MAX as usize,
+                local_error_reset_streams_max: FORWARDED_RESETS_MAX as usize,
+                // The headers that the gateway accepted, and those that it adds.
                 header_list_bytes_max: 2 * defaults.http2.header_list_bytes_max,
                 ..defaults.http2
             },
@@ -167,8 +167,7 @@ impl ServerConfig {
         self.rate.check(&format!("{path}.rate"), problems);
         self.connection.check(&format!("{path}.connection"), problems);
         self.tls.check(&format!("{path}.tls"), problems);
-        // Within a machine, whoever can connect can usually read the memory too. Beyond it, what isn't protected must be asked for by name, so
-        // that nobody opens a server to a network by an address alone.
+        // Plaintext beyond this machine has to be asked for by name: an address alone mustn't expose a server.
         let is_exposed = !self.listen.ip().to_canonical().is_loopback();
         if is_exposed && !self.tls.is_on() && !self.allow_plaintext {
             let message = "other machines can reach it, and there is no TLS: name a certificate and its key (--tls-cert, --tls-key), \
@@ -178,26 +177,25 @@ impl ServerConfig {
     }
 }
 
-/// Limits of each HTTP/2 connection; they bound what one peer can make the server hold.
+/// Limits of each HTTP/2 connection, which bound what one peer makes the server hold in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Http2Config {
-    /// Streams open at a time: 256 at a front door; in a service behind a gateway, whose connections carry the calls of all its callers, as
-    /// many as a gateway hands on by default.
+    /// Streams open at a time: 256 at a front door; behind a gateway, whose connections carry the calls of all callers, 16,384.
     pub streams_max: u32,
-    /// Streams reset by the peer before they were accepted (rapid reset, CVE-2023-44487); in a service behind a gateway, which counts for each
-    /// of its callers, without limit, as the next two are.
+    /// Streams reset by the peer before they were accepted (rapid reset, CVE-2023-44487). Like the next two, without limit behind a gateway,
+    /// which limits each caller.
     pub pending_reset_streams_max: usize,
     /// Streams reset by us because of the peer's errors before the connection is closed.
     pub local_error_reset_streams_max: usize,
-    /// Frames that ask for nothing (PING, SETTINGS, RST_STREAM, WINDOW_UPDATE, PRIORITY) beyond three for each frame of
-    /// an answer and 100 a second; with more the connection ends.
+    /// Burst of control frames (PING, SETTINGS, RST_STREAM, WINDOW_UPDATE, PRIORITY); three for each frame of a response and 100 a second
+    /// refill it. A peer that exceeds it is disconnected.
     pub overhead_frames_max: u32,
-    /// Size of a frame from the peer, in bytes.
+    /// Largest frame from the peer, in bytes.
     pub frame_bytes_max: u32,
-    /// Answer of a stream that is kept for a peer that reads slowly, in bytes; then the service waits.
+    /// Bytes of a response that are buffered for a slow reader; then the service waits.
     pub send_buffer_bytes: usize,
-    /// Size of the table by which headers are compressed, in bytes, in either direction.
+    /// Size of the HPACK table, in bytes, in either direction.
     pub header_table_bytes: u32,
     /// Size of all headers of a request, in bytes.
     pub header_list_bytes_max: u32,
@@ -228,24 +226,22 @@ impl Default for Http2Config {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionConfig {
-    /// Age at which a client is told to make another connection, with a jitter of ± 10 %; it finds new servers and sees new certificates
-    /// that way.
+    /// Age of a GOAWAY, with a jitter of ± 10 %: by reconnecting, clients find new servers and certificates. An hour by default.
     #[serde(with = "duration")]
     pub age_max: Duration,
-    /// Time that calls have after that, streams among them, before the connection is cut.
+    /// Time after that for calls and streams, before the connection is closed; 10 minutes by default.
     #[serde(with = "duration")]
     pub age_grace: Duration,
-    /// Time without any part of a call that was let in, after which a client is told to make another connection when it needs one.
+    /// Time without any part of an admitted call before a GOAWAY; 15 minutes by default.
     #[serde(with = "duration")]
     pub idle_max: Duration,
-    /// The same before the first such call, and after questions for health alone.
+    /// The same before the first admitted call, and after health calls alone; a minute by default.
     #[serde(with = "duration")]
     pub first_call_timeout: Duration,
-    /// Time for which a client may take none of the bytes that wait for it, before the connection is cut.
+    /// Time without progress of a write before the connection is closed; 30 s by default.
     #[serde(with = "duration")]
     pub write_stall_max: Duration,
-    /// Time for which a client may take nothing of an answer that waits for it (the window of an HTTP/2 stream is shut), before the stream
-    /// is reset.
+    /// Time for which the flow-control window of a stream may stay closed on a waiting response before the stream is reset; 30 s by default.
     #[serde(with = "duration")]
     pub answer_stall_max: Duration,
 }
@@ -274,13 +270,13 @@ impl ConnectionConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RateConfig {
-    /// Calls a second, of all callers together.
+    /// Calls a second of all callers together.
     pub calls_per_second: u32,
-    /// Calls that may come at once after a pause; 0 is those of a second.
+    /// Burst; 0 is the calls of a second.
     pub burst: u32,
-    /// Calls a second of each caller: by its name where it proved one, else by its address (of IPv6 the first 64 bits).
+    /// Calls a second of each caller, by its authenticated name, else by its address (of IPv6, a /64 network).
     pub caller_calls_per_second: u32,
-    /// Calls of a caller that may come at once after a pause; 0 is those of a second.
+    /// Burst of a caller; 0 is its calls of a second.
     pub caller_burst: u32,
 }
 

@@ -1,17 +1,21 @@
-//! Activity of a connection: what happened on it, and when. Shared between its bytes, its calls and its clock.
+//! Activity of a connection: what happened on it, and when. Shared by its stream, its calls and its timers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// What its calls have made of a connection so far.
+/// The best call that was admitted on a connection so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Standing {
+    /// None.
     Stranger,
+    /// A health call.
     Probe,
+    /// Another call.
     Caller,
 }
 
@@ -19,10 +23,10 @@ pub(crate) enum Standing {
 pub(crate) struct ConnectionActivity {
     began: Instant,
     standing: AtomicU8,
-    /// Questions for health that are being answered.
-    questions: AtomicUsize,
-    /// When a question for health was last let in or, once another call was, when HEADERS or DATA last passed in either direction: in
-    /// milliseconds since `began`, plus one. 0 before the first call that is let in.
+    /// A token for each health call in flight.
+    health_calls: TaskTracker,
+    /// When a health call was last admitted or, once another call was, when HEADERS or DATA last passed in either direction: in
+    /// milliseconds since `began`, plus one. 0 before the first admitted call.
     last_work: AtomicU64,
     /// Since when the peer takes no bytes, likewise; 0 while it does.
     blocked: AtomicU64,
@@ -33,7 +37,7 @@ impl ConnectionActivity {
         Self {
             began: Instant::now(),
             standing: AtomicU8::new(Standing::Stranger as u8),
-            questions: AtomicUsize::new(0),
+            health_calls: TaskTracker::new(),
             last_work: AtomicU64::new(0),
             blocked: AtomicU64::new(0),
         }
@@ -60,7 +64,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// A call is let in that makes at least this of the connection.
+    /// Notes that a call was admitted.
     pub(crate) fn let_in(&self, standing: Standing) {
         if self.standing() < standing {
             self.standing.fetch_max(standing as u8, Ordering::Relaxed);
@@ -68,30 +72,29 @@ impl ConnectionActivity {
         self.last_work.store(self.now(), Ordering::Relaxed);
     }
 
-    /// A question for health that is answered until this is dropped.
-    pub(crate) fn question(self: &Arc<Self>) -> Question {
-        self.questions.fetch_add(1, Ordering::Relaxed);
-        Question(Arc::clone(self))
+    /// Counts a health call as in flight until dropped.
+    pub(crate) fn health_call(&self) -> TaskTrackerToken {
+        self.health_calls.token()
     }
 
-    /// Are questions for health being answered? A watch is one, as long as it lasts.
-    pub(crate) fn has_questions(&self) -> bool {
-        self.questions.load(Ordering::Relaxed) > 0
+    /// Whether health calls, such as watches, are in flight.
+    pub(crate) fn has_health_calls(&self) -> bool {
+        !self.health_calls.is_empty()
     }
 
-    /// When a part of a call last passed; `None` before the first that was let in.
+    /// When a part of a call last passed; `None` before the first admitted call.
     pub(crate) fn last_work(&self) -> Option<Instant> {
         self.at(&self.last_work)
     }
 
-    /// A part of a call passes. Those of calls that are refused are no work, until one was let in that doesn't ask for health alone.
+    /// Notes that a part of a call passes; ignored until a call other than of health was admitted.
     pub(crate) fn note_work(&self) {
         if self.standing() == Standing::Caller {
             self.last_work.store(self.now(), Ordering::Relaxed);
         }
     }
 
-    /// The peer takes no bytes, from now on if not before.
+    /// Notes that the peer takes no bytes, since now if not before.
     pub(crate) fn note_blocked(&self) {
         if self.blocked.load(Ordering::Relaxed) == 0 {
             self.blocked.store(self.now(), Ordering::Relaxed);
@@ -106,15 +109,5 @@ impl ConnectionActivity {
 
     pub(crate) fn blocked(&self) -> Option<Instant> {
         self.at(&self.blocked)
-    }
-}
-
-/// See [`ConnectionActivity::question`].
-#[derive(Debug)]
-pub(crate) struct Question(Arc<ConnectionActivity>);
-
-impl Drop for Question {
-    fn drop(&mut self) {
-        self.0.questions.fetch_sub(1, Ordering::Relaxed);
     }
 }

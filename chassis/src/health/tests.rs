@@ -13,14 +13,16 @@ fn requested(service: &str) -> Request<HealthCheckRequest> {
 }
 
 async fn check(health: &Health, service: &str) -> Result<ServingStatus, Status> {
-    let answer = Endpoint::new(health.clone()).check(requested(service)).await?;
+    let answer = HealthService::new(health.clone())
+        .check(requested(service))
+        .await?;
     Ok(answer.get_ref().status())
 }
 
 /// Has a service that is always so.
 fn always(health: &Health, service: impl Into<String>, is_serving: bool) {
     let (serving, seen) = watch::channel(is_serving);
-    health.watch(service, seen);
+    health.register(service, seen);
     // Nobody takes it back.
     std::mem::forget(serving);
 }
@@ -33,7 +35,7 @@ async fn the_whole_serves_while_all_services_do() {
         ServingStatus::Serving
     );
     let (orders, seen) = watch::channel(true);
-    health.watch("souk.Orders", seen);
+    health.register("souk.Orders", seen);
     always(&health, "souk.Shops", true);
     assert_eq!(check(&health, "").await.expect("known"), ServingStatus::Serving);
     orders.send_replace(false);
@@ -65,7 +67,7 @@ async fn an_unknown_service_is_an_error_to_check_and_a_state_to_watch() {
     let status = check(&health, "souk.Nobody").await.expect_err("unknown");
     assert_eq!(status.code(), Code::NotFound);
     assert_eq!(crate::status::reason(&status).as_deref(), Some("SERVICE_UNKNOWN"));
-    let answer = Endpoint::new(health.clone())
+    let answer = HealthService::new(health.clone())
         .watch(requested("souk.Nobody"))
         .await
         .expect("a stream");
@@ -81,7 +83,7 @@ async fn an_unknown_service_is_an_error_to_check_and_a_state_to_watch() {
 
 #[tokio::test]
 async fn an_address_has_so_many_watches_and_each_is_given_back() {
-    let endpoint = Endpoint::new(Health::new());
+    let endpoint = HealthService::new(Health::new());
     let watch = |address: &str| {
         let mut request = requested("");
         let info = ConnectionInfo::new(None, address.parse().expect("an address"));
@@ -108,8 +110,8 @@ async fn a_service_that_several_serve_serves_while_all_do() {
     let health = Health::new();
     let (here, seen_here) = watch::channel(true);
     let (there, seen_there) = watch::channel(false);
-    health.watch("souk.Indexes", seen_here);
-    health.watch("souk.Indexes", seen_there);
+    health.register("souk.Indexes", seen_here);
+    health.register("souk.Indexes", seen_there);
     let mut states = Box::pin(health.subscribe("souk.Indexes"));
     assert_eq!(states.next().await, Some(false));
     there.send_replace(true);
@@ -123,8 +125,8 @@ async fn a_service_that_several_serve_serves_while_all_do() {
 async fn a_watch_tells_each_change_once_and_ends_with_the_drain() {
     let health = Health::new();
     let (serving, seen) = watch::channel(true);
-    health.watch("souk.Orders", seen);
-    let answer = Endpoint::new(health.clone())
+    health.register("souk.Orders", seen);
+    let answer = HealthService::new(health.clone())
         .watch(requested(""))
         .await
         .expect("a stream");
@@ -156,7 +158,7 @@ async fn a_watch_hears_of_services_that_come_and_of_senders_that_go_and_is_no_bu
     let mut whole = Box::pin(health.subscribe(""));
     assert_eq!(whole.next().await, Some(true), "of nothing");
     let (serving, seen) = watch::channel(false);
-    health.watch("souk.Shops", seen);
+    health.register("souk.Shops", seen);
     assert_eq!(whole.next().await, Some(false));
     serving.send_replace(true);
     assert_eq!(whole.next().await, Some(true));
@@ -172,7 +174,7 @@ async fn a_list_tells_of_every_service_and_the_whole() {
     always(&health, "souk.Orders", false);
     always(&health, "souk.Shops", true);
     let list = || async {
-        let answer = Endpoint::new(health.clone())
+        let answer = HealthService::new(health.clone())
             .list(Request::new(HealthListRequest {}))
             .await?;
         let statuses = answer.into_inner().statuses.into_iter();

@@ -1,8 +1,7 @@
-//! Who is let in: a check of the process's own around each call.
+//! Admission control: runs the process's own check ([`Admit`]) of each call at its place among the layers.
 //!
-//! This layer only gives it its place in the order of the layers; what it checks is its maker's. Without one, everybody
-//! is let in. Where callers have a rate, whoever isn't let in has it, too, by its address. Who calls is found out first:
-//! strangers at an address take nothing from those who are known there.
+//! Where callers have a rate limit, calls that are refused have it, too, by their address: they take nothing from the buckets of known
+//! callers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
         if let Some(info) = request.extensions().get::<Arc<ConnectionInfo>>() {
-            info.activity.let_in(if health::is_asked(request.uri().path()) {
+            info.activity.let_in(if health::is_path(request.uri().path()) {
                 Standing::Probe
             } else {
                 Standing::Caller
@@ -91,10 +90,7 @@ impl Inner for Admission {
             return next.run(request).map(infallible).left_future();
         };
         let rate = &self.layer.rate;
-        let origin = rate
-            .limits_callers()
-            .then(|| CallerKey::origin(request.extensions()))
-            .flatten();
+        let origin = CallerKey::origin(request.extensions()).filter(|_| rate.limits_callers());
         let answer = admit.call(request, next).map(infallible);
         let answer = answer.map(move |response| {
             if response.extensions().get::<TurnedAway>().is_some()

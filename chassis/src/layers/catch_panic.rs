@@ -22,8 +22,7 @@ put_around!(CatchPanicLayer);
 
 impl Around for CatchPanicLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
-        // Unwind safe: the handler's state is dropped with its future, and what is shared guards itself
-        // (parking_lot's locks don't poison, storage checks its own).
+        // Unwind safe: a handler's state is dropped with its future; shared state guards itself.
         let call = match catch_unwind(AssertUnwindSafe(|| inner.call(request))) {
             Ok(call) => AssertUnwindSafe(call),
             Err(panic) => return Either::Right(refused(status(&*panic))),
@@ -54,8 +53,8 @@ fn status(panic: &(dyn Any + Send)) -> Status {
     let text = text
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
-    let status = StatusBuilder::internal("the server failed at this call; it is a bug, and has been logged");
-    status.source(format!("panic: {text}")).build()
+    let message = "the server failed at this call; it is a bug, and has been logged";
+    StatusBuilder::internal_from(message, format!("panic: {text}"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Concurrency limit with a bounded queue: calls beyond both are shed at once, with a retry delay.
 //!
-//! A place is held until the response headers, that is for the work of a unary call. Streams have a count of their own, and so have unary
-//! calls until their answers are sent; both are taken before the call: what has been done is answered. Of everything a caller has
-//! its share at most. Questions for health have a number of their own, by where they come from: a busy server is not a dead one.
+//! A place is held until the response headers, that is for the work of a unary call. Streams, and unary calls until their responses are
+//! sent, have pools of their own, which are taken from before the call, so that finished work is never shed. A caller has at most its
+//! share of each. Health calls have a pool of their own, by address: a busy server is not a dead one.
 //!
-//! A caller is who was proven to call. Others are told apart by their address where clients come themselves, at a front door; there
-//! those on this machine have no share: behind a proxy on it all come from there, and whoever works on it has other ways.
+//! A caller is an authenticated name. Others are keyed by their address at a front door; loopback addresses have no share there, since
+//! behind a local proxy all calls come from one.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::body::hold_until_dropped;
 use super::shed::Sheds;
 use super::{Answering, Around, Inner, refuse, refused};
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool, Taken};
+use crate::callers::pool::{Columns, Full, Pool, Taken, refusal};
 use crate::connection_info::ConnectionInfo;
 use crate::health;
 use crate::methods::Methods;
@@ -31,42 +31,42 @@ mod places;
 
 use places::{Place, Places};
 
-/// How much is done at a time.
+/// Limits of calls in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct ConcurrencyLimits {
-    /// Calls at work.
+    /// Calls that work, until their response headers.
     pub calls_max: usize,
-    /// Calls that wait for a place to work.
+    /// Calls that wait to work.
     pub queue_max: usize,
-    /// Calls whose answers are streams, to the end of those.
+    /// Calls with streaming responses, until these end.
     pub streams_max: usize,
-    /// Other calls, to the end of their answers; as many as may work and wait, and more.
+    /// Unary calls until their responses are sent; more than may work and wait.
     pub answers_max: usize,
-    /// Whether those who proved no name are told apart by where they come from.
+    /// Whether callers without an authenticated name are keyed by their address.
     pub by_origin: bool,
 }
 
-/// Limits how much is done at a time. Clones, and all services they made, share the limits.
+/// Limits calls in flight. Clones, and all services that they made, share the limits.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLayer {
     places: Arc<Places>,
     queue: Arc<Pool>,
     streams: Limited,
     answers: Limited,
-    questions: Limited,
+    health_calls: Limited,
     by_origin: bool,
     methods: Methods,
     sheds: Sheds,
 }
 
-/// A pool, and what is said when there is none left.
+/// A pool and the words of its refusals.
 #[derive(Clone, Debug)]
 struct Limited {
     pool: Arc<Pool>,
     words: LimitWords,
 }
 
-/// The reason when all are taken, that when the caller has its share, and what there is a number of.
+/// The reasons when all are taken and when the caller has its share, and what is limited.
 type LimitWords = [&'static str; 3];
 
 const CALLS: LimitWords = ["CONCURRENCY_LIMIT", "CALLER_CONCURRENCY_LIMIT", "calls at a time"];
@@ -79,30 +79,30 @@ const ANSWERS: LimitWords = [
     "calls until their answers are taken",
 ];
 
-const QUESTIONS: LimitWords = [
+const HEALTH_CALLS: LimitWords = [
     "HEALTH_LIMIT",
     "CALLER_HEALTH_LIMIT",
     "questions for health at a time",
 ];
 
 impl ConcurrencyLayer {
-    /// Within `limits`; `methods` says which calls are streams, and what is shed is counted in `sheds`.
+    /// The limits; `methods` tells streaming RPCs, `sheds` counts shed calls.
     pub fn new(limits: ConcurrencyLimits, methods: Methods, sheds: Sheds) -> Self {
-        let questions = Pool::with_each(health::QUESTIONS_MAX, health::QUESTIONS_PER_ADDRESS_MAX);
+        let health_calls = Pool::with_each(health::CALLS_MAX, health::CALLS_PER_ADDRESS_MAX);
         let limited = |pool, words| Limited { pool, words };
         Self {
             places: Places::new(limits.calls_max),
             queue: Pool::new(limits.queue_max),
             streams: limited(Pool::new(limits.streams_max), STREAMS),
             answers: limited(Pool::new(limits.answers_max), ANSWERS),
-            questions: limited(questions, QUESTIONS),
+            health_calls: limited(health_calls, HEALTH_CALLS),
             by_origin: limits.by_origin,
             methods,
             sheds,
         }
     }
 
-    /// Shows on `meter` how many work and wait, and how many may work.
+    /// Observes on `meter` how many calls work and wait, and how many may work.
     #[must_use]
     pub fn observed(self, meter: &Meter) -> Self {
         let places = Arc::clone(&self.places);
@@ -117,7 +117,7 @@ impl ConcurrencyLayer {
         self
     }
 
-    /// Whose share a call is of; `None` has none.
+    /// The caller whose share a call takes from; `None` for calls without one.
     fn caller(&self, extensions: &Extensions) -> Option<Columns> {
         let key = CallerKey::proven(extensions).or_else(|| {
             let origin = self.by_origin.then(|| CallerKey::origin(extensions)).flatten();
@@ -133,18 +133,23 @@ impl ConcurrencyLayer {
 
     fn shed(&self, full: Full, words: LimitWords, max: usize) -> Status {
         let [all, share, what] = words;
-        self.sheds.count(match full {
-            Full::All => all,
-            Full::Share => share,
-        });
-        let at_limit = format!("the server is at its limit of {max} {what}; retry with backoff");
-        let shared = format!(
-            "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
-        );
-        full.refusal((all, &at_limit, max), (share, &shared, max))
+        let (reason, message) = match full {
+            Full::All => (
+                all,
+                format!("the server is at its limit of {max} {what}; retry with backoff"),
+            ),
+            Full::Share => (
+                share,
+                format!(
+                    "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
+                ),
+            ),
+        };
+        self.sheds.count(reason);
+        refusal(reason, message, max)
     }
 
-    /// A place to work, after waiting if there is room to wait; the deadline layer outside bounds the time.
+    /// Waits in the queue, if it has room, for a place to work. The deadline layer outside bounds the time.
     async fn wait_for_place(&self, caller: Option<Columns>) -> Result<Place, Status> {
         let shed = |full| self.shed(full, CALLS, self.places.max());
         let waiting = self.queue.take(caller).map_err(shed)?;
@@ -159,27 +164,27 @@ put_around!(ConcurrencyLayer);
 impl Around for ConcurrencyLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let (path, extensions) = (request.uri().path(), request.extensions());
-        let is_question = health::is_asked(path);
-        let (of, caller) = match is_question {
-            true => (
-                &self.questions,
-                CallerKey::probes(extensions).as_ref().map(Columns::of),
-            ),
-            false if self.methods.streams(path) => (&self.streams, self.caller(extensions)),
-            false => (&self.answers, self.caller(extensions)),
+        let is_health = health::is_path(path);
+        let caller = match is_health {
+            true => CallerKey::probes(extensions).as_ref().map(Columns::of),
+            false => self.caller(extensions),
         };
-        // What has been done is answered: until then it is held.
+        let of = match is_health {
+            true => &self.health_calls,
+            false if self.methods.streams(path) => &self.streams,
+            false => &self.answers,
+        };
         let taken = match self.take(of, caller) {
             Ok(taken) => taken,
             Err(status) => return Either::Right(refused(status).left_future()),
         };
-        let info = extensions.get::<Arc<ConnectionInfo>>().filter(|_| is_question);
-        let held = (taken, info.map(|info| info.activity.question()));
-        let place = match is_question {
+        let info = extensions.get::<Arc<ConnectionInfo>>().filter(|_| is_health);
+        let held = (taken, info.map(|info| info.activity.health_call()));
+        let place = match is_health {
             true => None,
             false => match self.places.try_take(caller) {
                 Some(place) => Some(place),
-                // Few calls wait: these have a box.
+                // Boxed, to keep the future of the calls that don't wait small.
                 None => {
                     let waits = Box::pin(async move {
                         let place = match self.wait_for_place(caller).await {

@@ -1,9 +1,7 @@
 //! Every call ends in time, with DEADLINE_EXCEEDED.
 //!
-//! Two clocks run. Until the response headers a call has the smaller of its `grpc-timeout` (or the server's default)
-//! and the server's maximum. After them the server's own limits are off, since a stream may live for days; a
-//! `grpc-timeout` that the client named goes on to count until the trailers.
-//!
+//! Until the response headers a call has the smaller of its `grpc-timeout` (or the server's default) and the server's maximum. Then the
+//! server's limits no longer apply, since a stream may live for days; the client's `grpc-timeout` does, until the trailers.
 //! (`tonic::transport::Server::timeout` isn't used: it answers CANCELLED.)
 
 use std::pin::Pin;
@@ -182,8 +180,7 @@ impl Around for DeadlineLayer {
     }
 }
 
-/// Refuses calls with a malformed `grpc-timeout`, behind the layers that judge and count callers: who isn't let in learns nothing else, and
-/// nobody is refused outside of the rates.
+/// Refuses calls with a malformed `grpc-timeout`, after admission and rate limits, which apply to these calls, too.
 #[derive(Clone, Copy, Debug)]
 pub struct MalformedTimeoutLayer;
 

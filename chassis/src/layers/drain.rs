@@ -1,6 +1,6 @@
-//! The gate that closes when the process goes down: new calls are turned away, those under way are counted.
+//! Refuses new calls during a drain, and counts those in flight.
 //!
-//! Health checks pass: they are how clients learn that the server is going.
+//! Health checks pass: by them clients learn that the server is draining.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{Answering, Around, Inner, refused};
 use crate::health;
 use crate::status::{RETRY_AFTER, StatusBuilder};
 
-/// The gate, as a layer that calls go through. Clones share it.
+/// The layer. Clones share the gate.
 #[derive(Clone, Debug, Default)]
 pub struct DrainGate(Arc<Gate>);
 
@@ -33,23 +33,23 @@ impl DrainGate {
         Self::default()
     }
 
-    /// Turns new calls away from now on.
+    /// Refuses new calls from now on.
     pub fn close(&self) {
         self.0.closed.cancel();
         self.0.calls.close();
     }
 
-    /// Is it closed?
+    /// Whether new calls are refused.
     pub fn is_closed(&self) -> bool {
         self.0.closed.is_cancelled()
     }
 
-    /// Calls under way, streams among them; health checks aren't counted.
+    /// Calls in flight, streams included, health checks not.
     pub fn in_flight(&self) -> usize {
         self.0.calls.len()
     }
 
-    /// Waits until the gate is closed and no call is under way.
+    /// Waits until the gate is closed and no call is in flight.
     pub async fn drained(&self) {
         self.0.calls.wait().await;
     }
@@ -60,7 +60,7 @@ put_around!(DrainGate);
 impl Around for DrainGate {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
-        let counted = (!health::is_asked(request.uri().path())).then(|| self.0.calls.token());
+        let counted = (!health::is_path(request.uri().path())).then(|| self.0.calls.token());
         if counted.is_some() && self.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);

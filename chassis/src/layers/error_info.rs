@@ -1,8 +1,5 @@
-//! The last gap: errors made by tonic itself get their `ErrorInfo` too.
-//!
-//! Handlers build their errors with [`crate::status`]. What is between them and us (routing, framing, decoding) knows
-//! only codes and texts; here each gets a reason. A message that can't be decoded is the client's mistake, so tonic's
-//! INTERNAL for it becomes INVALID_ARGUMENT.
+//! Adds an `ErrorInfo` to the errors of tonic's routing, framing and decoding, which have only codes and texts; handlers build theirs with
+//! [`crate::status`]. A message that can't be decoded is the client's mistake: tonic's INTERNAL becomes INVALID_ARGUMENT.
 
 use std::task::{Context, Poll, ready};
 

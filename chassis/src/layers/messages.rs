@@ -1,16 +1,14 @@
 //! Message limits and compression, once for every route.
 //!
-//! tonic has both as settings of each generated server, which every service would have to repeat. This layer does them
-//! on the frames of the wire (one flag byte, four bytes of length, the message), below the routes' layers and above
-//! the generated code, which then only sees plain messages within the limit:
+//! tonic has both as settings of each generated server, which every service would have to repeat. This layer works on the frames of the
+//! wire, so that the generated code sees only uncompressed messages within the limits:
 //!
-//! - a request message beyond the limit is refused by its length, before its bytes are read, and again while it is
-//!   decompressed, so that a bomb unpacks no further than the limit;
-//! - one that would take too much memory once it is decoded is refused before that is done;
-//! - where the RPC takes one message, the first byte of another is refused: whoever waits for the end of the request would read them all;
-//! - requests may be compressed with gzip or zstd, responses are if the client accepts it and the message is worth it.
+//! - a request message beyond the limit is refused by its length, before its bytes are read, and again while it is decompressed;
+//! - one that would take too much memory once it is decoded is refused before;
+//! - if the RPC takes one message, the first byte of another is refused;
+//! - requests may be compressed with gzip or zstd, responses are if the client accepts it and the message is large enough.
 //!
-//! A gateway passes messages through: it checks lengths and number, and leaves compression and content alone.
+//! A gateway checks lengths and number of messages, and leaves compression and content alone.
 
 use std::pin::Pin;
 use std::sync::Arc;

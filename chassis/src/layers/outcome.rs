@@ -12,8 +12,8 @@ use super::deadline::Deadline;
 use super::{AnswerBody, PollFrame};
 use crate::status::{GRPC_STATUS, status_in};
 
-/// How a call ended. An error is what the wire says or, where it was made in this process and before any message was sent, the error itself,
-/// with its cause. It is CANCELLED when the caller went away first, DEADLINE_EXCEEDED when the call was given up for want of time.
+/// How a call ended. An error that was made in this process before any message has its cause; others are those of the wire. CANCELLED when
+/// the caller left first, DEADLINE_EXCEEDED when that was after the deadline.
 pub type Outcome = Result<(), Status>;
 
 pub(crate) fn code_of(outcome: &Outcome) -> Code {

@@ -1,10 +1,8 @@
-//! Token buckets for calls: one for all, one for each caller, by the GCRA of the crate `governor`.
+//! Rate limits: a token bucket for all calls and one for each caller, by the GCRA of the crate `governor`.
 //!
-//! A call over a limit is refused at once with RESOURCE_EXHAUSTED and the time to come back, before anything is done for it.
-//!
-//! The layer stands behind [`admission`](super::admission), so that calls are counted for who makes them. Those who aren't
-//! let in never come here: admission counts them by their address, in buckets of the same size. Health checks, which nobody has to prove
-//! a name for, have such buckets of their own: neither the calls nor the strangers of an address make a server look dead to it.
+//! A call over a limit is refused at once with RESOURCE_EXHAUSTED and a retry delay. Calls are keyed by their authenticated caller, so the
+//! layer stands behind [`admission`](super::admission), which counts those that it refuses by their address. Health calls have buckets of
+//! their own for each address: other calls from there don't make a server look dead to it.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -44,8 +42,8 @@ impl Clock for SinceStart {
     }
 }
 
-/// A bucket for each caller in bounded room: a count-min sketch. A call takes from its caller's bucket in each row, and is over the limit
-/// when it is in all of them.
+/// The buckets of all callers in fixed memory, a count-min sketch. A call takes from its caller's bucket in each row, and exceeds the limit
+/// if it does in all of them.
 #[derive(Debug)]
 struct CallerBuckets([Box<[InMemoryState]>; ROWS]);
 
@@ -161,10 +159,7 @@ impl RateLayer {
         self.limits.callers.is_some()
     }
 
-    /// Counts a call that wasn't let in for where it comes from.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED with the time to come back, when too many before it weren't.
+    /// Takes from the bucket of `origin` for a call that wasn't admitted.
     pub(crate) fn count_stranger(&self, origin: Option<CallerKey>) -> Result<(), Status> {
         self.limits.take_own(origin, "those who aren't let in may make")
     }
@@ -176,7 +171,7 @@ impl RateLayer {
             let whose = "those whom the front door answers by itself at one address may make";
             return limits.take_own(CallerKey::visitors(extensions), whose);
         }
-        if health::is_asked(path) {
+        if health::is_path(path) {
             let whose = "those who ask for health from one address may make";
             return limits.take_own(CallerKey::probes(extensions), whose);
         }

@@ -5,8 +5,8 @@ use opentelemetry::metrics::{Counter, Meter};
 
 use crate::telemetry::instruments::SHEDS;
 
-/// Reasons of the `ErrorInfo` of calls that are turned away.
-const REASONS: [&str; 8] = [
+/// The `ErrorInfo` reasons of shed calls.
+pub(super) const REASONS: [&str; 10] = [
     "RATE_LIMIT",
     "CALLER_RATE_LIMIT",
     "CONCURRENCY_LIMIT",
@@ -15,6 +15,8 @@ const REASONS: [&str; 8] = [
     "CALLER_STREAM_LIMIT",
     "RESPONSE_LIMIT",
     "CALLER_RESPONSE_LIMIT",
+    "HEALTH_LIMIT",
+    "CALLER_HEALTH_LIMIT",
 ];
 
 /// The counter. Clones share it.
@@ -25,7 +27,7 @@ impl Sheds {
     /// `souk.server.sheds` on `meter`.
     pub fn new(meter: &Meter) -> Self {
         let sheds = Self(SHEDS.counter(meter));
-        // Series from the beginning: of one that begins with its first event the rise can't be seen.
+        // Series start at 0: the rate of one that starts with its first event can't be computed.
         for reason in REASONS {
             sheds.0.add(0, &[KeyValue::new("error.type", reason)]);
         }

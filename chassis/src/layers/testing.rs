@@ -24,8 +24,8 @@ use crate::telemetry::{Telemetry, TelemetryConfig, TelemetryGuard};
 /// A method of the health service, which every test's [`methods`] knows.
 pub(crate) const CHECK: &str = "/grpc.health.v1.Health/Check";
 
-/// A method that isn't health, for what lets health pass.
-pub(crate) const CALL: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+/// A method that isn't the health service's, for layers that exempt health.
+pub(crate) const NON_HEALTH: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 /// Methods of the built-in services.
 pub(crate) fn methods() -> Methods {
@@ -64,7 +64,7 @@ pub(crate) fn stream(messages: usize, pause: Duration, code: Code) -> Response<B
         }
         tokio::time::sleep(pause).await;
         let frame = if sent < messages {
-            Frame::data(message(b"hello"))
+            Frame::data(plain_frame(b"hello"))
         } else {
             let mut trailers = http::HeaderMap::new();
             Status::new(code, "")
@@ -95,8 +95,8 @@ pub(crate) async fn call(service: &impl Inner, request: Request<Body>) -> Respon
     service.call(request).await.map(Body::new)
 }
 
-/// How a response ended: from its headers or, after reading it all, from its trailers.
-pub(crate) async fn end(response: Response<Body>) -> (Bytes, Status) {
+/// Reads a response to its end: the body, and the status in its headers or trailers.
+pub(crate) async fn read_to_end(response: Response<Body>) -> (Bytes, Status) {
     if let Some(status) = Status::from_header_map(response.headers()) {
         return (Bytes::new(), status);
     }
@@ -110,12 +110,12 @@ pub(crate) async fn end(response: Response<Body>) -> (Bytes, Status) {
     }
 }
 
-/// A plain frame around `bytes`.
-pub(crate) fn message(bytes: &[u8]) -> Bytes {
+/// An uncompressed message in a frame.
+pub(crate) fn plain_frame(bytes: &[u8]) -> Bytes {
     framed(0, bytes)
 }
 
-/// A frame around `bytes` with this flag.
+/// A frame of `bytes` with this flag; written by hand, to test [`frame`](super::messages).
 pub(crate) fn framed(flag: u8, bytes: &[u8]) -> Bytes {
     let mut frame = BytesMut::with_capacity(5 + bytes.len());
     frame.extend_from_slice(&[flag]);
@@ -124,7 +124,7 @@ pub(crate) fn framed(flag: u8, bytes: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// Telemetry of this thread only, and what it recorded.
+/// Records the telemetry of this thread until dropped.
 pub(crate) struct Recorded {
     spans: InMemorySpanExporter,
     lines: Arc<Mutex<Vec<String>>>,
@@ -132,8 +132,8 @@ pub(crate) struct Recorded {
     _default: tracing::dispatcher::DefaultGuard,
 }
 
-/// Gives the process a subscriber that wants every span and keeps none. Without one, a span that is met first by a test
-/// that doesn't record can be noted as unwanted at the moment when another test begins to record.
+/// Installs a global subscriber that enables every span and drops it. Otherwise tracing may cache a callsite as disabled that a test
+/// without a subscriber reaches first, and tests that record would miss its spans.
 pub(crate) fn want_spans() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -147,7 +147,7 @@ pub(crate) fn record() -> Recorded {
     record_as(&[], true)
 }
 
-/// [`record`] with these variables, and with or without anybody who takes the spans.
+/// [`record`] with these environment variables; without an exporter of spans unless `exported`.
 pub(crate) fn record_as(variables: &[(&str, &str)], exported: bool) -> Recorded {
     want_spans();
     let spans = InMemorySpanExporter::default();

@@ -1,9 +1,8 @@
-//! A span for each call, from its first byte to its trailers, and one log line for each call that failed, in each process.
+//! A span for each call, from its first byte to its trailers, and one log line in each process for each call that failed.
 //!
-//! Names and attributes follow the RPC conventions of OpenTelemetry (semantic-conventions `docs/rpc`, release
-//! candidate): the span is named by `rpc.method`, an RPC that doesn't exist is `_OTHER` with its name in
-//! `rpc.method_original`. A server span is an error only for the six codes that are the server's fault; a client span
-//! is one for every code but OK.
+//! Names and attributes follow the RPC conventions of OpenTelemetry (semantic-conventions `docs/rpc`, release candidate): the span is
+//! named by `rpc.method`, that of unknown RPCs `_OTHER`. A server span is an error only for the six codes of server faults, a client
+//! span for every code but OK.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -44,10 +43,9 @@ enum Side {
     Client(Arc<[KeyValue]>),
 }
 
-/// Whose traces are gone on with at a front door. Who isn't believed decides neither which calls are recorded nor in which trace: the
-/// call is linked to what was sent. Asked of calls with a trace alone.
+/// Decides whose trace context is trusted at a front door. The calls of others begin new traces, with a link to the context that they sent.
 pub trait Believe: fmt::Debug + Send + Sync + 'static {
-    /// Is the caller believed? What was found out about it may be left in the extensions for the layers below.
+    /// Whether the caller is trusted; asked only if it sent a trace context. May leave its identity in the extensions for layers below.
     fn believes(&self, request: &mut Request<Body>) -> bool;
 }
 
@@ -212,9 +210,7 @@ const ATTRIBUTES_MAX: usize = 11;
 fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValue> {
     let mut attributes = Vec::with_capacity(ATTRIBUTES_MAX);
     attributes.push(KeyValue::new("rpc.system.name", "grpc"));
-    let name = method.map_or(METHOD_OTHER.into(), |method| {
-        StringValue::from(Arc::clone(method))
-    });
+    let name = method.cloned().map_or(METHOD_OTHER.into(), StringValue::from);
     attributes.push(KeyValue::new("rpc.method", name));
     if method.is_none() {
         let original = request.uri().path().trim_start_matches('/');
@@ -265,8 +261,8 @@ impl<F: Future> Future for InContext<F> {
     }
 }
 
-/// How a call failed that was told last, as an extension of its request: where a server has another one of its process
-/// behind it, as a gateway its services, one line is enough. It is that of the server behind, which knows the cause.
+/// The code of the last logged failure of a call, as an extension of its request: of a gateway and a service in one process only the
+/// service logs it, which knows the cause.
 #[derive(Clone, Debug, Default)]
 struct Told(Arc<AtomicI32>);
 
@@ -347,8 +343,7 @@ fn log(status: &Status, started: Instant) {
     }
 }
 
-/// The message of a refusal without what its caller sent: that is quoted there as `{:?}` writes it, for the caller to see, and may be
-/// anybody's name. Names of fields stay.
+/// The message of a refusal without what the caller sent, which may be personal data: it is quoted there, as by `{:?}`.
 fn unquoted(message: &str) -> String {
     let mut kept = String::with_capacity(message.len());
     let mut chars = message.chars();

@@ -59,8 +59,7 @@ const GOODBYE: Duration = Duration::from_secs(3);
 /// Time for connections to end that were told to end at once.
 const ABORT_MAX: Duration = Duration::from_millis(500);
 
-/// How serving ended. Keep it until what was served is closed: what calls have left to be done without them, on the threads of their
-/// connections, goes on until it is dropped.
+/// How serving ended. Tasks that calls have spawned on worker threads run until this is dropped: keep it until what they use is closed.
 #[derive(Debug)]
 pub struct Served {
     /// Calls that weren't finished in time and were cut off.
@@ -242,10 +241,8 @@ impl AcceptedConnection {
         let Some(tls) = tls else {
             return Box::pin(self.serve(stream, None)).await;
         };
-        match self
-            .within_opening(tls.accept(stream, self.shared.stack.http1))
-            .await
-        {
+        let handshake = tls.accept(stream, self.shared.stack.http1);
+        match self.within_opening(handshake).await {
             Some(Ok((stream, peer))) => Box::pin(self.serve(stream, Some(peer))).await,
             Some(Err(error)) => tracing::debug!(remote = %self.remote(), %error, "connection closed: no TLS"),
             None => {}
@@ -426,8 +423,7 @@ fn is_of_the_peer(error: &io::Error) -> bool {
     )
 }
 
-/// The error of a request that breaks off: its caller has reset the stream, or the connection has ended. Nobody is left to be told, and
-/// no fault is the server's.
+/// CANCELLED: the caller reset the stream, or the connection ended. Not a fault of the server's.
 fn broken_off(error: hyper::Error) -> Status {
     let words = "the caller went away before the whole request was there";
     StatusBuilder::new(tonic::Code::Cancelled, "CANCELLED", words)

@@ -1,9 +1,8 @@
 //! Open connections, and which of them is evicted when there are too many, in all or from one address.
 //!
-//! A connection that no call of was let in costs its client nothing. So the oldest of those makes room for one that comes; honest clients
-//! have called within a few round trips, and until then those that only ask for health go before them. Where there is none, those who come
-//! have to wait, or, from an address that has its number, to go.
-//! There is less room yet for those that haven't come through TLS and the preface of HTTP/2: the oldest of them makes room for the next.
+//! A connection without an admitted call costs its client nothing, so the oldest of those is evicted for a new one. Honest clients call
+//! within a few round trips; during these, connections with health calls alone are evicted first. If there are none, a new connection
+//! waits, or is closed if its address has too many. Fewer connections may be in their handshake: the oldest is evicted for the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -50,8 +49,7 @@ struct Address {
 }
 
 impl Open {
-    /// Sends the oldest stranger of `among` from before `newcomer` away; where it is young, the oldest that only asks for health, if there
-    /// is one.
+    /// Evicts the oldest stranger of `among` that is older than `newcomer`; if it is young, the oldest with health calls alone, if any.
     fn push_out(&mut self, newcomer: u64, among: Option<IpAddr>, young: Duration) -> bool {
         let those: Box<dyn Iterator<Item = (&u64, &Stranger)>> = match among {
             None => Box::new(self.strangers.range(..newcomer)),

@@ -83,10 +83,10 @@ impl Dispatch {
 impl Inner for Dispatch {
     fn call(&self, request: Request<Body>) -> impl Answering {
         let path = request.uri().path();
-        if health::is_asked(path) {
+        if health::is_path(path) {
             return Either::Left(self.health.call(request).map(boxed).left_future());
         }
-        if reflection::is_asked(path) {
+        if reflection::is_path(path) {
             return Either::Right(self.reflection.call(request).map(boxed).left_future());
         }
         match &self.forwarded {

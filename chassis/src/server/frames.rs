@@ -1,8 +1,7 @@
-//! The frames that pass on a connection (RFC 9113, 4.1), seen from outside, to tell a flood from work.
+//! Scans the frames of a connection (RFC 9113, 4.1), to tell a flood from work.
 //!
-//! The HTTP/2 implementation below bounds what a peer makes it hold, but not how often it is asked for nothing: pings,
-//! settings, window updates and resets cost their sender a few bytes each and us an answer or a call begun in vain. So they
-//! are counted against what goes out in answers.
+//! h2 bounds the memory that a peer takes, but not its control frames: pings, settings, window updates and resets cost their sender a few
+//! bytes each, and the server a response or a call begun in vain. So they are budgeted against the frames of responses.
 
 use tokio::time::Instant;
 

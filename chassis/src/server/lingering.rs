@@ -1,11 +1,8 @@
-//! Lingering close of requests: what is left of one when its answer is made is read, in bounds, and thrown away.
+//! Lingering close of requests: the rest of a request body is read, within bounds, and discarded after its response.
 //!
-//! Who refuses a call at once, for want of room or of a method, doesn't wait for its body. Were the body dropped, the stream would be
-//! reset, and the bytes that are on their way would come for a stream that isn't known any more: an error of the client to HTTP/2, and
-//! after some hundreds of them (`server.http2.local_error_reset_streams_max`) the end of the connection with all its calls.
-//!
-//! Over HTTP/1.1 there is no stream to reset, only the connection, and a client that still writes when that happens never sees why: there a
-//! whole message that was too large is read, as nginx does.
+//! A call that is refused early never reads its body. Dropping the body would reset the stream, and the bytes in flight would be errors of
+//! the client to HTTP/2, some hundreds of which close the connection (`server.http2.local_error_reset_streams_max`). Over HTTP/1.1 it would
+//! close the connection before the client, which is still writing, reads the response; there a whole message is read, as nginx does.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

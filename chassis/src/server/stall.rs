@@ -1,8 +1,8 @@
-//! Answers that their clients don't take: the window of an HTTP/2 stream stays shut, while its connection is well.
+//! Resets streams whose flow-control window stays closed while a response waits.
 //!
-//! hyper sends a part of an answer as soon as the window has room for a byte of it, and keeps the rest of the part. So parts are small, and the
-//! last byte of each is one of its own: the next is asked for when the window had room for all before. A stream that was
-//! handed a part and asks for no more is what waits for its client; one whose answer has nothing to say waits for nobody.
+//! hyper polls for the next part of a body once the window has room for a byte of the last one. So parts are small, and the last byte of
+//! each is a part of its own: when it is taken, the window had room for all before. A stream that was handed a part and doesn't poll for
+//! the next waits for its client; one whose response has nothing to send doesn't.
 
 use std::pin::Pin;
 use std::sync::Arc;

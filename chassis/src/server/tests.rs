@@ -395,7 +395,7 @@ enum Going {
 
 #[tokio::test]
 async fn a_request_that_breaks_off_is_of_a_caller_who_went_away() {
-    use crate::layers::testing::{attribute, message, record};
+    use crate::layers::testing::{attribute, plain_frame, record};
     use prost::Message as _;
 
     let config = ServerConfig {
@@ -427,7 +427,7 @@ async fn a_request_that_breaks_off_is_of_a_caller_who_went_away() {
         let mut client = client.ready().await.expect("a stream");
         // When another call is answered, the first has arrived.
         let (answer, mut whole) = client.send_request(request(), false).expect("sent");
-        let words = message(&text("hello").encode_to_vec());
+        let words = plain_frame(&text("hello").encode_to_vec());
         whole.send_data(words, true).expect("sent");
         let answer = answer.await.expect("an answer");
         let mut body = answer.into_body();

@@ -189,10 +189,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        // The HTTP/2 implementation asks before its first write which messages it shall copy behind their headers: those below
-        // 256 bytes where it can write several slices, else those below 1 KiB. What isn't copied is written before the
-        // trailers are even encoded: a second system call, a second packet, and a second wakeup of the client. So most
-        // answers of one row are copied, and what is longer is written in slices all the same.
+        // h2 asks once, before its first write, to choose the messages that it copies behind their headers: below 256 bytes with
+        // vectored writes, else below 1 KiB. A message that isn't copied is written before its trailers are encoded: a second system
+        // call, packet and wakeup of the client. So most responses of one row are copied; longer ones are still written vectored.
         self.guard.as_ref().is_none_or(|guard| guard.begun) && self.stream.is_write_vectored()
     }
 }

@@ -161,7 +161,7 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// Refuses what has a value that nobody takes, where it matters, and says what is set without an effect. Values of those aren't told: they may be secrets.
+    /// Refuses unsupported values, and returns warnings of variables without an effect, without their values, which may be secrets.
     fn check(&self) -> Result<Vec<String>, TelemetryError> {
         let mut warnings = Vec::new();
         for (name, set) in self.0 {

@@ -1,8 +1,7 @@
-//! Histograms whose buckets remember a trace: the way from a slow bucket to a call that was slow.
+//! Exemplars: a trace for each bucket of a histogram.
 //!
-//! The SDK has the places for exemplars, but never fills them (open-telemetry/opentelemetry-rust#3369), and nobody else
-//! can. So they are kept here, beside its sums, and told where metrics are fetched, as OpenMetrics; what is pushed by OTLP
-//! goes without. Nothing is kept while nobody can fetch it.
+//! The SDK never fills those of its data points (open-telemetry/opentelemetry-rust#3369). So they are kept here, and exposed as
+//! OpenMetrics where metrics are fetched, but not by OTLP. None are kept while no endpoint is configured.
 
 use std::collections::HashMap;
 use std::sync::Arc;

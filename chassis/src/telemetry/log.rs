@@ -1,7 +1,6 @@
 //! Log lines, and records for a collector, each with the trace and the span it belongs to.
 //!
-//! A layer of its own, not `tracing_subscriber::fmt`: that one knows no ids of OpenTelemetry, and leaves out spans that the
-//! log filter doesn't want to see.
+//! `tracing_subscriber::fmt` knows no ids of OpenTelemetry, and omits spans that the log filter disables.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -1,7 +1,5 @@
-//! Metrics for those who fetch them: the text format of Prometheus, and OpenMetrics with exemplars.
-//!
-//! Written here and not by `opentelemetry-prometheus`: that one goes through the `prometheus` crate, which knows no
-//! exemplars, and has one resource where a process has a service in each [`Role`]. Every series has its `service_name`.
+//! Metrics in the text format of Prometheus, and as OpenMetrics with exemplars. (`opentelemetry-prometheus` has neither exemplars nor a
+//! resource for each [`Role`].) Every series has its `service_name`.
 
 mod endpoint;
 mod text;

@@ -1,8 +1,7 @@
 //! Several services in one process, each with its own `service.name`.
 //!
-//! A role is a value in the OpenTelemetry context. Spans inherit it from their parents, so setting it at the two places
-//! where work enters a service is enough: the layers of its server do it for calls, [`Role::scope`] for its start and
-//! its background tasks. Meters are of the role in whose scope they are made.
+//! A role is a value in the OpenTelemetry context, which spans inherit. The layers of a server set it for calls, [`Role::scope`] for the
+//! start and background tasks of a service. Meters have the role in whose scope they are made.
 
 use std::sync::Arc;
 

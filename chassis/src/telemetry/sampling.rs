@@ -1,13 +1,10 @@
-//! Head sampling of calls: whether a call is recorded is decided before its span is made.
+//! Head sampling of calls: the sampler is asked before a span is made.
 //!
-//! The OpenTelemetry layer of tracing builds a span with all that is told of it and asks the sampler then. Where one call in a
-//! hundred is recorded, ninety-nine pay for attributes that nobody will see. So the layer that begins a call asks the
-//! sampler first: work on a call that isn't recorded runs below ids alone, which log lines, stored records and the
-//! calls that it makes carry as ever.
+//! The OpenTelemetry layer of tracing asks it after building the span with its attributes, which most calls would pay for in vain. Here
+//! the work on an unsampled call runs in a context with ids alone, which log lines, stored records and outgoing calls carry as ever.
 //!
-//! Nor are the spans of calls made by tracing: it visits each field by its name, keeps the span in a registry for what may
-//! be told of it later, and enters it at every poll, which costs more than all else that is done for a recorded call.
-//! They are made by the SDK at once, and passed on in the context, where tracing's own spans find their parents.
+//! The spans of calls are made by the SDK directly, and passed on in the context, where tracing's own spans find their parents: tracing's
+//! registry, and entering a span at every poll, would cost more than all else that is done for a recorded call.
 
 use std::cell::Cell;
 

@@ -14,7 +14,7 @@ use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider,
 use super::{ALPN_H2, ALPN_HTTP1, CERTIFICATES};
 use crate::config::ServerTlsConfig;
 use crate::private_files::warn_of_readers;
-use crate::reload::Reloading;
+use crate::reload::Reloaded;
 
 /// Longest name of a client, in bytes; a longer one isn't told.
 const NAME_BYTES_MAX: usize = 256;
@@ -32,7 +32,7 @@ pub struct TlsPeer {
 /// Makes TLS of connections. Clones share the certificates.
 #[derive(Clone, Debug)]
 pub struct Acceptor {
-    config: Arc<Reloading<ServerConfig>>,
+    config: Arc<Reloaded<ServerConfig>>,
     asks_clients: bool,
 }
 
@@ -51,11 +51,8 @@ impl Acceptor {
         files.extend(asks_clients.then(|| settings.client_ca.clone()));
         files.extend(settings.has_crl().then(|| settings.client_crl.clone()));
         let settings = settings.clone();
-        let config = Reloading::new(CERTIFICATES, files, move || make(&settings))?;
-        Ok(Some(Self {
-            config: Arc::new(config),
-            asks_clients,
-        }))
+        let config = Reloaded::new(CERTIFICATES, files, move || make(&settings))?;
+        Ok(Some(Self { config, asks_clients }))
     }
 
     /// Must clients show a certificate?
@@ -68,11 +65,7 @@ impl Acceptor {
         self.config.look();
     }
 
-    /// The handshake, with HTTP/1.1 as a choice if `http1`. Nothing here ends it when the client falls silent: the caller
-    /// has the clock.
-    ///
-    /// # Errors
-    /// When it fails.
+    /// The handshake; offers HTTP/1.1, too, if `http1`. The caller limits the time.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,

@@ -15,14 +15,14 @@ use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider}
 use super::{ALPN_HTTP1, CERTIFICATES};
 use crate::config::ClientTlsConfig;
 use crate::dial::Dial;
-use crate::reload::Reloading;
+use crate::reload::Reloaded;
 
 const HTTPS_PORT: u16 = 443;
 
 /// Makes connections with TLS to one server. Clones share the certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
-    config: Arc<Reloading<ClientConfig>>,
+    config: Arc<Reloaded<ClientConfig>>,
     dial: Dial,
     /// As in the certificate.
     name: ServerName<'static>,
@@ -31,9 +31,6 @@ pub(crate) struct Connector {
 
 impl Connector {
     /// Connections for `protocol` to the host and port of `uri`.
-    ///
-    /// # Errors
-    /// When a file can't be read or used, or no certificate can have the server's name.
     pub(crate) fn new(
         protocol: &'static [u8],
         uri: &Uri,
@@ -51,19 +48,16 @@ impl Connector {
             files.extend([settings.cert.clone(), settings.key.clone()]);
         }
         let settings = settings.clone();
-        let config = Reloading::new(CERTIFICATES, files, move || make(protocol, &settings))?;
+        let config = Reloaded::new(CERTIFICATES, files, move || make(protocol, &settings))?;
         Ok(Self {
-            config: Arc::new(config),
+            config,
             dial,
             name,
             protocol,
         })
     }
 
-    /// A new connection. The caller has the clock.
-    ///
-    /// # Errors
-    /// When nobody answers, or not who should.
+    /// Connects. The caller limits the time.
     pub(crate) async fn connect(&self) -> io::Result<TlsStream<TcpStream>> {
         let stream = self.dial.connect().await?;
         let connector = TlsConnector::from(self.config.fresh().await);

@@ -1,7 +1,7 @@
 //! Certificates and keys in PEM files.
 
 use std::error::Error;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +9,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::{RootCertStore, SupportedProtocolVersion};
+
+use crate::private_files;
 
 /// Most bytes of a file with certificates or a key.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -54,17 +56,7 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    let unreadable = |error| TlsError::Read(path.to_owned(), error);
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    if u64::try_from(bytes.len()).is_ok_and(|len| len > FILE_BYTES_MAX) {
-        let message = format!("it is larger than {FILE_BYTES_MAX} bytes");
-        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
-    }
-    Ok(bytes)
+    private_files::read(path, FILE_BYTES_MAX).map_err(|error| TlsError::Read(path.to_owned(), error))
 }
 
 /// All that a file has of a kind; at least one.

@@ -1,14 +1,14 @@
-//! One field of a resource: its column, how it is searched, and the way between them and the message.
+//! Generates the code of one field of a resource: its column and search field, and their conversion from and to the message.
 
 use std::fmt::Write as _;
 
 use prost_reflect::{DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
 use crate::Result;
-use crate::names::{camel, member_of, snake};
-use crate::options::{flag, messages, names, number, option, part, text};
+use crate::names::{camel, snake, snake_identifier};
+use crate::options::{flag, message, messages, names, number, option, text};
 
-/// The option of a field that isn't searched as its type is.
+/// The option of a field whose search field differs from what its type implies.
 pub(super) const SEARCH: &str = "souk.resource.v1.search";
 /// The option with the rules of a field.
 const RULES: &str = "buf.validate.field";
@@ -16,25 +16,26 @@ const RULES: &str = "buf.validate.field";
 /// A field that has a column.
 pub(super) struct Field {
     name: String,
-    kept: Kept,
-    /// Whether a message tells unset from the type's default.
+    column: ColumnType,
+    /// Whether the message distinguishes unset from the type's default.
     optional: bool,
-    /// Whether its rules demand it.
+    /// Whether its rules require it.
     required: bool,
-    /// How it is searched where that doesn't follow from its type.
+    /// The option [`SEARCH`], if it is set.
     search: Option<DynamicMessage>,
 }
 
-/// How a column holds a field.
-enum Kept {
+/// How a field is stored in its column.
+enum ColumnType {
     String,
     Strings,
-    /// An integer of a Rust type.
-    Integer(&'static str),
+    Integer,
+    /// An integer of 32 bits; the column has 64.
+    Integer32,
     Double,
     Boolean,
     Bytes,
-    /// As a word: the name of its value in lower case, without what all begin with.
+    /// As text: the value's name in lower case, without the enum's prefix.
     Enum(EnumDescriptor),
     Time,
     Duration,
@@ -47,14 +48,15 @@ impl Field {
     pub(super) fn read(field: &FieldDescriptor) -> Result<Self> {
         let wrong = |problem: &str| format!("{}: {problem}", field.full_name());
         let rules = option(&field.options(), RULES)?;
-        let kept = Kept::of(field)
-            .ok_or_else(|| wrong("codegen/src/resources/field.rs doesn't know how to keep this type"))?;
-        kept.check(rules.as_ref()).map_err(|problem| wrong(&problem))?;
+        let column = ColumnType::of(field).ok_or_else(|| {
+            wrong("no column holds this type; see `ColumnType` in codegen/src/resources/field.rs")
+        })?;
+        column.check(rules.as_ref()).map_err(|problem| wrong(&problem))?;
         let search = option(&field.options(), SEARCH)?;
         if let Some(search) = &search {
-            check_search(&kept, search).map_err(|problem| wrong(&problem))?;
+            check_search(&column, search).map_err(|problem| wrong(&problem))?;
         }
-        if let Kept::Objects(of) = &kept {
+        if let ColumnType::Objects(of) = &column {
             for member in of.fields() {
                 refuse_search(&member)?;
             }
@@ -63,7 +65,7 @@ impl Field {
             name: field.name().to_owned(),
             optional: field.supports_presence(),
             required: rules.is_some_and(|rules| flag(&rules, "required")),
-            kept,
+            column,
             search,
         })
     }
@@ -72,35 +74,38 @@ impl Field {
         &self.name
     }
 
-    /// Whether it is searched as objects of their own.
+    /// Whether it is a nested search field.
     pub(super) fn is_nested(&self) -> bool {
-        matches!(self.kept, Kept::Objects(_)) && !self.says("hidden")
+        matches!(self.column, ColumnType::Objects(_)) && !self.is_hidden()
     }
 
     /// Whether a secondary index can be ordered by it.
     pub(super) fn is_ordered(&self) -> bool {
-        let kept = &self.kept;
-        self.is_text() || matches!(kept, Kept::Integer(_) | Kept::Double | Kept::Boolean | Kept::Time)
+        use ColumnType::{Boolean, Double, Integer, Integer32, String, Time};
+        matches!(
+            self.column,
+            String | Integer | Integer32 | Double | Boolean | Time
+        )
     }
 
     pub(super) fn is_text(&self) -> bool {
-        matches!(self.kept, Kept::String)
+        matches!(self.column, ColumnType::String)
     }
 
-    fn says(&self, name: &str) -> bool {
-        self.search.as_ref().is_some_and(|search| flag(search, name))
+    fn is_hidden(&self) -> bool {
+        self.search.as_ref().is_some_and(|search| flag(search, "hidden"))
     }
 
-    /// Its part of the table's definition.
-    pub(super) fn declared(&self) -> String {
+    /// Code: declares its column and its search field in the table's definition.
+    pub(super) fn definition_code(&self) -> String {
         let name = &self.name;
-        let value = match &self.kept {
-            Kept::Time => Some("ValueType::Time".to_owned()),
-            Kept::Duration => Some("ValueType::Duration".to_owned()),
-            Kept::Point => Some("ValueType::Point".to_owned()),
-            Kept::Attributes => Some("ValueType::Attributes".to_owned()),
-            Kept::Strings => Some("ValueType::strings()".to_owned()),
-            Kept::Objects(of) => {
+        let value = match &self.column {
+            ColumnType::Time => Some("ValueType::Time".to_owned()),
+            ColumnType::Duration => Some("ValueType::Duration".to_owned()),
+            ColumnType::Point => Some("ValueType::Point".to_owned()),
+            ColumnType::Attributes => Some("ValueType::Attributes".to_owned()),
+            ColumnType::Strings => Some("ValueType::strings()".to_owned()),
+            ColumnType::Objects(of) => {
                 let members = members(of).map(|(field, value, _)| {
                     let (number, name) = (field.number(), field.name().to_owned());
                     format!("Member::new({number}, {name:?}, ValueType::{value}), ")
@@ -113,7 +118,7 @@ impl Field {
         if let Some(value) = value {
             let _ = write!(code, ".column({name:?}, {value})\n            ");
         }
-        let Some(searched) = self.searched() else {
+        let Some(searched) = self.search_field_code() else {
             return code;
         };
         let _ = write!(code, ".field({searched})\n            ");
@@ -128,58 +133,58 @@ impl Field {
         code
     }
 
-    /// Adds its column to those of a row.
-    pub(super) fn as_column(&self) -> String {
-        let (name, field) = (&self.name, member_of(&self.name));
-        let place = format!("record.{field}");
-        let part = match &self.kept {
-            Kept::String => format!("string({name:?}, &{place})"),
-            Kept::Strings => format!("strings({name:?}, &{place})"),
-            Kept::Integer("i64") => format!("integer({name:?}, {place})"),
-            Kept::Double => format!("double({name:?}, {place})"),
-            Kept::Integer(_) if self.optional => format!("integer({name:?}, {place}.map(i64::from))"),
-            Kept::Integer(_) => format!("integer({name:?}, i64::from({place}))"),
-            Kept::Boolean => format!("boolean({name:?}, {place})"),
-            Kept::Bytes => format!("binary({name:?}, {place}.clone())"),
-            Kept::Enum(of) => {
+    /// Code: adds its column to a row.
+    pub(super) fn to_column_code(&self) -> String {
+        let (name, field) = (&self.name, snake_identifier(&self.name));
+        let value = format!("record.{field}");
+        let call = match &self.column {
+            ColumnType::String => format!("string({name:?}, &{value})"),
+            ColumnType::Strings => format!("strings({name:?}, &{value})"),
+            ColumnType::Integer => format!("integer({name:?}, {value})"),
+            ColumnType::Double => format!("double({name:?}, {value})"),
+            ColumnType::Integer32 if self.optional => format!("integer({name:?}, {value}.map(i64::from))"),
+            ColumnType::Integer32 => format!("integer({name:?}, i64::from({value}))"),
+            ColumnType::Boolean => format!("boolean({name:?}, {value})"),
+            ColumnType::Bytes => format!("binary({name:?}, {value}.clone())"),
+            ColumnType::Enum(of) => {
                 let arms: String = words(of)
                     .map(|(number, word)| format!("{number} => {word:?}, "))
                     .collect();
-                format!("string({name:?}, match {place} {{ {arms}_ => \"\" }})")
+                format!("string({name:?}, match {value} {{ {arms}_ => \"\" }})")
             }
-            Kept::Time => format!("integer({name:?}, {place}.as_ref().and_then(time))"),
-            Kept::Duration => format!("integer({name:?}, {place}.as_ref().and_then(duration))"),
-            Kept::Point => format!("point({name:?}, {place}.as_ref().and_then(point))"),
-            Kept::Objects(_) => format!("message({name:?}, &objects_to_column(&{place}))"),
-            Kept::Attributes => format!("message({name:?}, &attributes_to_column(&{place}))"),
+            ColumnType::Time => format!("integer({name:?}, {value}.as_ref().and_then(time))"),
+            ColumnType::Duration => format!("integer({name:?}, {value}.as_ref().and_then(duration))"),
+            ColumnType::Point => format!("point({name:?}, {value}.as_ref().and_then(point))"),
+            ColumnType::Objects(_) => format!("message({name:?}, &objects_to_column(&{value}))"),
+            ColumnType::Attributes => format!("message({name:?}, &attributes_to_column(&{value}))"),
         };
-        format!(".{part}\n            ")
+        format!(".{call}\n            ")
     }
 
-    /// Reads it from its column. What the rules demand has one, or the row is damaged; else what has none is the type's default:
-    /// a field may be younger than its row.
-    pub(super) fn of_column(&self) -> String {
-        let (name, field) = (&self.name, member_of(&self.name));
+    /// Code: reads it from its column. A row without the column of a required field is corrupt. Other fields are their type's
+    /// default then: they may have been added to the contract after the row was written.
+    pub(super) fn from_column_code(&self) -> String {
+        let (name, field) = (&self.name, snake_identifier(&self.name));
         let number = |kind: &str| match (self.optional, self.required) {
             (true, _) => format!("columns.optional_{kind}({name:?})?"),
             (false, true) => format!("columns.{kind}({name:?})?"),
             (false, false) => format!("columns.optional_{kind}({name:?})?.unwrap_or_default()"),
         };
-        let value = match &self.kept {
-            Kept::String => format!("columns.string({name:?})?"),
-            Kept::Strings => format!("columns.strings({name:?})?"),
-            Kept::Integer("i64") => number("integer"),
-            Kept::Integer(_) if self.optional => {
+        let value = match &self.column {
+            ColumnType::String => format!("columns.string({name:?})?"),
+            ColumnType::Strings => format!("columns.strings({name:?})?"),
+            ColumnType::Integer => number("integer"),
+            ColumnType::Integer32 if self.optional => {
                 format!("narrow(columns.optional_integer({name:?})?, {name:?})?")
             }
-            Kept::Integer(_) => format!(
+            ColumnType::Integer32 => format!(
                 "narrow(Some({}), {name:?})?.unwrap_or_default()",
                 number("integer")
             ),
-            Kept::Double => number("double"),
-            Kept::Boolean => number("boolean"),
-            Kept::Bytes => format!("columns.binary({name:?})?"),
-            Kept::Enum(of) => {
+            ColumnType::Double => number("double"),
+            ColumnType::Boolean => number("boolean"),
+            ColumnType::Bytes => format!("columns.binary({name:?})?"),
+            ColumnType::Enum(of) => {
                 let unset = if self.required { "" } else { "\"\" => 0, " };
                 let arms: String = words(of)
                     .map(|(number, word)| format!("{word:?} => {number}, "))
@@ -188,51 +193,54 @@ impl Field {
                     "match columns.string({name:?})?.as_str() {{ {unset}{arms}other => return Err(CorruptRow::new({name:?}, format!(\"is {{other:?}}, which is no value\"))) }}"
                 )
             }
-            Kept::Time => format!("columns.optional_integer({name:?})?.map(time_to_wire)"),
-            Kept::Duration => format!("columns.optional_integer({name:?})?.map(duration_to_wire)"),
-            Kept::Point if self.required => format!("Some(point_to_wire(columns.point({name:?})?))"),
-            Kept::Point => format!("columns.optional_point({name:?})?.map(point_to_wire)"),
-            Kept::Objects(_) => format!("objects_of_column(columns, {name:?})?"),
-            Kept::Attributes => format!("attributes_of_column(columns, {name:?})?"),
+            ColumnType::Time => format!("columns.optional_integer({name:?})?.map(time_to_wire)"),
+            ColumnType::Duration => format!("columns.optional_integer({name:?})?.map(duration_to_wire)"),
+            ColumnType::Point if self.required => format!("Some(point_to_wire(columns.point({name:?})?))"),
+            ColumnType::Point => format!("columns.optional_point({name:?})?.map(point_to_wire)"),
+            ColumnType::Objects(_) => format!("objects_of_column(columns, {name:?})?"),
+            ColumnType::Attributes => format!("attributes_of_column(columns, {name:?})?"),
         };
         format!("{field}: {value},\n            ")
     }
 
-    /// Takes it from an update.
-    pub(super) fn put(&self) -> String {
-        let (name, field) = (&self.name, member_of(&self.name));
+    /// Code: takes it from an update, if the mask has it.
+    pub(super) fn update_code(&self) -> String {
+        let (name, field) = (&self.name, snake_identifier(&self.name));
         format!("mask.put({name:?}, &mut current.{field}, &given.{field});\n        ")
     }
 
-    /// Brings it into the form in which its column keeps it.
-    pub(super) fn normalize(&self) -> String {
-        let (name, field) = (&self.name, member_of(&self.name));
-        match &self.kept {
-            Kept::Point => format!("round_point(&mut record.{field});\n        "),
-            Kept::Attributes => {
+    /// Code: normalizes it to what its column can hold, or reports a violation; empty where there is nothing to do. The names
+    /// `_at` and `_violations` are those of parameters that not every resource uses.
+    pub(super) fn normalize_code(&self) -> String {
+        let (name, field) = (&self.name, snake_identifier(&self.name));
+        match &self.column {
+            ColumnType::Point => format!("round_point(&mut record.{field});\n        "),
+            ColumnType::Attributes => {
                 format!("check_attributes(&record.{field}, &_at.field({name:?}), _violations);\n        ")
             }
             _ => String::new(),
         }
     }
 
-    /// The search field; `None` when it isn't searched.
-    fn searched(&self) -> Option<String> {
+    /// Code: the search field; `None` when there is none.
+    fn search_field_code(&self) -> Option<String> {
         let name = &self.name;
-        if self.says("hidden") {
+        if self.is_hidden() {
             return None;
         }
-        let mut field = match (&self.kept, self.search.as_ref().and_then(analyzer)) {
+        let mut field = match (&self.column, self.search.as_ref().and_then(analyzer)) {
             (_, Some(analyzer)) => format!("Field::text({name:?}, {analyzer})"),
-            (Kept::String | Kept::Strings | Kept::Enum(_), None) => format!("Field::keyword({name:?})"),
-            (Kept::Integer(_), None) => format!("Field::long({name:?})"),
-            (Kept::Double | Kept::Duration, None) => format!("Field::double({name:?})"),
-            (Kept::Boolean, None) => format!("Field::boolean({name:?})"),
-            (Kept::Time, None) => format!("Field::date({name:?})"),
-            (Kept::Point, None) => format!("Field::geo_point({name:?})"),
-            (Kept::Attributes, None) => format!("Field::attributes({name:?})"),
-            (Kept::Bytes, None) => return None,
-            (Kept::Objects(of), None) => {
+            (ColumnType::String | ColumnType::Strings | ColumnType::Enum(_), None) => {
+                format!("Field::keyword({name:?})")
+            }
+            (ColumnType::Integer | ColumnType::Integer32, None) => format!("Field::long({name:?})"),
+            (ColumnType::Double | ColumnType::Duration, None) => format!("Field::double({name:?})"),
+            (ColumnType::Boolean, None) => format!("Field::boolean({name:?})"),
+            (ColumnType::Time, None) => format!("Field::date({name:?})"),
+            (ColumnType::Point, None) => format!("Field::geo_point({name:?})"),
+            (ColumnType::Attributes, None) => format!("Field::attributes({name:?})"),
+            (ColumnType::Bytes, None) => return None,
+            (ColumnType::Objects(of), None) => {
                 let members =
                     members(of).map(|(field, _, kind)| format!("Field::{kind}({:?}), ", field.name()));
                 format!("Field::nested({name:?}, vec![{}])", members.collect::<String>())
@@ -249,15 +257,15 @@ impl Field {
             );
             let _ = write!(field, ".sub_field({:?}, {kind})", text(&sub_field, "name"));
         }
-        if matches!(self.kept, Kept::Strings) {
+        if matches!(self.column, ColumnType::Strings) {
             field += ".array()";
         }
         Some(field)
     }
 }
 
-impl Kept {
-    /// `None` for what can't be kept.
+impl ColumnType {
+    /// The column of a field; `None` when no column holds its type.
     fn of(field: &FieldDescriptor) -> Option<Self> {
         if field
             .containing_oneof()
@@ -281,12 +289,11 @@ impl Kept {
                 Self::Objects(object)
             }
             _ if field.is_list() => return None,
-            // What is empty has no column.
+            // An empty value has no column: it couldn't be told from an unset one.
             Kind::String | Kind::Bytes | Kind::Enum(_) if field.supports_presence() => return None,
             Kind::String => Self::String,
-            Kind::Int32 | Kind::Sint32 => Self::Integer("i32"),
-            Kind::Int64 | Kind::Sint64 => Self::Integer("i64"),
-            Kind::Uint32 => Self::Integer("u32"),
+            Kind::Int32 | Kind::Sint32 | Kind::Uint32 => Self::Integer32,
+            Kind::Int64 | Kind::Sint64 => Self::Integer,
             Kind::Double => Self::Double,
             Kind::Bool => Self::Boolean,
             Kind::Bytes => Self::Bytes,
@@ -301,17 +308,17 @@ impl Kept {
         })
     }
 
-    /// Refuses what its rules let in and its column can't hold.
+    /// Checks that the rules of the field admit only values that its column holds.
     fn check(&self, rules: Option<&DynamicMessage>) -> Result<(), String> {
-        let of = |kind: &str| rules.and_then(|rules| part(rules, kind));
-        let nanos = |rules: &DynamicMessage, end: &str| {
-            let end = part(rules, end)?;
-            let seconds = i128::from(number(&end, "seconds"));
-            Some(seconds * 1_000_000_000 + i128::from(number(&end, "nanos")))
+        let rules_of = |kind: &str| rules.and_then(|rules| message(rules, kind));
+        let nanos = |rules: &DynamicMessage, bound: &str| {
+            let bound = message(rules, bound)?;
+            let seconds = i128::from(number(&bound, "seconds"));
+            Some(seconds * 1_000_000_000 + i128::from(number(&bound, "nanos")))
         };
-        let is_within = |kind: &str, least: i64| {
-            let ends = of(kind).and_then(|rules| nanos(&rules, "gte").zip(nanos(&rules, "lte")));
-            ends.is_some_and(|(from, to)| from >= i128::from(least) && to <= i128::from(i64::MAX))
+        let is_within = |kind: &str, nanos_min: i64| {
+            let bounds = rules_of(kind).and_then(|rules| nanos(&rules, "gte").zip(nanos(&rules, "lte")));
+            bounds.is_some_and(|(gte, lte)| gte >= i128::from(nanos_min) && lte <= i128::from(i64::MAX))
         };
         let unchecked = rules.is_some_and(|rules| names(rules, "ignore") == ["IGNORE_ALWAYS"]);
         match self {
@@ -325,7 +332,7 @@ impl Kept {
                 Err("needs rules with `gte` and `lte` within 0 and 292 years: its column has 64 bits of nanoseconds"
                     .to_owned())
             }
-            Self::Enum(_) if !of("enum").is_some_and(|rules| flag(&rules, "defined_only")) => {
+            Self::Enum(_) if !rules_of("enum").is_some_and(|rules| flag(&rules, "defined_only")) => {
                 Err("needs the rule `defined_only`: its column has the word of its value".to_owned())
             }
             Self::Enum(of) => {
@@ -338,20 +345,20 @@ impl Kept {
     }
 }
 
-/// Refuses the option of a field of which nobody would read it.
+/// Refuses the option [`SEARCH`] on a field where it would have no effect.
 pub(super) fn refuse_search(field: &FieldDescriptor) -> Result<()> {
     match option(&field.options(), SEARCH)? {
         None => Ok(()),
-        Some(_) => Err(format!("{}: how it is searched can't be said", field.full_name()).into()),
+        Some(_) => Err(format!("{}: the option {SEARCH} has no effect on it", field.full_name()).into()),
     }
 }
 
-/// Refuses options that can't be for what is kept so.
-fn check_search(kept: &Kept, search: &DynamicMessage) -> Result<(), String> {
+/// Refuses search options that don't apply to the type of the column.
+fn check_search(column: &ColumnType, search: &DynamicMessage) -> Result<(), String> {
     let takes = |name: &str| match name {
-        "hidden" => !matches!(kept, Kept::Bytes),
-        "text" | "sub_fields" => matches!(kept, Kept::String | Kept::Strings),
-        "folded" => matches!(kept, Kept::String),
+        "hidden" => !matches!(column, ColumnType::Bytes),
+        "text" | "sub_fields" => matches!(column, ColumnType::String | ColumnType::Strings),
+        "folded" => matches!(column, ColumnType::String),
         _ => false,
     };
     let given = search.fields().map(|(field, _)| field.name().to_owned());
@@ -365,7 +372,7 @@ fn check_search(kept: &Kept, search: &DynamicMessage) -> Result<(), String> {
     }
 }
 
-/// The numbers and words of an enum's values; its zero is no value.
+/// The numbers of an enum's values and their texts in columns; 0, which is unset, has none.
 fn words(of: &EnumDescriptor) -> impl Iterator<Item = (i32, String)> + '_ {
     let mut prefix = snake(of.name());
     prefix.push('_');
@@ -377,8 +384,8 @@ fn words(of: &EnumDescriptor) -> impl Iterator<Item = (i32, String)> + '_ {
     })
 }
 
-/// The members of objects that are read and searched, each with the type of its values and that of its field. Others are kept all
-/// the same.
+/// The members of nested objects that are searched, each with its `ValueType` and the kind of its search field. Other members are
+/// stored, but not searched.
 fn members(
     of: &MessageDescriptor,
 ) -> impl Iterator<Item = (FieldDescriptor, &'static str, &'static str)> + '_ {
@@ -395,9 +402,9 @@ fn members(
     })
 }
 
-/// The analyzer of an option with `text`.
+/// Code: the analyzer that the `text` of a search option selects; `None` without one.
 fn analyzer(option: &DynamicMessage) -> Option<String> {
-    let given = part(option, "text")?;
+    let given = message(option, "text")?;
     let (kind, options) = given
         .fields()
         .find_map(|(field, value)| Some((field.name().to_owned(), value.as_message()?.clone())))?;

@@ -7,7 +7,7 @@
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
 use crate::Result;
-use crate::names::{member_of, snake};
+use crate::names::{snake, snake_identifier};
 use crate::options::{flag, option, text, texts};
 
 /// The option of an RPC that lists a secondary index.
@@ -272,7 +272,7 @@ impl StandardMethod<'_> {
         let returned = self.resource_field(&self.method.output(), true)?;
         let prefix: String = by
             .iter()
-            .map(|field| format!("Value::from(request.{}), ", member_of(field)))
+            .map(|field| format!("Value::from(request.{}), ", snake_identifier(field)))
             .collect();
         let direction = match flag(&list, "descending") {
             true => "Backward",
@@ -387,5 +387,5 @@ impl StandardMethod<'_> {
 fn first_field(message: &MessageDescriptor, passes: impl Fn(&FieldDescriptor) -> bool) -> Result<String> {
     let found = message.fields().find(passes);
     let found = found.ok_or_else(|| format!("{} isn't what such an RPC has", message.full_name()))?;
-    Ok(member_of(found.name()))
+    Ok(snake_identifier(found.name()))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use souk_chassis::client::Channel;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_proto::order::v1::CreateOrderRequest;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
 use souk_proto::search::v1::HitsMode;
@@ -49,7 +49,7 @@ impl Call for Create {
     async fn call(&mut self) -> anyhow::Result<()> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let request = CreateOrderRequest {
-            order: Some(data::order(number, &mut Numbers::new(number))),
+            order: Some(data::order(number, &mut SeededRandom::new(number))),
             ..CreateOrderRequest::default()
         };
         self.client.create_order(request).await?;

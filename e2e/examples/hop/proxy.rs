@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use souk_access::Role;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::guard::Guard;
 use souk_proto::shop::v1::CreateShopRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
@@ -255,7 +255,7 @@ impl Backend {
             listening(command)
         };
         let (mut child, mut target) = service(Vec::new()).await?;
-        let mut shop = data::shop(1, &mut Numbers::new(1));
+        let mut shop = data::shop(1, &mut SeededRandom::new(1));
         shop.shop_id = SHOP.to_owned();
         let request = CreateShopRequest {
             shop: Some(shop),

@@ -1,7 +1,6 @@
-//! A way between two processes that can be made bad: a TCP proxy in the test's own process.
+//! A fault-injecting TCP proxy between two processes, in the test's process.
 //!
-//! It is bound before anyone is told its address, and its other end may come, go and move: a process that is restarted on another
-//! port is reached at the same address as before.
+//! It listens before anyone is told its address, and its target may be restarted on another port without a change of it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,42 +12,46 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// What TCP sends at once, about.
+/// Size of a segment, about TCP's on Ethernet.
 const SEGMENT_BYTES: usize = 1_400;
-/// Segments on the way in one direction of a connection.
+/// Segments in flight in one direction of a connection.
 const SEGMENTS_MAX: usize = 1_024;
-/// How long TCP waits before it sends a lost segment again; each further loss doubles it (RFC 6298, Linux's least).
-const RESEND_AFTER: Duration = Duration::from_millis(200);
-/// Losses of one segment in a row, at most: what isn't acknowledged for 3 s ends the connection of a gateway
-/// (`client.unacknowledged_max`), but the system acknowledges to it whatever reaches this proxy.
+/// TCP's retransmission timeout, which each further loss doubles (RFC 6298; Linux's minimum).
+const RETRANSMISSION_TIMEOUT: Duration = Duration::from_millis(200);
+/// Most losses of one segment in a row: a gateway would close a connection without an acknowledgement for 3 s
+/// (`client.unacknowledged_max`), but here the kernel acknowledges whatever reaches the proxy.
 const LOSSES_MAX: u32 = 4;
 
-/// How long a connection that was cut waits for its other end to close, too.
-const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// Longest wait for the peer to close a connection that was cut.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
 
-/// How a link is.
+/// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// Bytes pass at once.
+pub enum LinkCondition {
+    /// Bytes pass unchanged.
     Whole,
-    /// Bytes arrive later, in order.
+    /// Bytes arrive later by this time, in order.
     Delayed(Duration),
-    /// Of 100 segments so many are lost, and sent again as TCP does: what follows waits.
+    /// This percentage of segments is lost and retransmitted; what follows waits (head-of-line blocking).
     Lossy(u8),
-    /// Nothing passes, and nobody is told: bytes wait until it ends. New connections wait, too.
+    /// A black hole: bytes and new connections wait until the condition changes.
     Silent,
-    /// Connections are closed, and new ones as soon as they are made.
+    /// Connections are closed (FIN), new ones at once.
     Cut,
-    /// Connections are reset (RST), and new ones, too.
+    /// Connections are reset (RST), new ones at once.
     Reset,
 }
 
-impl Condition {
-    fn ends_connections(self) -> bool {
+impl LinkCondition {
+    fn ends_connections(&self) -> bool {
         matches!(self, Self::Cut | Self::Reset)
     }
 
-    /// When bytes that were sent now arrive.
+    fn passes(&self) -> bool {
+        *self != Self::Silent
+    }
+
+    /// Arrival time of a segment that is sent now.
     fn arrival(self, dice: &mut fastrand::Rng) -> Instant {
         let now = Instant::now();
         match self {
@@ -56,38 +59,38 @@ impl Condition {
             Self::Lossy(percent) => {
                 let lost = (0..LOSSES_MAX).take_while(|_| dice.u8(..100) < percent).count();
                 let doubled = (1_u32 << lost) - 1;
-                now + RESEND_AFTER * doubled
+                now + RETRANSMISSION_TIMEOUT * doubled
             }
             Self::Whole | Self::Silent | Self::Cut | Self::Reset => now,
         }
     }
 }
 
-/// A link to a process. Dropping it ends all its connections.
+/// A link to a process. Dropping it resets its connections.
 #[derive(Debug)]
 pub struct Link {
     address: SocketAddr,
     target: watch::Sender<Option<SocketAddr>>,
-    condition: watch::Sender<Condition>,
+    condition: watch::Sender<LinkCondition>,
     accepting: AbortHandle,
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.condition.send_replace(Condition::Reset);
+        self.condition.send_replace(LinkCondition::Reset);
         self.accepting.abort();
     }
 }
 
 impl Link {
-    /// A link on a free port of 127.0.0.1 that leads nowhere yet: connections are reset.
+    /// Listens on a free port of 127.0.0.1. Connections are reset until there is a [target](Self::lead_to).
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is free.
     pub async fn bind() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let (target, condition) = (watch::Sender::new(None), watch::Sender::new(Condition::Whole));
+        let (target, condition) = (watch::Sender::new(None), watch::Sender::new(LinkCondition::Whole));
         let (targets, conditions) = (target.subscribe(), condition.subscribe());
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -102,19 +105,19 @@ impl Link {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where connections lead that are made from now on.
+    /// Sets the target of new connections.
     pub fn lead_to(&self, target: SocketAddr) {
         self.target.send_replace(Some(target));
     }
 
-    /// How it is from now on, also for connections that are open.
-    pub fn set(&self, condition: Condition) {
+    /// Sets the condition, also of open connections.
+    pub fn set(&self, condition: LinkCondition) {
         self.condition.send_replace(condition);
     }
 }
@@ -122,12 +125,14 @@ impl Link {
 async fn connect(
     mut near: TcpStream,
     targets: watch::Receiver<Option<SocketAddr>>,
-    mut conditions: watch::Receiver<Condition>,
+    mut conditions: watch::Receiver<LinkCondition>,
 ) {
-    let ended = |condition: &Condition| condition.ends_connections();
-    let passing = |condition: &Condition| *condition != Condition::Silent;
-    // The link lives as long as its listener: when it is gone, so is this.
-    let Ok(condition) = conditions.wait_for(passing).await.map(|condition| *condition) else {
+    // Fails when the link was dropped.
+    let Ok(condition) = conditions
+        .wait_for(LinkCondition::passes)
+        .await
+        .map(|condition| *condition)
+    else {
         return;
     };
     let target = *targets.borrow();
@@ -138,12 +143,12 @@ async fn connect(
     let Some(mut far) = far else {
         return end(condition, near).await;
     };
-    // A connection that is gone already minds nothing.
+    // Fails on a connection that is closed already.
     let _ = (near.set_nodelay(true), far.set_nodelay(true));
-    let ended = {
+    let last = {
         let (near_read, near_write) = near.split();
         let (far_read, far_write) = far.split();
-        // Each end may close its half; the connection is over with the second, or when one breaks.
+        // Either peer may half-close; the connection ends with the second half, or with an error.
         let both = async {
             tokio::try_join!(
                 pump(near_read, far_write, conditions.clone()),
@@ -152,53 +157,53 @@ async fn connect(
         };
         let mut changes = conditions.clone();
         tokio::select! {
-            both = both => if both.is_ok() { Condition::Cut } else { Condition::Reset },
-            ended = changes.wait_for(ended) => ended.map_or(Condition::Reset, |condition| *condition),
+            both = both => if both.is_ok() { LinkCondition::Cut } else { LinkCondition::Reset },
+            ended = changes.wait_for(LinkCondition::ends_connections) => ended.map_or(LinkCondition::Reset, |condition| *condition),
         }
     };
-    tokio::join!(end(ended, near), end(ended, far));
+    tokio::join!(end(last, near), end(last, far));
 }
 
-/// Resets a connection, or, where it was cut, closes it in order: bytes that nobody has read would make a reset of that.
-async fn end(condition: Condition, mut stream: TcpStream) {
-    if condition != Condition::Cut {
-        // A connection that is gone already needs no reset.
+/// Resets a connection, or closes it with a FIN if it was cut. Then it is read to its end: closing a socket with unread bytes
+/// would send an RST.
+async fn end(condition: LinkCondition, mut stream: TcpStream) {
+    if condition != LinkCondition::Cut {
+        // Fails on a connection that is closed already.
         let _ = stream.set_zero_linger();
         return;
     }
-    let farewell = async {
+    let close = async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
     };
-    // Who doesn't close its end in time is left with it.
-    let _ = tokio::time::timeout(FAREWELL_MAX, farewell).await;
+    // A peer that doesn't close in time gets the RST.
+    let _ = tokio::time::timeout(CLOSE_MAX, close).await;
 }
 
-/// Hands bytes on in one direction, until one end closes or breaks.
+/// Copies bytes in one direction until EOF or an error.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut conditions: watch::Receiver<Condition>,
+    mut conditions: watch::Receiver<LinkCondition>,
 ) -> io::Result<()> {
-    let (on_its_way, mut arriving) = mpsc::channel::<(Instant, Vec<u8>)>(SEGMENTS_MAX);
-    let seen = conditions.clone();
+    let (sender, mut in_flight) = mpsc::channel::<(Instant, Vec<u8>)>(SEGMENTS_MAX);
+    let current = conditions.clone();
     let read = async move {
         let mut dice = fastrand::Rng::with_seed(souk_seeds::named("faulty link"));
         loop {
             let mut bytes = vec![0; SEGMENT_BYTES];
             let count = from.read(&mut bytes).await?;
             bytes.truncate(count);
-            let arrival = seen.borrow().arrival(&mut dice);
-            if count == 0 || on_its_way.send((arrival, bytes)).await.is_err() {
+            let arrival = current.borrow().arrival(&mut dice);
+            if count == 0 || sender.send((arrival, bytes)).await.is_err() {
                 return Ok::<_, io::Error>(());
             }
         }
     };
     let write = async move {
-        while let Some((arrival, bytes)) = arriving.recv().await {
+        while let Some((arrival, bytes)) = in_flight.recv().await {
             tokio::time::sleep_until(arrival).await;
-            let passing = |condition: &Condition| *condition != Condition::Silent;
-            if conditions.wait_for(passing).await.is_err() {
+            if conditions.wait_for(LinkCondition::passes).await.is_err() {
                 return Ok(());
             }
             to.write_all(&bytes).await?;

@@ -20,7 +20,7 @@ use anyhow::Context as _;
 
 use super::{Plan, Suite};
 use crate::faults::interposer::Interposer;
-use crate::faults::link::Condition;
+use crate::faults::link::LinkCondition;
 use crate::faults::{CLOCK_JUMP, Fault};
 
 /// A suite of which one service has a fault, when it is begun.
@@ -68,7 +68,7 @@ impl Faulty {
             return Ok(());
         }
         match self.fault {
-            Fault::Kill => self.suite.take(&self.service)?.kill().await,
+            Fault::Kill => self.suite.take_process(&self.service)?.kill().await,
             Fault::Pause => self.suite.process(&self.service)?.pause().await,
             Fault::ClockJump => self.jump(CLOCK_JUMP),
             _ => Ok(self.interposer()?.fail(true)?),
@@ -81,17 +81,17 @@ impl Faulty {
     /// When it can't, which is the test's mistake or the system's.
     pub async fn end(&mut self) -> anyhow::Result<()> {
         if self.fault.condition().is_some() {
-            self.suite.link(&self.service)?.set(Condition::Whole);
+            self.suite.link(&self.service)?.set(LinkCondition::Whole);
             return Ok(());
         }
         match self.fault {
-            Fault::Kill => self.suite.begin(&self.service).await,
+            Fault::Kill => self.suite.start_process(&self.service).await,
             Fault::Pause => self.suite.process(&self.service)?.resume().await,
             Fault::ClockJump => self.jump(Duration::ZERO),
             Fault::FullDisk => {
                 self.interposer()?.fail(false)?;
-                self.suite.take(&self.service)?.kill().await?;
-                self.suite.begin(&self.service).await
+                self.suite.take_process(&self.service)?.kill().await?;
+                self.suite.start_process(&self.service).await
             }
             _ => Ok(self.interposer()?.fail(false)?),
         }

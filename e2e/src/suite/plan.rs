@@ -136,7 +136,7 @@ impl Plan {
     /// # Errors
     /// When a process doesn't start.
     pub async fn start(self) -> anyhow::Result<Suite> {
-        Suite::of(self).await
+        Suite::from_plan(self).await
     }
 
     /// The captured standard error, if it is captured.

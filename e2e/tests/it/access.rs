@@ -97,7 +97,7 @@ async fn check(
 
 async fn matrix(layout: Layout) -> anyhow::Result<()> {
     let suite = Suite::start_guarded(SOUK, layout, Guard::new(subject)?, None).await?;
-    let rules = Rules::of_the_contract()?;
+    let rules = Rules::from_contract()?;
     let admin = client(&suite, Role::Admin)?;
     let mut names = admin.methods();
     names.sort();

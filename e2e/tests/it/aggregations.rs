@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::{
     Aggregation, AvgAggregation, HitsMode, Search, TermsAggregation, aggregation, aggregation_result,
@@ -15,8 +15,8 @@ use crate::SOUK;
 async fn shop_types_are_counted(layout: Layout) -> anyhow::Result<()> {
     let suite = Suite::start(SOUK, layout).await?;
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(2);
-    let made: Vec<_> = (0..200).map(|number| data::shop(number, &mut numbers)).collect();
+    let mut random = SeededRandom::new(2);
+    let made: Vec<_> = (0..200).map(|number| data::shop(number, &mut random)).collect();
     let mut expected: BTreeMap<String, i64> = BTreeMap::new();
     for shop in &made {
         *expected.entry(shop.r#type.clone()).or_default() += 1;

@@ -1,6 +1,6 @@
 //! Attributes, which no schema knows, searched and sorted by through the gateway.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::{
     FieldSort, Query, RangeQuery, Search, Sort, TermQuery, query, range_query, sort,
@@ -29,10 +29,10 @@ fn floor(number: u64) -> value::Kind {
 async fn attributes_are_found_by_their_types_and_sorted() -> anyhow::Result<()> {
     let suite = Suite::start(SOUK, Layout::OneProcess).await?;
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(2);
+    let mut random = SeededRandom::new(2);
     let made: Vec<_> = (0..SHOPS)
         .map(|number| {
-            let mut shop = data::shop(number, &mut numbers);
+            let mut shop = data::shop(number, &mut random);
             let color = if number % 3 == 0 { "red" } else { "blue" };
             shop.attributes = [
                 (

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::process::{Ended, Process};
 use souk_proto::media::v1::media_service_client::MediaServiceClient;
 use souk_proto::media::v1::{BatchCreateMediaRequest, SearchMediaRequest};
@@ -129,7 +129,7 @@ fn whole_backups(folder: &Path) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_suite_whose_disk_is_lost_answers_the_same_after_a_restore() -> anyhow::Result<()> {
-    let mut numbers = Numbers::new(seed("backups"));
+    let mut random = SeededRandom::new(seed("backups"));
     let directory = tempfile::tempdir()?;
     let [data, backups, restored] = ["data", "backups", "restored"].map(|name| directory.path().join(name));
     let line = "demo --listen 127.0.0.1:0 --size small --orders 400 --shops 300 --media 300 \
@@ -151,7 +151,7 @@ async fn a_suite_whose_disk_is_lost_answers_the_same_after_a_restore() -> anyhow
     while !whole_backups(&backups.join("media")).iter().any(incremental) {
         let items = (0..20).map(|_| {
             next += 1;
-            data::media(next, &mut numbers)
+            data::media(next, &mut random)
         });
         let request = BatchCreateMediaRequest {
             media: items.collect(),
@@ -196,7 +196,7 @@ async fn a_suite_whose_disk_is_lost_answers_the_same_after_a_restore() -> anyhow
         let path = entry?.path();
         let whole = fs::read(&path)?;
         let mut damaged = whole.clone();
-        let at = numbers.below(damaged.len() as u64) as usize;
+        let at = random.below(damaged.len() as u64) as usize;
         damaged[at] ^= 1;
         fs::write(&path, damaged)?;
         let target = directory.path().join("refused");

@@ -1,7 +1,7 @@
 //! Bad input: its status code, ErrorInfo reason, field path and advice; nothing is written; the
 //! process lives.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::rejection::Rejection;
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::order::v1 as order;
@@ -252,8 +252,8 @@ async fn searches(suite: &Suite) -> anyhow::Result<()> {
 
 async fn page_tokens(suite: &Suite) -> anyhow::Result<()> {
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(5);
-    let all = (0..30).map(|number| data::shop(number, &mut numbers)).collect();
+    let mut random = SeededRandom::new(5);
+    let all = (0..30).map(|number| data::shop(number, &mut random)).collect();
     let batch = shop::BatchCreateShopsRequest {
         shops: all,
         ..Default::default()
@@ -302,7 +302,7 @@ async fn page_tokens(suite: &Suite) -> anyhow::Result<()> {
 async fn writes(suite: &Suite) -> anyhow::Result<()> {
     let mut orders = suite.orders()?;
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(6);
+    let mut random = SeededRandom::new(6);
     let create = |order| order::CreateOrderRequest {
         order: Some(order),
         ..Default::default()
@@ -311,7 +311,7 @@ async fn writes(suite: &Suite) -> anyhow::Result<()> {
     let empty = order::Order {
         order_id: String::new(),
         quantity: 0,
-        ..data::order(1, &mut numbers)
+        ..data::order(1, &mut random)
     };
     let status = orders
         .create_order(create(empty))
@@ -358,7 +358,7 @@ async fn writes(suite: &Suite) -> anyhow::Result<()> {
             latitude: 91.0,
             longitude: 0.0,
         }),
-        ..data::shop(77, &mut numbers)
+        ..data::shop(77, &mut random)
     };
     let request = shop::CreateShopRequest {
         shop: Some(far),
@@ -374,7 +374,7 @@ async fn writes(suite: &Suite) -> anyhow::Result<()> {
     )?;
 
     // One bad order refuses the batch as a whole.
-    let mut batch: Vec<_> = (10..20).map(|number| data::order(number, &mut numbers)).collect();
+    let mut batch: Vec<_> = (10..20).map(|number| data::order(number, &mut random)).collect();
     batch[3].quantity = -1;
     let request = order::BatchCreateOrdersRequest {
         orders: batch,
@@ -395,7 +395,7 @@ async fn writes(suite: &Suite) -> anyhow::Result<()> {
     // 5 MB.
     let large = order::Order {
         consumer_name: "x".repeat(5 << 20),
-        ..data::order(2, &mut numbers)
+        ..data::order(2, &mut random)
     };
     let status = orders.create_order(create(large)).await.expect_err("5 MB");
     assert!(
@@ -403,7 +403,7 @@ async fn writes(suite: &Suite) -> anyhow::Result<()> {
         "{status:?}"
     );
 
-    let existing = data::order(3, &mut numbers);
+    let existing = data::order(3, &mut random);
     orders.create_order(create(existing.clone())).await?;
     let status = orders
         .create_order(create(existing))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use h3o::{LatLng, Resolution};
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::rejection::Rejection;
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::{
@@ -35,14 +35,12 @@ fn rectangle(top_left: (f64, f64), bottom_right: (f64, f64)) -> GeoRectangle {
 /// Shops around Hangzhou as the generator makes them; every third moved to Fiji, on both sides of the antimeridian, some
 /// onto it, and a few to the north pole.
 fn shops() -> Vec<shop::Shop> {
-    let mut numbers = Numbers::new(7);
-    let mut shops: Vec<_> = (0..SHOPS)
-        .map(|number| data::shop(number, &mut numbers))
-        .collect();
+    let mut random = SeededRandom::new(7);
+    let mut shops: Vec<_> = (0..SHOPS).map(|number| data::shop(number, &mut random)).collect();
     // As exact as points are kept, so that comparing doubles says what comparing points does.
     let kept = |degrees: f64| (degrees * 1e7).round() / 1e7;
     for (nth, shop) in shops.iter_mut().enumerate() {
-        let mut off = || numbers.below(2_000) as f64 / 1_000.0 - 1.0;
+        let mut off = || random.below(2_000) as f64 / 1_000.0 - 1.0;
         if nth % 60 == 1 {
             shop.position = at(90.0 - off().abs() / 10.0, off() * 180.0);
         } else if nth % 3 == 0 {

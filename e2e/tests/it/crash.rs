@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
 use souk_proto::order::v1::{
@@ -58,7 +58,7 @@ impl Round {
 /// One writer with orders of its own: it writes until the suite is gone.
 struct Writer {
     client: OrderServiceClient<Channel>,
-    numbers: Numbers,
+    random: SeededRandom,
     next: u64,
     model: Model,
 }
@@ -72,13 +72,13 @@ impl Writer {
             .collect();
         let count = alive.len() as u64;
         alive
-            .get(self.numbers.below(count) as usize)
+            .get(self.random.below(count) as usize)
             .map(|order| (*order).clone())
     }
 
     fn fresh(&mut self) -> Order {
         self.next += 1;
-        data::order(self.next, &mut self.numbers)
+        data::order(self.next, &mut self.random)
     }
 
     fn begin(&mut self, states: &[(String, Option<Order>)]) {
@@ -105,7 +105,7 @@ impl Writer {
 
     /// One write; an error means that the suite is gone.
     async fn write(&mut self) -> Result<(), tonic::Status> {
-        match (self.numbers.below(6), self.existing()) {
+        match (self.random.below(6), self.existing()) {
             (0, Some(order)) => {
                 let states = vec![(order.order_id.clone(), None)];
                 self.begin(&states);
@@ -175,7 +175,7 @@ async fn write_until_killed(
     for number in 0..WRITERS {
         let mut writer = Writer {
             client: suite.orders()?,
-            numbers: Numbers::new(seed ^ (round << 8) ^ number),
+            random: SeededRandom::new(seed ^ (round << 8) ^ number),
             next: (round * WRITERS + number) * 100_000,
             model: Model::new(),
         };
@@ -361,16 +361,16 @@ async fn export(suite: &Suite) -> anyhow::Result<BTreeMap<String, Order>> {
 
 async fn kill_nine_in_the_middle_of_writes(layout: Layout, usual_rounds: usize) -> anyhow::Result<()> {
     let seed = seed("crash");
-    let mut numbers = Numbers::new(seed);
+    let mut random = SeededRandom::new(seed);
     let mut suite = Suite::start(SOUK, layout).await?;
     let mut all = BTreeMap::new();
     let rounds = rounds("SOUK_CRASH_ROUNDS", usual_rounds) as u64;
     let mut acknowledged = 0;
     for round in 0..rounds {
-        let kill_after = 20 + numbers.below(400);
+        let kill_after = 20 + random.below(400);
         acknowledged += kill_after;
         let models = write_until_killed(&mut suite, kill_after, seed, round).await?;
-        suite.start_again().await?;
+        suite.restart().await?;
         for model in &models {
             all.extend(verify(&suite, model).await?);
         }

@@ -1,7 +1,7 @@
 //! SIGTERM under load: health says NOT_SERVING first, calls in flight finish, new ones get
 //! UNAVAILABLE, the process ends in time with code 0, and nothing acknowledged is lost.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::rejection::Rejection;
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
@@ -20,10 +20,10 @@ const WRITERS: u64 = 16;
 /// Creates orders until the suite refuses; returns the acknowledged ids and the refusal.
 async fn write_until_refused(channel: Channel, writer: u64) -> (Vec<String>, tonic::Status) {
     let mut client = OrderServiceClient::new(channel);
-    let mut numbers = Numbers::new(writer);
+    let mut random = SeededRandom::new(writer);
     let mut acknowledged = Vec::new();
     for number in 0.. {
-        let order = data::order(writer * 1_000_000 + number, &mut numbers);
+        let order = data::order(writer * 1_000_000 + number, &mut random);
         let id = order.order_id.clone();
         match client
             .create_order(CreateOrderRequest {
@@ -100,7 +100,7 @@ async fn drains(layout: Layout) -> anyhow::Result<()> {
         process.stop().await?;
     }
 
-    suite.start_again().await?;
+    suite.restart().await?;
     let mut client = suite.orders()?;
     for order_id in acknowledged {
         client

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::faults::Fault;
 use souk_e2e::faults::diagnosis::{Evidence, Finding, diagnose};
 use souk_e2e::log::Log;
@@ -31,10 +31,10 @@ fn service_of(method: &str) -> String {
 /// Calls the shops as clients do; what becomes of it is telemetry's to tell.
 async fn call_shops(suite: &Suite, first: u64) -> anyhow::Result<()> {
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(first);
+    let mut random = SeededRandom::new(first);
     for number in first..first + WRITES {
         let mut create = Caller::new().request(CreateShopRequest {
-            shop: Some(data::shop(number, &mut numbers)),
+            shop: Some(data::shop(number, &mut random)),
             ..Default::default()
         })?;
         create.set_timeout(CALL_MAX);

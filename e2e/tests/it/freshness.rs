@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::{FieldSort, HitsMode, Query, Search, Sort, TermQuery, query, sort};
 use souk_proto::shop::v1::{
@@ -60,14 +60,14 @@ async fn found(suite: &Suite, shop_id: &str, min_sequence: i64) -> anyhow::Resul
 
 /// Creates, updates and deletes at random, and searches after each write.
 async fn write_and_search(suite: &Suite, writer: u64, writes: u64, seed: u64) -> anyhow::Result<u64> {
-    let mut numbers = Numbers::new(seed ^ writer);
+    let mut random = SeededRandom::new(seed ^ writer);
     let mut shops = suite.shops()?;
     let mut mine: Vec<Shop> = Vec::new();
     let mut next = writer * 1_000_000;
     for _ in 0..writes {
-        match numbers.below(4) {
+        match random.below(4) {
             0 if !mine.is_empty() => {
-                let gone = mine.swap_remove(numbers.below(mine.len() as u64) as usize);
+                let gone = mine.swap_remove(random.below(mine.len() as u64) as usize);
                 let request = DeleteShopRequest {
                     shop_id: gone.shop_id.clone(),
                     etag: String::new(),
@@ -77,9 +77,9 @@ async fn write_and_search(suite: &Suite, writer: u64, writes: u64, seed: u64) ->
                 anyhow::ensure!(left.is_empty(), "deleted at {sequence}, still found: {left:?}");
             }
             1 if !mine.is_empty() => {
-                let place = numbers.below(mine.len() as u64) as usize;
+                let place = random.below(mine.len() as u64) as usize;
                 let mut changed = mine[place].clone();
-                changed.name = format!("新 {}", numbers.below(1_000_000));
+                changed.name = format!("新 {}", random.below(1_000_000));
                 let request = UpdateShopRequest {
                     shop: Some(changed),
                     update_mask: Some(prost_types::FieldMask {
@@ -100,7 +100,7 @@ async fn write_and_search(suite: &Suite, writer: u64, writes: u64, seed: u64) ->
             _ => {
                 next += 1;
                 let request = CreateShopRequest {
-                    shop: Some(data::shop(next, &mut numbers)),
+                    shop: Some(data::shop(next, &mut random)),
                     ..CreateShopRequest::default()
                 };
                 let answer = shops.create_shop(request).await?.into_inner();
@@ -154,11 +154,11 @@ async fn two_thousand_writes_are_found_in_four_processes() -> anyhow::Result<()>
 async fn a_lone_write_is_searchable_soon() -> anyhow::Result<()> {
     let suite = Suite::start(SOUK, Layout::OneProcess).await?;
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(7);
+    let mut random = SeededRandom::new(7);
     let mut waits = Vec::new();
     for number in 0..50 {
         let request = CreateShopRequest {
-            shop: Some(data::shop(number, &mut numbers)),
+            shop: Some(data::shop(number, &mut random)),
             ..CreateShopRequest::default()
         };
         let start = Instant::now();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::media::v1 as media;
 use souk_proto::search::v1::{
@@ -68,8 +68,8 @@ fn search() -> Search {
 async fn hits_of_media(layout: Layout) -> anyhow::Result<()> {
     let suite = Suite::start(SOUK, layout).await?;
     let mut client = suite.media()?;
-    let mut numbers = Numbers::new(3);
-    let made: Vec<_> = (0..150).map(|number| data::media(number, &mut numbers)).collect();
+    let mut random = SeededRandom::new(3);
+    let made: Vec<_> = (0..150).map(|number| data::media(number, &mut random)).collect();
     let good = |item: &&media::Media| {
         item.tags
             .iter()

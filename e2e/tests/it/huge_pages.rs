@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{GATEWAY, Layout, Plan, Suite};
 use souk_proto::search::v1::Search;
 use souk_proto::shop::v1::{BatchCreateShopsRequest, SearchShopsRequest};
@@ -42,10 +42,10 @@ async fn who_holds_much_gets_them_and_nobody_else() -> anyhow::Result<()> {
     let plan = Plan::new(SOUK, Layout::FourProcesses).setting("shop", setting);
     let mut suite = plan.start().await?;
     assert_eq!(on(&suite)?, [false; 4], "empty");
-    let mut numbers = Numbers::new(1);
+    let mut random = SeededRandom::new(1);
     for (shops, much) in [(0..19, false), (19..20, true)] {
         let batch = BatchCreateShopsRequest {
-            shops: shops.map(|number| data::shop(number, &mut numbers)).collect(),
+            shops: shops.map(|number| data::shop(number, &mut random)).collect(),
             ..BatchCreateShopsRequest::default()
         };
         let min_sequence = suite
@@ -64,7 +64,7 @@ async fn who_holds_much_gets_them_and_nobody_else() -> anyhow::Result<()> {
     }
     // What is there already counts as soon as it is opened.
     suite.stop().await?;
-    suite.start_again().await?;
+    suite.restart().await?;
     suite.wait_until_serving().await?;
     assert_eq!(on(&suite)?, [false, true, false, false], "opened");
     suite.stop().await

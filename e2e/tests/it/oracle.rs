@@ -7,7 +7,7 @@ mod record;
 
 use std::collections::BTreeMap;
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::media::v1 as media;
 use souk_proto::search::v1::{HitsMode, Query, Search, Sort, TotalRelation, TotalRequest, total_request};
@@ -20,7 +20,7 @@ use crate::{SOUK, rounds, seed};
 trait Kind {
     type Resource: Clone;
     const FIELDS: &'static [generate::Field];
-    fn make(number: u64, numbers: &mut Numbers) -> Self::Resource;
+    fn make(number: u64, random: &mut SeededRandom) -> Self::Resource;
     fn record(resource: &Self::Resource) -> Record;
     async fn create(suite: &Suite, resources: Vec<Self::Resource>) -> anyhow::Result<i64>;
     async fn replace(suite: &Suite, resource: Self::Resource) -> anyhow::Result<i64>;
@@ -47,8 +47,8 @@ impl Kind for Shops {
     type Resource = shop::Shop;
     const FIELDS: &'static [generate::Field] = generate::SHOP_FIELDS;
 
-    fn make(number: u64, numbers: &mut Numbers) -> shop::Shop {
-        data::shop(number, numbers)
+    fn make(number: u64, random: &mut SeededRandom) -> shop::Shop {
+        data::shop(number, random)
     }
 
     fn record(shop: &shop::Shop) -> Record {
@@ -108,8 +108,8 @@ impl Kind for MediaItems {
     type Resource = media::Media;
     const FIELDS: &'static [generate::Field] = generate::MEDIA_FIELDS;
 
-    fn make(number: u64, numbers: &mut Numbers) -> media::Media {
-        data::media(number, numbers)
+    fn make(number: u64, random: &mut SeededRandom) -> media::Media {
+        data::media(number, random)
     }
 
     fn record(item: &media::Media) -> Record {
@@ -210,7 +210,7 @@ async fn compare<K: Kind>(
 async fn compare_many<K: Kind>(
     suite: &Suite,
     resources: &BTreeMap<String, K::Resource>,
-    numbers: &mut Numbers,
+    random: &mut SeededRandom,
     searches: usize,
     min_sequence: i64,
 ) -> anyhow::Result<usize> {
@@ -220,26 +220,26 @@ async fn compare_many<K: Kind>(
         .collect();
     let mut found = 0;
     for _ in 0..searches {
-        let query = generate::query(K::FIELDS, numbers, 3);
-        let sort = generate::sort(K::FIELDS, numbers);
+        let query = generate::query(K::FIELDS, random, 3);
+        let sort = generate::sort(K::FIELDS, random);
         // Small pages over few hits, large ones over many.
         let hits = records.values().filter(|r| evaluate::matches(r, &query)).count();
         found += usize::from(hits > 0);
-        let page_size = (hits / 4).max(1 + numbers.below(20) as usize).min(1_000);
+        let page_size = (hits / 4).max(1 + random.below(20) as usize).min(1_000);
         compare::<K>(suite, &records, &query, &sort, page_size, min_sequence).await?;
     }
     Ok(found)
 }
 
 async fn equals_brute_force<K: Kind>(name: &str, layout: Layout, usual: usize) -> anyhow::Result<()> {
-    let mut numbers = Numbers::new(seed(name));
+    let mut random = SeededRandom::new(seed(name));
     let searches = rounds("SOUK_ORACLE_SEARCHES", usual);
     let mut suite = Suite::start(SOUK, layout).await?;
     let mut resources: BTreeMap<String, K::Resource> = BTreeMap::new();
     let mut sequence = 0;
     for batch in 0..4_u64 {
         let made: Vec<_> = (0..200)
-            .map(|number| K::make(batch * 200 + number, &mut numbers))
+            .map(|number| K::make(batch * 200 + number, &mut random))
             .collect();
         resources.extend(
             made.iter()
@@ -247,28 +247,28 @@ async fn equals_brute_force<K: Kind>(name: &str, layout: Layout, usual: usize) -
         );
         sequence = K::create(&suite, made).await?;
     }
-    let mut found = compare_many::<K>(&suite, &resources, &mut numbers, searches, sequence).await?;
+    let mut found = compare_many::<K>(&suite, &resources, &mut random, searches, sequence).await?;
 
     let ids: Vec<_> = resources.keys().cloned().collect();
     for (number, id) in ids.iter().enumerate() {
-        match numbers.below(4) {
+        match random.below(4) {
             0 => {
                 sequence = K::delete(&suite, id.clone()).await?;
                 resources.remove(id);
             }
             1 => {
-                let changed = K::make(number as u64, &mut numbers);
+                let changed = K::make(number as u64, &mut random);
                 sequence = K::replace(&suite, changed.clone()).await?;
                 resources.insert(id.clone(), changed);
             }
             _ => {}
         }
     }
-    found += compare_many::<K>(&suite, &resources, &mut numbers, searches, sequence).await?;
+    found += compare_many::<K>(&suite, &resources, &mut random, searches, sequence).await?;
 
     suite.stop().await?;
-    suite.start_again().await?;
-    found += compare_many::<K>(&suite, &resources, &mut numbers, searches, sequence).await?;
+    suite.restart().await?;
+    found += compare_many::<K>(&suite, &resources, &mut random, searches, sequence).await?;
     println!("{name}: {} searches, {found} of them with hits", 3 * searches);
     assert!(found > searches / 2, "the queries hardly find anything");
     Ok(())

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::faults::Fault;
 use souk_e2e::rejection::Rejection;
 use souk_e2e::suite::{Faulty, Layout, Plan, Suite};
@@ -89,11 +89,11 @@ async fn write(
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<impl Future<Output = Vec<String>> + use<>> {
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(7);
+    let mut random = SeededRandom::new(7);
     Ok(async move {
         let mut acknowledged = Vec::new();
         for number in 1_000.. {
-            let shop = data::shop(number, &mut numbers);
+            let shop = data::shop(number, &mut random);
             let request_id = uuid::Uuid::new_v4().to_string();
             loop {
                 if stop.load(Ordering::Relaxed) {
@@ -121,7 +121,7 @@ async fn endures(fault: Fault) -> anyhow::Result<()> {
         return Ok(());
     };
     let name = fault.name();
-    let mut first = data::shop(0, &mut Numbers::new(0));
+    let mut first = data::shop(0, &mut SeededRandom::new(0));
     first.shop_id = "h00000000".to_owned();
     let create = CreateShopRequest {
         shop: Some(first),

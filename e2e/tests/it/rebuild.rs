@@ -1,6 +1,6 @@
 //! An index is derived: without its directory, the same answers after a restart.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::media::v1::{
     BatchCreateMediaRequest, DeleteMediaRequest, SearchMediaRequest, UpdateMediaRequest,
@@ -91,12 +91,12 @@ async fn answers(suite: &Suite, min_sequence: i64) -> anyhow::Result<Vec<String>
 async fn deleting_an_index_directory_and_restarting_gives_the_same_answers(
     layout: Layout,
 ) -> anyhow::Result<()> {
-    let mut numbers = Numbers::new(seed("rebuild"));
+    let mut random = SeededRandom::new(seed("rebuild"));
     let mut suite = Suite::start(SOUK, layout).await?;
     let mut client = suite.media()?;
     for batch in 0..5_u64 {
         let media = (0..200)
-            .map(|number| data::media(batch * 200 + number, &mut numbers))
+            .map(|number| data::media(batch * 200 + number, &mut random))
             .collect();
         client
             .batch_create_media(BatchCreateMediaRequest {
@@ -114,7 +114,7 @@ async fn deleting_an_index_directory_and_restarting_gives_the_same_answers(
         client.delete_media(request).await?;
     }
     for number in (1..1_000_u64).step_by(7) {
-        let changed = data::media(number, &mut numbers);
+        let changed = data::media(number, &mut random);
         let request = UpdateMediaRequest {
             media: Some(changed),
             update_mask: Some(prost_types::FieldMask {
@@ -134,7 +134,7 @@ async fn deleting_an_index_directory_and_restarting_gives_the_same_answers(
     let indexes = suite.service_directory("media").join("index");
     assert!(indexes.is_dir(), "{} isn't there", indexes.display());
     std::fs::remove_dir_all(&indexes)?;
-    suite.start_again().await?;
+    suite.restart().await?;
     let after = answers(&suite, sequence).await?;
     for (after, before) in after.iter().zip(&before) {
         assert_eq!(after, before);

@@ -1,7 +1,7 @@
 //! An index is changed while it answers, and the process is killed in the middle of it: the change is kept, the build
 //! goes on, and nothing is missing.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::index::v1::index_service_client::IndexServiceClient;
 use souk_proto::index::v1::{GetIndexRequest, ListIndexesRequest, RebuildIndexRequest, UpdateIndexRequest};
@@ -23,9 +23,9 @@ fn text(text: &str) -> Value {
     }
 }
 
-fn orders(from: u64, count: u64, numbers: &mut Numbers) -> Vec<Order> {
+fn orders(from: u64, count: u64, random: &mut SeededRandom) -> Vec<Order> {
     let coloured = |number: u64| {
-        let mut order = data::order(number, numbers);
+        let mut order = data::order(number, random);
         let colour = COLOURS[(number % 3) as usize];
         order.attributes.insert("colour".to_owned(), text(colour));
         order
@@ -120,11 +120,11 @@ async fn rebuild(suite: &Suite) -> anyhow::Result<i64> {
 }
 
 async fn a_change_of_the_index_survives_kills(layout: Layout) -> anyhow::Result<()> {
-    let mut numbers = Numbers::new(seed("redesign"));
+    let mut random = SeededRandom::new(seed("redesign"));
     let mut suite = Suite::start(SOUK, layout).await?;
     let batches = rounds("SOUK_REDESIGN_BATCHES", 40) as u64;
     let mut written = batches * 200;
-    let sequence = create(&suite, orders(0, written, &mut numbers)).await?;
+    let sequence = create(&suite, orders(0, written, &mut random)).await?;
     assert_eq!(count(&suite, None, sequence).await?, written as i64);
 
     assert_eq!(add_colour(&suite, true).await?, (false, written as i64));
@@ -132,9 +132,9 @@ async fn a_change_of_the_index_survives_kills(layout: Layout) -> anyhow::Result<
     assert_eq!(add_colour(&suite, false).await?, (false, written as i64));
     for _ in 0..3 {
         suite.kill().await?;
-        suite.start_again().await?;
+        suite.restart().await?;
         // It answers while it is rebuilt, and sees what is written meanwhile.
-        let sequence = create(&suite, orders(written, 30, &mut numbers)).await?;
+        let sequence = create(&suite, orders(written, 30, &mut random)).await?;
         written += 30;
         assert_eq!(count(&suite, None, sequence).await?, written as i64);
     }
@@ -163,13 +163,13 @@ async fn a_change_of_the_index_survives_kills(layout: Layout) -> anyhow::Result<
     );
     // The restart of a suite whose index is complete keeps the field.
     suite.stop().await?;
-    suite.start_again().await?;
+    suite.restart().await?;
     assert_eq!(count(&suite, coloured("红"), 0).await?, found);
 
     // One that is built anew as it is answers alike, before and after a kill.
     assert_eq!(rebuild(&suite).await?, written as i64);
     suite.kill().await?;
-    suite.start_again().await?;
+    suite.restart().await?;
     assert_eq!(count(&suite, coloured("红"), 0).await?, found);
     while index(&suite).await?.phase() != IndexPhase::Serving {
         tokio::task::yield_now().await;

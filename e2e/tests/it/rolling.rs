@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::{Layout, Plan, Suite};
 use souk_proto::media::v1::media_service_client::MediaServiceClient;
 use souk_proto::media::v1::{CreateMediaRequest, GetMediaRequest};
@@ -82,10 +82,10 @@ enum Client {
 }
 
 impl Client {
-    async fn create(&mut self, number: u64, numbers: &mut Numbers) -> Result<String, Status> {
+    async fn create(&mut self, number: u64, random: &mut SeededRandom) -> Result<String, Status> {
         match self {
             Self::Orders(orders) => {
-                let order = data::order(number, numbers);
+                let order = data::order(number, random);
                 let id = order.order_id.clone();
                 let order = Some(order);
                 let request = CreateOrderRequest {
@@ -95,7 +95,7 @@ impl Client {
                 orders.create_order(request).await.map(|_| id)
             }
             Self::Shops(shops) => {
-                let shop = data::shop(number, numbers);
+                let shop = data::shop(number, random);
                 let id = shop.shop_id.clone();
                 let shop = Some(shop);
                 let request = CreateShopRequest {
@@ -105,7 +105,7 @@ impl Client {
                 shops.create_shop(request).await.map(|_| id)
             }
             Self::Media(media) => {
-                let item = data::media(number, numbers);
+                let item = data::media(number, random);
                 let id = item.media_id.clone();
                 let request = CreateMediaRequest {
                     media: Some(item),
@@ -164,13 +164,13 @@ async fn work(
     policy: Policy,
     counted: Arc<Counted>,
 ) -> anyhow::Result<Vec<String>> {
-    let mut numbers = Numbers::new(first);
+    let mut random = SeededRandom::new(first);
     let mut acknowledged: Vec<String> = Vec::new();
     for number in first.. {
         if counted.stop.load(Ordering::Relaxed) {
             break;
         }
-        match client.create(number, &mut numbers).await {
+        match client.create(number, &mut random).await {
             Ok(id) => acknowledged.push(id),
             Err(status) if status.code() == Code::Unavailable || never_sent(&status) => {
                 counted.refused.fetch_add(1, Ordering::Relaxed);
@@ -194,10 +194,10 @@ async fn work(
 
 async fn restart(suite: &mut Suite, process: &str) -> anyhow::Result<()> {
     if process == "gateway" {
-        suite.take_over(process).await?.stop().await
+        suite.replace_process(process).await?.stop().await
     } else {
-        suite.take(process)?.stop().await?;
-        suite.begin(process).await
+        suite.take_process(process)?.stop().await?;
+        suite.start_process(process).await
     }
 }
 

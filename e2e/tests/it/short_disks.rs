@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::faults::interposer::{Disk, Interposer};
 use souk_e2e::log::Log;
 use souk_e2e::rejection::Rejection;
@@ -73,7 +73,7 @@ async fn create(suite: &Suite, number: u64) -> Result<i64, Status> {
     let mut shops = suite
         .shops()
         .map_err(|error| Status::internal(error.to_string()))?;
-    let shop = Some(data::shop(number, &mut Numbers::new(number)));
+    let shop = Some(data::shop(number, &mut SeededRandom::new(number)));
     let request = CreateShopRequest {
         shop,
         ..Default::default()
@@ -197,11 +197,11 @@ async fn after_a_failed_sync_searches_go_on_until_the_restart() -> anyhow::Resul
     let status = suite.process("shop")?.status("Pid");
     assert!(status.is_ok(), "{status:?}");
     // It ends in time, though there is nobody who would take its positions.
-    let process = suite.take("shop")?;
+    let process = suite.take_process("shop")?;
     process.terminate().await?;
     process.wait().await?;
     interposer.fail(false)?;
-    suite.begin("shop").await?;
+    suite.start_process("shop").await?;
     suite.wait_until_serving().await?;
     let written = create(&suite, 2).await?;
     assert!((2..=3).contains(&count(&suite, written).await?));

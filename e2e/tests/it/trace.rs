@@ -3,7 +3,7 @@
 
 use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::spans::{Span, SpanKind, Trace};
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::Search;
@@ -49,7 +49,7 @@ async fn a_write_and_a_search_are_one_trace_each(layout: Layout) -> anyhow::Resu
     let mut shops = suite.shops()?;
 
     let writer = Caller::new();
-    let shop = data::shop(1, &mut Numbers::new(1));
+    let shop = data::shop(1, &mut SeededRandom::new(1));
     let create = CreateShopRequest {
         shop: Some(shop.clone()),
         ..Default::default()

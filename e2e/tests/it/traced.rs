@@ -12,7 +12,7 @@ mod words;
 use souk_e2e::collector::Collector;
 use souk_e2e::laws;
 use souk_e2e::log::Log;
-use souk_e2e::process::{Process, Words};
+use souk_e2e::process::{Process, Stderr};
 use souk_e2e::stand_in::StandIn;
 use souk_proto::shop::v1::GetShopRequest;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
@@ -73,7 +73,7 @@ impl Gateway {
         .map(|(name, value)| (name.to_owned(), value));
         let log = Log::default();
         let process =
-            Process::start_heard(SOUK, &arguments, &environment, Words::Heard(&log, "gateway")).await?;
+            Process::start_with_stderr(SOUK, &arguments, &environment, Stderr::Log(&log, "gateway")).await?;
         let channel = Endpoint::from_shared(format!("http://{}", process.address()))?.connect_lazy();
         Ok(Self {
             shops: ShopServiceClient::new(channel),

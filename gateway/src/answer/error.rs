@@ -2,12 +2,13 @@
 
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
-use http_body_util::Full;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::json;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
+
+use super::{JSON, whole};
 
 /// A client that hung up before it was answered; not of the standard, but what google.rpc.Code says.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -32,10 +33,10 @@ pub(crate) fn response(pool: &DescriptorPool, status: &Status) -> Response<Body>
 
 /// The answer to a call that failed with `status`, which is told in `json`.
 pub(crate) fn failure(status: &Status, json: Vec<u8>) -> Response<Body> {
-    let mut response = Response::new(Body::new(Full::from(json)));
+    let mut response = Response::new(whole(json));
     *response.status_mut() = http_status(status.code());
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, JSON);
     if status.code() == Code::Unauthenticated {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

@@ -1,8 +1,7 @@
 //! API keys: `souk_<id>_<secret>`, of which a file holds the hash.
 //!
-//! The secret is 32 random bytes. A hash that is slow on purpose (argon2) protects secrets that people choose, which can
-//! be guessed; 256 random bits can't, however fast the hash is, and a slow one would cost every call. So it is SHA-256.
-//! Hashes are compared by codes under a key of this start, so that no comparison's time tells a thing about a hash.
+//! The secret is 32 random bytes, which can't be guessed however fast the hash is; a slow one (argon2) would cost every call. So it is
+//! SHA-256. Hashes are compared by their HMACs under a random key, so that timing reveals nothing of them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The check before the gateway's routes.
+//! Authenticates and authorizes the calls of a gateway.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -9,8 +9,8 @@ use http::{HeaderMap, Request};
 use opentelemetry::metrics::Meter;
 use souk_access::config::AuthConfig;
 use souk_access::credential::{HEADER, LIFE_MAX};
-use souk_access::{CredentialKeys, Identity, Reloaded, Rules, TracesOf, refusal};
-use souk_chassis::callers::Caller;
+use souk_access::{CredentialKeys, Identity, Reloaded, Rules, TraceTrust, refusal, reload};
+use souk_chassis::callers::CallerName;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
 use souk_chassis::layers::deadline::Deadline;
@@ -28,32 +28,32 @@ use super::tokens::{Refused, Tokens};
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Lets in those whose credentials are good and whose role the rule of the RPC names; tells the services who they are.
+/// Admits calls whose credentials are valid and whose role the rule of the RPC names, with a credential for the service.
 #[derive(Clone, Debug)]
 pub struct GatewayGuard {
-    /// `None` where everybody may do everything.
+    /// `None` where callers aren't authenticated.
     known: Option<Arc<Known>>,
     methods: Methods,
-    traces: TracesOf,
+    traces: TraceTrust,
 }
 
 #[derive(Debug)]
 struct Known {
     rules: Rules,
-    api_keys: Reloaded<ApiKeys>,
+    api_keys: Arc<Reloaded<ApiKeys>>,
     tokens: Option<Tokens>,
-    credentials: Reloaded<CredentialKeys>,
+    credentials: Arc<Reloaded<CredentialKeys>>,
 }
 
 impl GatewayGuard {
-    /// A guard as the settings say, that tells services by `credentials` who calls. Where the settings name neither keys
-    /// nor tokens, everybody is let in, and the log says so. Must be called inside a tokio runtime.
+    /// A guard of these settings, which signs credentials by `credentials`. Without keys and tokens all calls are admitted, with a warning
+    /// in the log. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// When keys can't be read, or `credentials` are missing.
     pub fn new(
         config: &AuthConfig,
-        credentials: Option<Reloaded<CredentialKeys>>,
+        credentials: Option<Arc<Reloaded<CredentialKeys>>>,
         methods: Methods,
         contract: &[u8],
     ) -> Result<Self, AuthError> {
@@ -72,7 +72,7 @@ impl GatewayGuard {
             Reloaded::fixed(ApiKeys::read("").map_err(AuthError::Keys)?)
         } else {
             warn_of_readers(&config.keys);
-            Reloaded::follow(&config.keys, ApiKeys::read)?
+            reload::follow(&config.keys, ApiKeys::read)?
         };
         let wants_tokens = !config.jwt.jwks.is_empty();
         guard.known = Some(Arc::new(Known {
@@ -84,7 +84,7 @@ impl GatewayGuard {
         Ok(guard)
     }
 
-    /// Shows on `meter` how the keys are that tokens are checked by.
+    /// Observes the issuer's keys on `meter`.
     pub(crate) fn observe(&self, meter: &Meter) {
         let tokens = self.known.as_ref().and_then(|known| known.tokens.as_ref());
         let issuer = tokens.map_or_else(Weak::new, |tokens| Arc::downgrade(&tokens.issuer));
@@ -94,18 +94,18 @@ impl GatewayGuard {
 
 impl Admit for GatewayGuard {
     fn call(&self, mut request: Request<Body>, next: Next<'_>) -> ResponseFuture {
-        // Whoever sends this pretends to be a gateway.
+        // Only gateways may send it.
         request.headers_mut().remove(HEADER);
         let Some(known) = &self.known else {
             return next.run(request);
         };
         let identified = request.extensions_mut().remove::<Identified>();
         let identity = match identified {
-            _ if known.rules.lets_in_anyone(request.uri().path()) => None,
+            _ if known.rules.allows_anonymous(request.uri().path()) => None,
             Some(Identified(identity)) => Some(identity),
             None => Some(known.identify(request.headers())),
         };
-        withhold(request.headers_mut());
+        remove_credentials(request.headers_mut());
         let identity = match identity {
             None => return next.run(request),
             Some(Ok(identity)) => identity,
@@ -124,21 +124,21 @@ impl Admit for GatewayGuard {
             return Next::refuse(refusal::invalid());
         };
         request.headers_mut().insert(HEADER, credential);
-        request.extensions_mut().insert(Caller(identity.name()));
+        request.extensions_mut().insert(CallerName(identity.name()));
         next.run(request)
     }
 }
 
-/// Who calls, or why nobody is known, found out already for the trace of the call: it may have cost a signature.
+/// The identity, if the trace layer has verified it already: that may have cost a signature.
 #[derive(Clone, Debug)]
 struct Identified(Result<Identity, Box<Status>>);
 
 impl Believe for GatewayGuard {
     fn believes(&self, request: &mut Request<Body>) -> bool {
         match (self.traces, &self.known) {
-            (TracesOf::Everybody, _) | (TracesOf::Callers, None) => true,
-            (TracesOf::Nobody, _) => false,
-            (TracesOf::Callers, Some(known)) => {
+            (TraceTrust::Everybody, _) | (TraceTrust::Callers, None) => true,
+            (TraceTrust::Nobody, _) => false,
+            (TraceTrust::Callers, Some(known)) => {
                 let identity = known.identify(request.headers());
                 let is_known = identity.is_ok();
                 request.extensions_mut().insert(Identified(identity));
@@ -148,8 +148,8 @@ impl Believe for GatewayGuard {
     }
 }
 
-/// Takes the credentials out of the headers: no service gets them.
-fn withhold(headers: &mut HeaderMap) {
+/// No service gets the caller's credentials.
+fn remove_credentials(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     headers.remove(API_KEY);
 }
@@ -219,7 +219,7 @@ mod tests {
         }
         let taken =
             Given::read(&headers).map(|(Given::ApiKey(secret) | Given::Token(secret))| secret.to_vec());
-        withhold(&mut headers);
+        remove_credentials(&mut headers);
         assert_eq!(
             headers.keys().collect::<Vec<_>>(),
             ["other"],
@@ -262,12 +262,12 @@ mod tests {
     fn traces_are_those_of_callers_whose_credentials_are_good() {
         let key = make_key("web", Role::Operator, "").expect("a key");
         let known = Arc::new(Known {
-            rules: Rules::of_the_contract().expect("rules"),
+            rules: Rules::from_contract().expect("rules"),
             api_keys: Reloaded::fixed(ApiKeys::read(&key.line).expect("a line")),
             tokens: None,
             credentials: Reloaded::fixed(CredentialKeys::random().expect("random bytes")),
         });
-        let believed = |traces: TracesOf, known: Option<&Arc<Known>>, key: &str| {
+        let believed = |traces: TraceTrust, known: Option<&Arc<Known>>, key: &str| {
             let guard = GatewayGuard {
                 known: known.cloned(),
                 methods: Methods::default(),
@@ -281,14 +281,14 @@ mod tests {
             if let Some(Identified(identity)) = request.extensions().get() {
                 assert_eq!(identity.is_ok(), believed, "admission is told");
             } else {
-                assert!(known.is_none_or(|_| traces != TracesOf::Callers));
+                assert!(known.is_none_or(|_| traces != TraceTrust::Callers));
             }
             believed
         };
         for (traces, of_known, of_strangers, without) in [
-            (TracesOf::Nobody, false, false, false),
-            (TracesOf::Callers, true, false, true),
-            (TracesOf::Everybody, true, true, true),
+            (TraceTrust::Nobody, false, false, false),
+            (TraceTrust::Callers, true, false, true),
+            (TraceTrust::Everybody, true, true, true),
         ] {
             assert_eq!(believed(traces, Some(&known), &key.key), of_known, "{traces:?}");
             assert_eq!(

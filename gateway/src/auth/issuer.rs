@@ -1,17 +1,16 @@
-//! The keys of an issuer of tokens, from where they are: a file, or an `https` address.
+//! The keys of an issuer of tokens, from a file or an `https` address.
 //!
-//! A file is followed as all files of keys are. An address is asked in the background: every [`refresh`](JwtConfig), sooner
-//! when a token names a key that isn't known, later and later while it can't be had. Calls never wait for it. While file or
-//! address can't be used, the last keys that were good stay in force for [`keys_age_max`](JwtConfig): the issuer may have
-//! withdrawn one meanwhile, and whoever stole it could see to it that nobody hears.
+//! A file is reloaded as all files of keys. An address is fetched in the background: every [`refresh`](JwtConfig), sooner when a token
+//! names an unknown key, with backoff after failures. Calls never wait for it. Meanwhile the last keys stay in force, for
+//! [`keys_age_max`](JwtConfig) at most: the thief of a revoked key could block the fetches.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use opentelemetry::metrics::Meter;
-use souk_access::Reloaded;
 use souk_access::config::{JwtConfig, KeySource};
+use souk_access::{Reloaded, reload};
 use souk_chassis::causes::chain;
 use souk_chassis::fetch::Document;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
@@ -32,7 +31,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Issuer {
-    keys: Reloaded<KeySet>,
+    keys: Arc<Reloaded<KeySet>>,
     age_max: Duration,
     /// Somebody had a token of a key that isn't known.
     missed: Arc<Notify>,
@@ -41,15 +40,12 @@ pub(super) struct Issuer {
 }
 
 impl Issuer {
-    /// The issuer of the settings. Must be called inside a tokio runtime.
-    ///
-    /// # Errors
-    /// When the file can't be used, or the address can't be one. That nobody answers there is no error: the keys come when
-    /// somebody does.
+    /// The issuer of the settings. An address that doesn't answer is no error: its keys are fetched later. Must be called inside a
+    /// tokio runtime.
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         let missed = Arc::new(Notify::new());
         let (keys, fetching) = match config.source() {
-            KeySource::File => (Reloaded::follow(Path::new(&config.jwks), KeySet::read)?, None),
+            KeySource::File => (reload::follow(Path::new(&config.jwks), KeySet::read)?, None),
             KeySource::Address => {
                 let document = Document::new(&config.jwks, &config.ca, BYTES_MAX, FETCH_MAX)?;
                 let (keys, stop) = (Reloaded::fixed(KeySet::default()), CancellationToken::new());
@@ -100,7 +96,7 @@ pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
 struct Fetching {
     document: Document,
     refresh: Duration,
-    keys: Reloaded<KeySet>,
+    keys: Arc<Reloaded<KeySet>>,
     missed: Arc<Notify>,
 }
 

@@ -42,12 +42,8 @@ impl std::fmt::Debug for KeySet {
 }
 
 impl KeySet {
-    /// The keys in a JWKS. Those that aren't for signatures, or of a kind that isn't taken, are passed over; so are those that
-    /// can't be read, [with a word](Self::unreadable): one mistake of the issuer doesn't keep its new keys from being taken, nor
-    /// the old ones in force.
-    ///
-    /// # Errors
-    /// When it is none, or has no usable key.
+    /// The keys in a JWKS with at least one usable key. Keys for other uses or of other kinds are skipped; so are malformed ones, which
+    /// are [counted](Self::unreadable): a mistake of the issuer in one key doesn't keep its others out.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         signatures::install();
         let set: RawKeySet =

@@ -36,10 +36,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens as the settings say. Must be called inside a tokio runtime.
-    ///
-    /// # Errors
-    /// As [`Issuer::follow`].
+    /// See [`Issuer::follow`].
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         Ok(Self {
             issuer: Arc::new(Issuer::follow(config)?),
@@ -106,10 +103,9 @@ impl Tokens {
     }
 }
 
-/// Is this the header of a token that lets its bearer call, and of one that is understood? An issuer signs others with the same
-/// keys: for logouts, for events, as proofs. They say so by `typ` (RFC 8725, 3.11), where access tokens are `at+jwt` (RFC 9068)
-/// or, of older issuers, `JWT` or without any. A token with extensions that must be understood (`crit`) isn't: none is
-/// (RFC 7515, 4.1.11).
+/// Whether this is the header of an access token. Issuers sign others with the same keys, such as logout tokens, which differ by `typ`
+/// (RFC 8725, 3.11): access tokens have `at+jwt` (RFC 9068) or, of older issuers, `JWT` or none. Critical extensions (`crit`, RFC 7515,
+/// 4.1.11) aren't supported.
 fn is_access_token(header: &Header) -> bool {
     let typ = header.typ.as_deref().map(str::to_ascii_lowercase);
     let typ = typ

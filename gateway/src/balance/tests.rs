@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tower::service_fn;
 
 use super::*;
-use crate::metrics::testing::Measured;
+use crate::metrics::testing::TestMeter;
 
 fn methods() -> Methods {
     Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true).expect("our own descriptors")
@@ -39,10 +39,10 @@ fn good() -> Client {
 }
 
 fn spread<const N: usize>(clients: [Client; N]) -> Balance {
-    measured(clients, &Measured::new())
+    measured(clients, &TestMeter::new())
 }
 
-fn measured<const N: usize>(clients: [Client; N], measured: &Measured) -> Balance {
+fn measured<const N: usize>(clients: [Client; N], measured: &TestMeter) -> Balance {
     Balance::new(clients.into_iter().enumerate(), &"shop".into(), &measured.meter())
 }
 
@@ -52,7 +52,7 @@ async fn picked(balance: &Balance) -> usize {
 
 #[tokio::test]
 async fn one_that_doesnt_answer_is_left_out_at_once() {
-    let told = Measured::new();
+    let told = TestMeter::new();
     let balance = measured([absent(), good()], &told);
     let mut silent = 0;
     for _ in 0..100 {
@@ -107,7 +107,7 @@ async fn who_gives_a_call_too_little_time_says_nothing_of_a_process() {
     let address = silent.local_addr().expect("an address");
     let uri = format!("http://{address}").parse().expect("an address");
     let client = Client::remote("shop", &uri, &ClientConfig::default(), methods()).expect("an address");
-    let told = Measured::new();
+    let told = TestMeter::new();
     let balance = measured([client], &told);
     let mut hurried = request();
     hurried
@@ -161,7 +161,7 @@ async fn the_less_busy_of_two_gets_the_call() {
 
 #[tokio::test]
 async fn connections_to_one_process_are_one() {
-    let (name, meter) = ("shop".into(), Measured::new().meter());
+    let (name, meter) = ("shop".into(), TestMeter::new().meter());
     let balance = Balance::new([(0, good()), (0, good())], &name, &meter);
     assert!(!balance.has_others());
     assert_eq!(balance.call(request(), Some(0)).await.1, 0);

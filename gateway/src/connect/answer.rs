@@ -50,8 +50,8 @@ pub(super) fn error_json(pool: &DescriptorPool, status: &Status) -> Value {
                 .and_then(|kind| DynamicMessage::decode(kind, detail.value.as_slice()).ok())
                 .and_then(|message| serde_json::to_value(&message).ok());
             let mut detail = json!({"type": kind, "value": STANDARD_NO_PAD.encode(&detail.value)});
-            if let (Some(debug), Some(fields)) = (debug, detail.as_object_mut()) {
-                fields.insert("debug".to_owned(), debug);
+            if let Some(debug) = debug {
+                detail["debug"] = debug;
             }
             detail
         })
@@ -97,7 +97,7 @@ pub(super) async fn unary(
 fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
     match codec {
         Codec::Proto => Ok(message.to_vec()),
-        Codec::Json => as_json(kind.clone(), message),
+        Codec::Json => Ok(as_json(kind.clone(), message)?.1),
     }
 }
 

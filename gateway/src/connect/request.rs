@@ -99,10 +99,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads the headers, and makes the time that the call has one of gRPC.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT for another version of the protocol, and for what is no time.
+    /// Reads the headers, and replaces `connect-timeout-ms` by `grpc-timeout`.
     pub(super) fn read(shape: Shape, request: &mut Request<Body>) -> Result<Self, Status> {
         let version = match *request.method() {
             Method::GET => parameter(request.uri().query().unwrap_or_default(), "connect")
@@ -178,10 +175,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The message of `kind` that `request` has, of at most `bytes_max` bytes, before and after it is unpacked.
-    ///
-    /// # Errors
-    /// UNIMPLEMENTED for encodings that aren't known here, INVALID_ARGUMENT for an address without a message.
+    /// The message of `kind` in `request`, of at most `bytes_max` bytes before and after decompression.
     pub(super) fn new(
         asked: &Asked,
         kind: MessageDescriptor,
@@ -240,10 +234,7 @@ impl Message {
         }
     }
 
-    /// The encoded message that `body` or the address is.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// The encoded message in `body` or the address.
     pub(super) fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
         match &self.source {
             Source::Body => self.plain(body, self.encoding),

@@ -1,9 +1,8 @@
-//! What JSON takes once it is a message, found out from its bytes before that is done.
+//! Estimates the cost of JSON as a message from its bytes, in one pass, before it is parsed; what isn't JSON fails later.
 //!
-//! Memory: a message that is made of JSON keeps its fields in a tree, whose first node is large whatever is in it: `{"a":{}}` takes a
-//! hundred times its bytes. Time: who encodes a message asks each message in it for its length, and that goes through all that lies below
-//! (`prost::encoding::message::encode`), so that a value costs as much as it lies deep. Both are counted in one pass, and nothing is kept;
-//! what isn't JSON is refused behind.
+//! Memory: a message that is parsed from JSON keeps its fields in a tree whose first node is large: `{"a":{}}` takes a hundred times its
+//! bytes. Time: encoding a message computes the length of each message in it recursively (`prost::encoding::message::encode`), so that a
+//! value costs as much as its depth.
 
 use souk_chassis::layers::messages::{DECODED_BYTES_MAX, decoded_too_large};
 use souk_chassis::status::StatusBuilder;
@@ -73,10 +72,7 @@ pub(super) fn bytes(json: &[u8]) -> usize {
     Cost::of(json).bytes
 }
 
-/// Refuses what takes more memory than JSON may.
-///
-/// # Errors
-/// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
+/// Refuses (DECODED_TOO_LARGE) what takes more than [`JSON_BYTES_MAX`].
 pub(super) fn check_bytes(bytes: usize) -> Result<(), Status> {
     match bytes > JSON_BYTES_MAX {
         true => Err(decoded_too_large(JSON_BYTES_MAX)),
@@ -93,10 +89,7 @@ pub(crate) fn work(json: &[u8]) -> usize {
     }
 }
 
-/// Refuses JSON that would take more than [`JSON_BYTES_MAX`], or more than [`VISITS_MAX`].
-///
-/// # Errors
-/// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE or NESTED_VALUES_MAX.
+/// Refuses JSON that would take more than [`JSON_BYTES_MAX`] (DECODED_TOO_LARGE) or [`VISITS_MAX`] (NESTED_VALUES_MAX).
 pub(crate) fn check(json: &[u8]) -> Result<(), Status> {
     let (bytes, visits) = (
         json.len().saturating_mul(OBJECT),

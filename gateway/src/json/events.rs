@@ -14,8 +14,8 @@ use souk_chassis::status::status_in;
 use tonic::Status;
 use tonic::body::Body;
 
+use super::as_json;
 use super::route::Route;
-use super::{decode, write as to_json};
 use crate::answer::{Messages, error, metadata};
 
 /// Silence after which a comment is sent, so that neither client nor proxies give the stream up; and the comment.
@@ -37,12 +37,8 @@ fn resumes(route: &Route) -> Option<(&'static str, &'static str)> {
 
 /// The variable that a client which comes back sets.
 pub(crate) fn resumed(route: &Route, headers: &HeaderMap) -> Option<(String, String)> {
-    let id = headers
-        .get(LAST_EVENT_ID)?
-        .to_str()
-        .ok()
-        .filter(|id| !id.is_empty())?;
-    let (_, to) = resumes(route).filter(|_| route.streams())?;
+    let id = headers.get(LAST_EVENT_ID)?.to_str().ok()?;
+    let (_, to) = resumes(route).filter(|_| route.streams() && !id.is_empty())?;
     Some((to.to_owned(), id.to_owned()))
 }
 
@@ -75,9 +71,9 @@ pub(crate) fn stream(
 
 /// A message as an event, whose `id` is in the field `id` of it.
 fn write(kind: MessageDescriptor, id: Option<&str>, message: &[u8]) -> Result<Bytes, Status> {
-    let message = decode(kind, message)?;
+    let (message, json) = as_json(kind, message)?;
     let id = id.and_then(|field| read_id(&message, field));
-    Ok(event(None, id.as_deref(), &to_json(&message)?))
+    Ok(event(None, id.as_deref(), &json))
 }
 
 fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {

@@ -1,6 +1,5 @@
-//! Values written plainly: `5` for `{"int_value": "5"}`, of messages that say so by the option `souk.rule.v1.natural`.
-//!
-//! Only what can't be read as it is is looked at: whoever writes messages as protobuf's JSON has them pays nothing.
+//! Values written plainly: `5` for `{"int_value": "5"}`, of messages with the option `souk.rule.v1.natural`. Tried only for JSON that
+//! isn't in protobuf's mapping.
 
 use prost_reflect::{DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value};
@@ -15,10 +14,7 @@ const NATURAL: &str = "souk.rule.v1.natural";
 /// Above the 64-bit integers; no larger number has a fraction.
 const WHOLE_END: f64 = 9_223_372_036_854_775_808.0;
 
-/// Reads a message in which values are written plainly; `None` when that doesn't make it one.
-///
-/// # Errors
-/// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
+/// Reads a message in which values are written plainly; `None` when it isn't one. Refuses (DECODED_TOO_LARGE) what takes too much memory.
 pub(super) fn read(kind: &MessageDescriptor, json: &[u8]) -> Result<Option<DynamicMessage>, Status> {
     let Ok(mut value) = serde_json::from_slice(&whole_zeros(json)) else {
         return Ok(None);

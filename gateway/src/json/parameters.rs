@@ -1,7 +1,7 @@
 //! Variables of the path and parameters of the query as fields of a request, by the JSON mapping of protocol buffers.
 
 use percent_encoding::percent_decode_str;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage as _, Value};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage as _, Value};
 use serde_json::Value as Json;
 use souk_chassis::status::StatusBuilder;
 use tonic::Status;
@@ -13,17 +13,15 @@ pub(crate) const PARAMETERS_MAX: usize = 1024;
 /// Deepest field that a parameter may name.
 pub(crate) const PARAMETER_DEPTH_MAX: usize = 16;
 
-/// Messages that are one text in JSON.
-const TEXTS: [&str; 3] = [
-    "google.protobuf.Timestamp",
-    "google.protobuf.Duration",
-    "google.protobuf.FieldMask",
-];
+/// Whether the JSON of a message is one string.
+pub(crate) fn is_text(message: &MessageDescriptor) -> bool {
+    matches!(
+        message.full_name(),
+        "google.protobuf.Timestamp" | "google.protobuf.Duration" | "google.protobuf.FieldMask"
+    )
+}
 
-/// Sets what stands in the query, then what stands in the path, which wins.
-///
-/// # Errors
-/// INVALID_ARGUMENT for a parameter that is no field of the request, or no value of its field.
+/// Sets the fields of `message` by the parameters of the query, then by the variables of the path, which win.
 pub(crate) fn set_all(
     message: &mut DynamicMessage,
     route: &Route,
@@ -100,7 +98,7 @@ fn set(
         ));
     }
     if let Kind::Message(kind) = leaf.kind()
-        && !TEXTS.contains(&kind.full_name())
+        && !is_text(&kind)
     {
         return Err(malformed(
             "is a message; name its fields, as in `center.latitude`".to_owned(),
@@ -146,18 +144,13 @@ fn json(field: &FieldDescriptor, text: &str) -> Json {
 }
 
 fn camel_case(text: &str) -> String {
-    let mut upper = false;
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter == '_' {
-            upper = true;
-        } else if std::mem::take(&mut upper) {
-            out.push(letter.to_ascii_uppercase());
-        } else {
-            out.push(letter);
-        }
-    }
-    out
+    let mut parts = text.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |mut name, part| {
+        let mut letters = part.chars();
+        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        name + letters.as_str()
+    })
 }
 
 /// A part of a query without its encoding.

@@ -22,10 +22,7 @@ pub(crate) enum BodyForm {
 }
 
 impl BodyForm {
-    /// Reads the headers.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT for other bodies than JSON, plain or with gzip or zstd.
+    /// Reads the headers; refuses other bodies than JSON, plain or with gzip or zstd.
     pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Status> {
         let Some(content_type) = headers.get(CONTENT_TYPE) else {
             return Ok(Self::Untyped);

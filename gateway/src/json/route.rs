@@ -53,10 +53,7 @@ impl Route {
     }
 }
 
-/// All ways to call the RPCs of `pool` that take one message, in the order of the descriptors.
-///
-/// # Errors
-/// When a rule isn't one, or names a field that the request doesn't have.
+/// The routes to the RPCs of `pool` that take one message, in the order of the descriptors.
 pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> {
     let extension = pool.get_extension_by_name(RULE).ok_or(RouteError::NoExtension)?;
     let mut routes = Vec::new();
@@ -69,10 +66,7 @@ pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> 
             continue;
         };
         let further = rule.get_field_by_name("additional_bindings");
-        let further = further
-            .as_ref()
-            .and_then(|rules| rules.as_list())
-            .unwrap_or_default();
+        let further = further.as_deref().and_then(Value::as_list).unwrap_or_default();
         for rule in std::iter::once(&rule).chain(further.iter().filter_map(Value::as_message)) {
             routes.push(read(&method, rule)?);
         }

@@ -19,10 +19,6 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Reads a template.
-    ///
-    /// # Errors
-    /// What is wrong, when it isn't one.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let error = |problem| format!("`{text}` is no path template: {problem}");
         let path = text.strip_prefix('/');

@@ -1,17 +1,17 @@
-//! A meter whose values tests read.
+//! A meter for tests, with its exported values.
 
 use opentelemetry::metrics::{Meter, MeterProvider as _};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, SdkMeterProvider};
 use souk_chassis::telemetry::instrument::Instrument;
 
-/// Measures, and tells.
-pub(crate) struct Measured {
+/// A meter provider with an in-memory exporter.
+pub(crate) struct TestMeter {
     exporter: InMemoryMetricExporter,
     provider: SdkMeterProvider,
 }
 
-impl Measured {
+impl TestMeter {
     pub(crate) fn new() -> Self {
         let exporter = InMemoryMetricExporter::default();
         let provider = SdkMeterProvider::builder()

@@ -9,7 +9,7 @@ use super::Comments;
 use super::rules::{Rule, Rules};
 use super::text;
 
-/// An object without the names whose values are null.
+/// `object` without the members that are null.
 pub(super) fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(names) = &mut object {
         names.retain(|_, value| !value.is_null());
@@ -17,19 +17,16 @@ pub(super) fn without_nulls(mut object: Value) -> Value {
     object
 }
 
-/// Greater whole numbers are written by their exponents.
-const WHOLE_MAX: f64 = 1e15;
-
-/// What messages are in a document.
+/// Where a message is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// A part of a request: the rules of its fields hold.
-    Sent,
-    /// A part of an answer.
-    Answered,
+pub(super) enum Direction {
+    /// In a request: the rules of its fields apply.
+    Request,
+    /// In a response, whose fields may break rules that are newer than their rows.
+    Response,
 }
 
-/// Messages that have a JSON of their own.
+/// The schemas of well-known types with a JSON mapping of their own; only those that contracts use.
 fn well_known(message: &MessageDescriptor) -> Option<Value> {
     Some(match message.full_name() {
         "google.protobuf.Timestamp" => json!({"type": "string", "format": "date-time"}),
@@ -47,17 +44,12 @@ fn well_known(message: &MessageDescriptor) -> Option<Value> {
     })
 }
 
-/// Is the JSON of `message` one text?
-pub(super) fn is_text(message: &MessageDescriptor) -> bool {
-    well_known(message).is_some_and(|schema| schema.get("type") == Some(&json!("string")))
-}
-
-/// The schemas that a document refers to, each once.
+/// Collects the schemas that a document refers to.
 #[derive(Debug)]
 pub(super) struct Schemas<'a> {
     comments: &'a Comments,
     rules: Rules,
-    /// By name.
+    /// Schemas by their names.
     done: BTreeMap<String, Value>,
 }
 
@@ -78,53 +70,51 @@ impl<'a> Schemas<'a> {
         self.rules.of(field)
     }
 
-    /// A reference to the schema of `message`, or the schema itself where it is one of the well-known. Messages that take less
-    /// than they can hold have two: that of requests ends in `.Sent`.
-    pub(super) fn message(&mut self, message: &MessageDescriptor, used: Use) -> Value {
+    /// A reference to the schema of `message`, or the schema itself of a well-known type. Messages with rules have two schemas: that of
+    /// requests ends in `.Sent`.
+    pub(super) fn message(&mut self, message: &MessageDescriptor, direction: Direction) -> Value {
         if let Some(schema) = well_known(message) {
             return schema;
         }
-        let (name, used) = if used == Use::Sent && self.rules.reach(message) {
-            (format!("{}.Sent", message.full_name()), Use::Sent)
+        let (name, direction) = if direction == Direction::Request && self.rules.reach(message) {
+            (format!("{}.Sent", message.full_name()), Direction::Request)
         } else {
-            (message.full_name().to_owned(), Use::Answered)
+            (message.full_name().to_owned(), Direction::Response)
         };
         if !self.done.contains_key(&name) {
-            // In its place before its fields are looked at: they may refer to it.
+            // Before its fields, which may refer to it.
             self.done.insert(name.clone(), Value::Null);
-            let schema = self.object(message, used);
+            let schema = self.object(message, direction);
             self.done.insert(name.clone(), schema);
         }
         reference(&name)
     }
 
-    /// The schema of the message in `field` as an update takes it: nothing of it is required.
-    pub(super) fn changes(&mut self, field: &FieldDescriptor) -> Value {
+    /// The schema of the message in `field` in an update: no member of it is required.
+    pub(super) fn update(&mut self, field: &FieldDescriptor) -> Value {
         let Kind::Message(message) = field.kind() else {
-            return self.field(field, Use::Sent);
+            return self.field(field, Direction::Request);
         };
-        let mut schema = self.object(&message, Use::Sent);
-        schema["required"] = Value::Null;
-        without_nulls(schema)
+        let mut schema = self.object(&message, Direction::Request);
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("required");
+        }
+        schema
     }
 
-    fn object(&mut self, message: &MessageDescriptor, used: Use) -> Value {
+    fn object(&mut self, message: &MessageDescriptor, direction: Direction) -> Value {
         let properties: Map<String, Value> = message
             .fields()
-            .map(|field| (field.json_name().to_owned(), self.field(&field, used)))
+            .map(|field| (field.json_name().to_owned(), self.field(&field, direction)))
             .collect();
-        let mut about = self
-            .comments
-            .of(&message.parent_file(), message.path())
-            .to_owned();
+        let about = self.comments.of(&message.parent_file(), message.path());
+        let mut about = about.to_owned();
         let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
         for choice in message.oneofs().filter(|choice| !choice.is_synthetic()) {
-            let names: Vec<String> = choice
-                .fields()
-                .map(|field| field.json_name().to_owned())
-                .collect();
+            let names = choice.fields().map(|field| field.json_name().to_owned());
+            let names: Vec<String> = names.collect();
             about = format!("{about}\nAt most one of: {}.", names.join(", "));
-            let required = used == Use::Sent && self.rules.one_required(&choice);
+            let required = direction == Direction::Request && self.rules.one_required(&choice);
             if names.len() == message.fields().len() {
                 schema["maxProperties"] = json!(1);
                 if required {
@@ -136,7 +126,7 @@ impl<'a> Schemas<'a> {
         }
         let required: Vec<String> = message
             .fields()
-            .filter(|field| used == Use::Sent && self.rules.of(field).required)
+            .filter(|field| direction == Direction::Request && self.rules.of(field).required)
             .map(|field| field.json_name().to_owned())
             .collect();
         if !required.is_empty() {
@@ -147,14 +137,16 @@ impl<'a> Schemas<'a> {
     }
 
     /// The schema of a field, with its description.
-    pub(super) fn field(&mut self, field: &FieldDescriptor, used: Use) -> Value {
-        let rule = match used {
-            Use::Sent => self.rules.of(field),
-            Use::Answered => Rule::default(),
+    pub(super) fn field(&mut self, field: &FieldDescriptor, direction: Direction) -> Value {
+        let rule = match direction {
+            Direction::Request => self.rules.of(field),
+            Direction::Response => Rule::default(),
         };
         let mut schema = if field.is_map() {
             let value = match field.kind() {
-                Kind::Message(entry) => self.single(&entry.map_entry_value_field(), &Rule::default(), used),
+                Kind::Message(entry) => {
+                    self.single(&entry.map_entry_value_field(), &Rule::default(), direction)
+                }
                 _ => json!({}),
             };
             let name = |most| json!({"minLength": 1, "maxLength": most, "pattern": text::PRINTABLE});
@@ -171,13 +163,13 @@ impl<'a> Schemas<'a> {
             };
             without_nulls(json!({
                 "type": "array",
-                "items": self.single(field, &element, used),
+                "items": self.single(field, &element, direction),
                 "minItems": rule.required.then_some(1),
                 "maxItems": rule.items_max,
                 "uniqueItems": rule.unique.then_some(true),
             }))
         } else {
-            self.single(field, &rule, used)
+            self.single(field, &rule, direction)
         };
         if rule.output_only {
             schema["readOnly"] = json!(true);
@@ -189,7 +181,7 @@ impl<'a> Schemas<'a> {
         schema
     }
 
-    fn single(&mut self, field: &FieldDescriptor, rule: &Rule, used: Use) -> Value {
+    fn single(&mut self, field: &FieldDescriptor, rule: &Rule, direction: Direction) -> Value {
         let mut schema = without_nulls(match field.kind() {
             Kind::Double | Kind::Float => json!({
                 "type": "number",
@@ -217,10 +209,10 @@ impl<'a> Schemas<'a> {
                 json!({"type": "string", "format": "uint64", "pattern": pattern})
             }
             Kind::Bool => json!({"type": "boolean"}),
-            Kind::String => characters(rule),
+            Kind::String => string(rule),
             Kind::Bytes => json!({"type": "string", "contentEncoding": "base64", "pattern": text::BASE64}),
-            Kind::Message(message) => self.message(&message, used),
-            Kind::Enum(kind) => self.names(&kind),
+            Kind::Message(message) => self.message(&message, direction),
+            Kind::Enum(kind) => self.enumeration(&kind),
         });
         if let (true, Kind::Enum(kind)) = (rule.required, field.kind()) {
             schema["not"] = json!({"const": kind.default_value().name()});
@@ -228,7 +220,7 @@ impl<'a> Schemas<'a> {
         schema
     }
 
-    fn names(&mut self, kind: &EnumDescriptor) -> Value {
+    fn enumeration(&mut self, kind: &EnumDescriptor) -> Value {
         let name = kind.full_name();
         if !self.done.contains_key(name) {
             let file = kind.parent_file();
@@ -245,7 +237,7 @@ impl<'a> Schemas<'a> {
     }
 }
 
-fn characters(rule: &Rule) -> Value {
+fn string(rule: &Rule) -> Value {
     let printable = rule.printable.then_some(text::PRINTABLE);
     json!({
         "type": "string",
@@ -255,9 +247,9 @@ fn characters(rule: &Rule) -> Value {
     })
 }
 
-/// A number without `.0` behind a whole one.
+/// A number, without a fraction if it is whole and exact as an integer of a double.
 fn shown(number: f64) -> Value {
-    match number.fract() == 0.0 && number.abs() < WHOLE_MAX {
+    match number.fract() == 0.0 && number.abs() < 1e15 {
         true => json!(number as i64),
         false => json!(number),
     }

@@ -10,7 +10,7 @@ use tonic::Status;
 use tower::service_fn;
 
 use super::*;
-use crate::metrics::testing::Measured;
+use crate::metrics::testing::TestMeter;
 
 const GET: &str = "/souk.shop.v1.ShopService/GetShop";
 const CREATE: &str = "/souk.shop.v1.ShopService/CreateShop";
@@ -27,7 +27,7 @@ fn refusing(times: usize, refusal: impl Fn() -> Status + Clone + Send + Sync + '
 fn measured(
     times: usize,
     refusal: impl Fn() -> Status + Clone + Send + Sync + 'static,
-) -> (Retry, Seen, Measured) {
+) -> (Retry, Seen, TestMeter) {
     let seen = Seen::default();
     let (noted, count) = (Arc::clone(&seen), Arc::new(AtomicUsize::new(0)));
     let backend = service_fn(move |request: Request<Body>| {
@@ -45,7 +45,7 @@ fn measured(
     });
     let methods = Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true).expect("our own descriptors");
     let client = Client::local(backend, "shop", methods.clone());
-    let (measured, name) = (Measured::new(), "shop".into());
+    let (measured, name) = (TestMeter::new(), "shop".into());
     let balance = Balance::new([(0, client)], &name, &measured.meter());
     let config = RetryConfig::default();
     let retry = Retry::new(balance, methods, config, &name, &measured.meter());

@@ -85,8 +85,8 @@ where
 {
     let health = Health::new();
     let (serving, seen) = watch::channel(true);
-    health.watch(S::NAME, seen.clone());
-    health.watch(index_service_server::SERVICE_NAME, seen);
+    health.register(S::NAME, seen.clone());
+    health.register(index_service_server::SERVICE_NAME, seen);
     let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)
         .expect("descriptors")
         .mount(service)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderName, ORIGIN};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
-use souk_access::{AuthConfig, TracesOf};
+use souk_access::{AuthConfig, TraceTrust};
 use souk_chassis::config::{RateConfig, ServerConfig};
 use souk_gateway::config::GatewayConfig;
 use souk_gateway::origins::WebConfig;
@@ -202,9 +202,9 @@ fn whose_traces_are_gone_on_with_is_a_setting() {
             .map(|config| config.auth.traces)
     };
     for (text, expected) in [
-        ("nobody", TracesOf::Nobody),
-        ("callers", TracesOf::Callers),
-        ("everybody", TracesOf::Everybody),
+        ("nobody", TraceTrust::Nobody),
+        ("callers", TraceTrust::Callers),
+        ("everybody", TraceTrust::Everybody),
     ] {
         assert_eq!(read(text).expect(text), expected);
     }

@@ -68,7 +68,7 @@ impl Pair {
     }
 
     fn guard(&self, with_key: bool) -> ServiceGuard {
-        let rules = Rules::of_the_contract().expect("rules");
+        let rules = Rules::from_contract().expect("rules");
         let keys = std::fs::read_to_string(self.folder.path().join("credential")).expect("a file");
         let keys = Reloaded::fixed(CredentialKeys::read(&keys).expect("a key"));
         ServiceGuard::new(rules, with_key.then_some(keys))

@@ -1,10 +1,10 @@
-//! `souk demo`: everything in one process, with data that is loaded once.
+//! `souk demo`: everything in one process, with demo data that is loaded at the first start.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use souk_access::Part;
+use souk_access::ProcessKind;
 use souk_api::hosting::Settings;
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::client::Client;
@@ -21,7 +21,7 @@ use crate::dataset::{DemoRows, load_all};
 /// How much data the demo has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum DemoSize {
-    /// 5,000 each, in a few seconds.
+    /// 5,000 orders, shops and media each, in a few seconds.
     Small,
     /// 200,000 orders, 200,000 shops and 100,000 media.
     #[default]
@@ -48,7 +48,7 @@ pub(super) struct DemoArgs {
 }
 
 impl DemoArgs {
-    fn size(&self) -> DemoRows {
+    fn rows(&self) -> DemoRows {
         let size = match self.size {
             DemoSize::Small => DemoRows::SMALL,
             DemoSize::Full => DemoRows::FULL,
@@ -61,30 +61,32 @@ impl DemoArgs {
     }
 }
 
-/// The folder in the data directory that says what was loaded.
-const RECORD: &str = "demo";
+/// Folder of the load's checkpoints, in the data directory.
+const CHECKPOINTS: &str = "demo";
 
 /// Loads what isn't loaded yet, then serves.
 pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
     let settings: Settings = args.service.load()?;
     refuse_keys(&settings)?;
-    settings.auth.checked(Part::Whole, settings.server.listen)?;
+    settings
+        .auth
+        .checked(ProcessKind::Whole, settings.server.listen)?;
     serve::process()
         .run(&settings.telemetry, &settings.server, async |host| {
             let gateway = serve::start(&settings, &WebConfig::loopback(), host).await?;
             let stack = gateway.stack();
             let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
             let target = Client::local(stack.clone(), "souk", methods);
-            // Before the address is told: whoever waits for it finds everything.
-            fill(target.clone(), args.size(), &settings.data.join(RECORD)).await?;
+            // Before the address is printed: those who wait for it find all data.
+            load(target.clone(), args.rows(), &settings.data.join(CHECKPOINTS)).await?;
             ready::wait(&target).await?;
-            advise(settings.server.listen.port());
+            print_examples(settings.server.listen.port());
             Ok(stack)
         })
         .await
 }
 
-/// The demo loads its data as anybody could: it has no credentials to do it with.
+/// The demo loads its data through its own front door, for which it has no credentials.
 fn refuse_keys(settings: &Settings) -> Result<(), ConfigError> {
     if !settings.auth.knows_callers() {
         return Ok(());
@@ -97,9 +99,9 @@ fn refuse_keys(settings: &Settings) -> Result<(), ConfigError> {
     Err(problems.into())
 }
 
-async fn fill(target: Client, size: DemoRows, record: &Path) -> Result<(), StartError> {
-    std::fs::create_dir_all(record)?;
-    let report = load_all(target, size, record).await?;
+async fn load(target: Client, rows: DemoRows, checkpoints: &Path) -> Result<(), StartError> {
+    std::fs::create_dir_all(checkpoints)?;
+    let report = load_all(target, rows, checkpoints).await?;
     if report.rejected > 0 {
         return Err(format!(
             "{} rows of the demo were refused; they are named above",
@@ -110,8 +112,8 @@ async fn fill(target: Client, size: DemoRows, record: &Path) -> Result<(), Start
     Ok(())
 }
 
-/// What to try first.
-fn advise(port: u16) {
+/// Prints calls to try.
+fn print_examples(port: u16) {
     let text = format!(
         r#"Try:
   grpcurl -plaintext localhost:{port} list
@@ -120,6 +122,6 @@ fn advise(port: u16) {
   grpcurl -plaintext -d '{{"search":{{"query":{{"nested":{{"path":"tags","query":{{"term":{{"field":"tags.tag","value":{{"string_value":"开心"}}}}}}}}}}}}}}' localhost:{port} souk.media.v1.MediaService/SearchMedia
 "#
     );
-    // The services answer whether or not somebody reads this.
+    // A closed standard output doesn't stop the services.
     let _ = io::stdout().lock().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! `souk load`.
+//! `souk load`: generates rows, or reads them from a file, and creates them through the services' API.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
@@ -23,11 +23,12 @@ use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
 use crate::load::{self, LoadOutputs, LoadPlan, LoadReport, STREAMS, ndjson};
 
-/// Rows when neither a count nor a scale factor is given.
-const COUNT: u64 = 5_000;
+/// Number of rows without `--count` and `--scale-factor`.
+const ROWS_DEFAULT: u64 = 5_000;
 
+/// The kind of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum What {
+enum LoadKind {
     /// Orders after TPC-H; the products, consumers and salespersons that they name are loaded first.
     Orders,
     /// The products of a scale factor.
@@ -46,7 +47,7 @@ enum What {
 #[derive(Clone, Debug, Args)]
 pub(super) struct LoadArgs {
     /// What is loaded.
-    what: What,
+    what: LoadKind,
     /// Generates so many rows; of products and persons, those that so many orders refer to.
     #[arg(long, value_name = "ROWS", conflicts_with_all = ["file", "scale_factor"])]
     count: Option<u64>,
@@ -59,37 +60,37 @@ pub(super) struct LoadArgs {
     /// Where the service, or the gateway, listens.
     #[arg(long, value_name = "URI", default_value = "http://127.0.0.1:50051")]
     target: Uri,
-    /// Authorities that an https target is believed by, in PEM.
+    /// PEM file of the certificate authorities to trust for an https target.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Certificate chain that is shown to the target, in PEM.
+    /// PEM file of the client certificate chain.
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// Private key of that certificate, in PEM.
+    /// PEM file of the client certificate's private key.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     /// A file with the API key of an admin or an operator, for services that let in only those whom they know. The variable
     /// SOUK_API_KEY may hold the key itself.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Batches under way at a time.
+    /// Batches in flight at a time.
     #[arg(long, value_name = "COUNT", default_value_t = STREAMS as u64, value_parser = clap::value_parser!(u64).range(1..=load::STREAMS_MAX as u64))]
     streams: u64,
-    /// Makes other data of the same size.
+    /// Seed of the generated data.
     #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// Writes refused rows to this file, one JSON object each, instead of to standard error.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// Goes on where an earlier load of the same rows was interrupted; rows that exist already are passed over.
+    /// Resumes an interrupted load of the same rows; rows that exist already are skipped.
     #[arg(long)]
     resume: bool,
-    /// Folder of the files that say how far a load has come.
+    /// Folder of the checkpoints of loads.
     #[arg(long, value_name = "FOLDER", default_value = ".souk-load")]
     state: PathBuf,
 }
 
-/// Loads, and says so by the exit code.
+/// Loads. The exit code is 0 if no row was refused.
 pub(super) fn main(args: &LoadArgs) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let loaded = runtime.map_err(CommandError::from).and_then(|runtime| {
@@ -99,7 +100,7 @@ pub(super) fn main(args: &LoadArgs) -> ExitCode {
                 _ = tokio::signal::ctrl_c() => Err("interrupted; go on with --resume".into()),
             }
         });
-        // A generator that is still computing rows doesn't keep the process.
+        // Doesn't wait for a generator that is still computing rows.
         runtime.shutdown_background();
         loaded
     });
@@ -117,17 +118,19 @@ impl LoadArgs {
     fn scale(&self) -> Scale {
         match self.scale_factor {
             Some(factor) => Scale::new(factor),
-            None => Scale::for_orders(self.count.unwrap_or(COUNT)),
+            None => Scale::for_orders(self.count.unwrap_or(ROWS_DEFAULT)),
         }
     }
 
-    /// How many orders; all of a scale factor when that was given.
+    /// The number of orders; `None` for all of the scale factor.
     fn orders(&self) -> Option<u64> {
-        self.scale_factor.is_none().then(|| self.count.unwrap_or(COUNT))
+        self.scale_factor
+            .is_none()
+            .then(|| self.count.unwrap_or(ROWS_DEFAULT))
     }
 
-    /// The API key, if there is one.
-    fn key(&self) -> Result<Option<HeaderValue>, CommandError> {
+    /// The API key, from `--key-file` or the environment; `None` without either.
+    fn api_key(&self) -> Result<Option<HeaderValue>, CommandError> {
         let text = match &self.key_file {
             Some(path) => {
                 let read = std::fs::read_to_string(path);
@@ -138,13 +141,18 @@ impl LoadArgs {
                 Err(_) => return Ok(None),
             },
         };
-        // The cause would show the key.
+        // Without the cause, which would show the key.
         let mut key = HeaderValue::try_from(text.trim()).map_err(|_| "the API key isn't one")?;
         key.set_sensitive(true);
         Ok(Some(key))
     }
 
-    async fn run(&self) -> Result<LoadReport, CommandError> {
+    fn target(&self) -> Result<Client, CommandError> {
+        if self.ca.is_none() && self.target.scheme_str() == Some("https") {
+            return Err(
+                "an https target needs the authorities that its certificate is checked by: --ca".into(),
+            );
+        }
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
         let client = ClientConfig {
             tls: ClientTlsConfig {
@@ -155,60 +163,57 @@ impl LoadArgs {
             },
             ..ClientConfig::default()
         };
-        if self.ca.is_none() && self.target.scheme_str() == Some("https") {
-            return Err(
-                "an https target needs the authorities that its certificate is checked by: --ca".into(),
-            );
-        }
         let target = Client::remote("souk", &self.target, &client, methods)?;
-        let target = match self.key()? {
+        Ok(match self.api_key()? {
             Some(key) => target.with_header(HeaderName::from_static("x-api-key"), key),
             None => target,
-        };
+        })
+    }
+
+    async fn run(&self) -> Result<LoadReport, CommandError> {
+        if self.scale_factor.is_some() && matches!(self.what, LoadKind::Shops | LoadKind::Media) {
+            return Err("shops and media have no scale factor; use --count".into());
+        }
+        let target = self.target()?;
         std::fs::create_dir_all(&self.state)?;
         if let Some(path) = self.rejects.as_ref().filter(|_| !self.resume) {
             // Emptied once: several kinds may be written to it.
             Rejects::file(path, false)?;
         }
-        let (scale, seed, count) = (self.scale(), self.seed, self.count.unwrap_or(COUNT));
-        if self.scale_factor.is_some() && matches!(self.what, What::Shops | What::Media) {
-            return Err("shops and media have no scale factor; use --count".into());
-        }
+        let (scale, seed, count) = (self.scale(), self.seed, self.count.unwrap_or(ROWS_DEFAULT));
         if self.file.is_some() {
             return match self.what {
-                What::Orders => self.file::<kind::Orders>(&target).await,
-                What::Products => self.file::<kind::Products>(&target).await,
-                What::Consumers => self.file::<kind::Consumers>(&target).await,
-                What::Salespersons => self.file::<kind::Salespersons>(&target).await,
-                What::Shops => self.file::<kind::Shops>(&target).await,
-                What::Media => self.file::<kind::MediaItems>(&target).await,
+                LoadKind::Orders => self.load_file::<kind::Orders>(&target).await,
+                LoadKind::Products => self.load_file::<kind::Products>(&target).await,
+                LoadKind::Consumers => self.load_file::<kind::Consumers>(&target).await,
+                LoadKind::Salespersons => self.load_file::<kind::Salespersons>(&target).await,
+                LoadKind::Shops => self.load_file::<kind::Shops>(&target).await,
+                LoadKind::Media => self.load_file::<kind::MediaItems>(&target).await,
             };
         }
         match self.what {
-            What::Orders => {
-                let mut sum = self.one(&target, dataset::products(scale), true).await?;
-                for report in [
-                    self.one(&target, dataset::consumers(scale, seed), true).await?,
-                    self.one(&target, dataset::salespersons(scale, seed), true)
-                        .await?,
-                    self.one(&target, dataset::orders(scale, seed, self.orders()), false)
-                        .await?,
-                ] {
-                    sum.created += report.created;
-                    sum.existed += report.existed;
-                    sum.rejected += report.rejected;
-                }
+            LoadKind::Orders => {
+                let orders = dataset::orders(scale, seed, self.orders());
+                let mut sum = self.load(&target, dataset::products(scale), true).await?;
+                sum += self.load(&target, dataset::consumers(scale, seed), true).await?;
+                sum += self
+                    .load(&target, dataset::salespersons(scale, seed), true)
+                    .await?;
+                sum += self.load(&target, orders, false).await?;
                 Ok(sum)
             }
-            What::Products => self.one(&target, dataset::products(scale), false).await,
-            What::Consumers => self.one(&target, dataset::consumers(scale, seed), false).await,
-            What::Salespersons => self.one(&target, dataset::salespersons(scale, seed), false).await,
-            What::Shops => self.one(&target, dataset::shops(count, seed), false).await,
-            What::Media => self.one(&target, dataset::media(count, seed), false).await,
+            LoadKind::Products => self.load(&target, dataset::products(scale), false).await,
+            LoadKind::Consumers => self.load(&target, dataset::consumers(scale, seed), false).await,
+            LoadKind::Salespersons => {
+                self.load(&target, dataset::salespersons(scale, seed), false)
+                    .await
+            }
+            LoadKind::Shops => self.load(&target, dataset::shops(count, seed), false).await,
+            LoadKind::Media => self.load(&target, dataset::media(count, seed), false).await,
         }
     }
 
-    async fn file<K: Kind>(&self, target: &Client) -> Result<LoadReport, CommandError> {
+    async fn load_file<K: Kind>(&self, target: &Client) -> Result<LoadReport, CommandError> {
         let path = self.file.clone().unwrap_or_default();
         let file = File::open(&path).map_err(|error| format!("{} can't be read: {error}", path.display()))?;
         let rows = ndjson::rows::<K>(BufReader::new(file))?;
@@ -217,11 +222,11 @@ impl LoadArgs {
             rows: Box::new(rows),
             total: None,
         };
-        self.one(target, dataset, false).await
+        self.load(target, dataset, false).await
     }
 
-    /// Loads one data set. Rows that only others refer to `may_exist`.
-    async fn one<K: Kind>(
+    /// Loads one data set. With `may_exist`, rows that exist are skipped.
+    async fn load<K: Kind>(
         &self,
         target: &Client,
         dataset: Dataset<K>,
@@ -263,5 +268,30 @@ impl LoadArgs {
         );
         writeln!(io::stdout(), "{line}")?;
         Ok(report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: LoadArgs,
+    }
+
+    #[tokio::test]
+    async fn wrong_arguments_leave_the_rejects_of_another_load() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rejects = folder.path().join("rejects");
+        std::fs::write(&rejects, "{}\n").expect("written");
+        let path = rejects.to_str().expect("UTF-8");
+        let line = ["load", "shops", "--scale-factor", "1", "--rejects", path];
+        let error = Command::parse_from(line).args.run().await.expect_err("no factor");
+        assert!(error.to_string().contains("no scale factor"), "{error}");
+        assert_eq!(std::fs::read_to_string(&rejects).expect("there"), "{}\n");
     }
 }

@@ -1,4 +1,4 @@
-//! `souk make-key` and `souk make-credential-key`: secrets for others to keep.
+//! `souk make-key` and `souk make-credential-key`: generate API keys and the key of the gateway's credentials.
 
 use std::error::Error;
 use std::fs::OpenOptions;
@@ -33,9 +33,9 @@ fn role(word: &str) -> Result<Role, String> {
     Role::of_word(word).ok_or_else(|| format!("must be one of {}", Role::ALL.map(Role::word).join(", ")))
 }
 
-/// Prints a new key to standard output, alone, and its line elsewhere.
+/// Generates an API key. Standard output has the key alone; its line, with a hash, goes to the file or to standard error.
 pub(super) fn main(args: &MakeKeyArgs) -> ExitCode {
-    ended(args.run())
+    exit_code(args.run())
 }
 
 impl MakeKeyArgs {
@@ -57,16 +57,16 @@ impl MakeKeyArgs {
     }
 }
 
-/// Prints a new key that gateway and services have in common.
+/// Prints a new key for credentials, which gateway and services share.
 pub(super) fn credential_key() -> ExitCode {
     let printed = credential::new_secret()
         .map_err(Into::into)
         .and_then(|secret| Ok(writeln!(io::stdout(), "{secret}")?));
-    ended(printed)
+    exit_code(printed)
 }
 
-fn ended(done: Result<(), Box<dyn Error>>) -> ExitCode {
-    match done {
+fn exit_code(result: Result<(), Box<dyn Error>>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(error.as_ref());

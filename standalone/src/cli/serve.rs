@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use souk_access::{CredentialKeys, Part, Reloaded};
+use souk_access::{CredentialKeys, ProcessKind, Reloaded};
 use souk_api::hosting::Settings;
 use souk_chassis::args::ServiceArgs;
 use souk_chassis::config::{ConfigError, Problems};
@@ -70,7 +70,9 @@ pub(super) fn process() -> Process {
 pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
     let web = args.web()?;
     let settings: Settings = args.service().load()?;
-    settings.auth.checked(Part::Whole, settings.server.listen)?;
+    settings
+        .auth
+        .checked(ProcessKind::Whole, settings.server.listen)?;
     process()
         .run(&settings.telemetry, &settings.server, async |host| {
             Ok(start(&settings, &web, host).await?.stack())

@@ -7,17 +7,17 @@ use std::sync::LazyLock;
 use prost_types::{Duration, Timestamp};
 use souk_proto::media::v1::{Box as FaceBox, Face, Media, MediaType, Tag};
 
-use super::numbers::{Numbers, Weighted};
 use super::places::TOWNS;
+use super::random::{RowRandom, WeightedIndex};
 use crate::data::{PEOPLE, TAGS};
 
-/// Users have a thousand ids, `u0001` with the most media.
+/// Number of users; `u0001` has the most media.
 const USERS: usize = 1_000;
 /// 2016-01-01T00:00:00Z.
 const FIRST_SECOND: i64 = 1_451_606_400;
 /// Ten years until 2026-01-01T00:00:00Z, in seconds.
 const SPAN_SECONDS: f64 = 3_653.0 * 86_400.0;
-/// The tag that is drawn most; the other ranks are shuffled.
+/// The most frequent tag; the ranks of the others are shuffled.
 const FIRST_TAG: &str = "开心";
 
 const CAMERAS: [&str; 8] = [
@@ -31,37 +31,38 @@ const CAMERAS: [&str; 8] = [
     "DJI Mini 4",
 ];
 
-static USER_RANKS: LazyLock<Weighted> = LazyLock::new(|| Weighted::zipf(USERS, 1.0));
+static USER_RANKS: LazyLock<WeightedIndex> = LazyLock::new(|| WeightedIndex::zipf(USERS, 1.0));
 /// Tags by rank, with the weights of the ranks.
-static TAG_RANKS: LazyLock<(Vec<[&'static str; 3]>, Weighted)> = LazyLock::new(|| {
+static TAG_RANKS: LazyLock<(Vec<[&'static str; 3]>, WeightedIndex)> = LazyLock::new(|| {
     let mut ranked: Vec<_> = TAGS.rows::<3>().collect();
     ranked.sort_by_key(|[id, _, name]| (*name != FIRST_TAG, shuffled(id)));
-    let weights = Weighted::zipf(ranked.len(), 0.9);
+    let weights = WeightedIndex::zipf(ranked.len(), 0.9);
     (ranked, weights)
 });
-static PEOPLE_RANKS: LazyLock<(Vec<&'static str>, Weighted)> = LazyLock::new(|| {
+static PEOPLE_RANKS: LazyLock<(Vec<&'static str>, WeightedIndex)> = LazyLock::new(|| {
     let people: Vec<_> = PEOPLE.rows::<3>().map(|[_, _, name]| name).collect();
-    let weights = Weighted::zipf(people.len(), 0.8);
+    let weights = WeightedIndex::zipf(people.len(), 0.8);
     (people, weights)
 });
 
-/// A number that orders ids differently than their size does.
+/// Sort key that shuffles ids, the same way in each run.
 fn shuffled(id: &str) -> u64 {
-    Numbers::new(0, "tags", id.parse().unwrap_or(0)).bits()
+    RowRandom::new(0, "tags", id.parse().unwrap_or(0)).next_u64()
 }
 
-fn thousandths(least: u64, numbers: &mut Numbers) -> f64 {
-    (least + numbers.below(1_001 - least)) as f64 / 1_000.0
+/// A random score from `min` thousandths to 1, in steps of 0.001.
+fn score(min: u64, random: &mut RowRandom) -> f64 {
+    (min + random.below(1_001 - min)) as f64 / 1_000.0
 }
 
-fn tags(numbers: &mut Numbers) -> Vec<(&'static str, &'static str, f64)> {
+fn tags(random: &mut RowRandom) -> Vec<(&'static str, &'static str, f64)> {
     let (ranked, weights) = &*TAG_RANKS;
     let mut tags: Vec<(&str, &str, f64)> = Vec::new();
-    for _ in 0..1 + numbers.below(6) {
-        let Some(&[_, english, chinese]) = ranked.get(weights.draw(numbers)) else {
+    for _ in 0..1 + random.below(6) {
+        let Some(&[_, english, chinese]) = ranked.get(weights.draw(random)) else {
             continue;
         };
-        let score = thousandths(300, numbers);
+        let score = score(300, random);
         if tags.iter().all(|(_, known, _)| *known != chinese) {
             tags.push((english, chinese, score));
         }
@@ -69,33 +70,33 @@ fn tags(numbers: &mut Numbers) -> Vec<(&'static str, &'static str, f64)> {
     tags
 }
 
-fn face(numbers: &mut Numbers) -> Option<Face> {
+fn face(random: &mut RowRandom) -> Option<Face> {
     let (people, weights) = &*PEOPLE_RANKS;
-    let person = *people.get(weights.draw(numbers))?;
+    let person = *people.get(weights.draw(random))?;
     Some(Face {
         person: person.to_owned(),
-        similarity: Some(thousandths(600, numbers)),
+        similarity: Some(score(600, random)),
         r#box: Some(FaceBox {
-            left: thousandths(0, numbers) * 0.7,
-            top: thousandths(0, numbers) * 0.7,
-            width: 0.05 + thousandths(0, numbers) * 0.25,
-            height: 0.05 + thousandths(0, numbers) * 0.25,
+            left: score(0, random) * 0.7,
+            top: score(0, random) * 0.7,
+            width: 0.05 + score(0, random) * 0.25,
+            height: 0.05 + score(0, random) * 0.25,
         }),
     })
 }
 
-/// What depends on the kind of file.
-struct Shape {
+/// The properties that depend on the type of the file.
+struct FileInfo {
     kind: MediaType,
     format: &'static str,
-    /// Width and height; what is only heard or read has none.
+    /// Width and height; `None` for audio and documents.
     pixels: Option<(i32, i32)>,
     seconds: Option<i64>,
     bytes: u64,
 }
 
-fn shape(numbers: &mut Numbers) -> Shape {
-    let pixels = *numbers
+fn file_info(random: &mut RowRandom) -> FileInfo {
+    let pixels = *random
         .pick(&[
             (4_032, 3_024),
             (1_920, 1_080),
@@ -104,34 +105,34 @@ fn shape(numbers: &mut Numbers) -> Shape {
             (1_280, 720),
         ])
         .unwrap_or(&(1_920, 1_080));
-    let still = Shape {
+    let still = FileInfo {
         kind: MediaType::Image,
         format: "jpeg",
         pixels: Some(pixels),
         seconds: None,
-        bytes: 200_000 + numbers.below(9_000_000),
+        bytes: 200_000 + random.below(9_000_000),
     };
-    let seconds = 3 + numbers.below(900);
-    match numbers.below(100) {
-        0..70 => Shape {
-            format: numbers.word(&["jpeg", "jpeg", "heic", "png"]),
+    let seconds = 3 + random.below(900);
+    match random.below(100) {
+        0..70 => FileInfo {
+            format: random.word(&["jpeg", "jpeg", "heic", "png"]),
             ..still
         },
-        70..90 => Shape {
+        70..90 => FileInfo {
             kind: MediaType::Video,
-            format: numbers.word(&["mp4", "mov"]),
+            format: random.word(&["mp4", "mov"]),
             seconds: Some(seconds as i64),
             bytes: seconds * 1_500_000,
             ..still
         },
-        90..96 => Shape {
+        90..96 => FileInfo {
             kind: MediaType::Audio,
-            format: numbers.word(&["mp3", "flac"]),
+            format: random.word(&["mp3", "flac"]),
             pixels: None,
             seconds: Some(seconds as i64),
             bytes: seconds * 40_000,
         },
-        _ => Shape {
+        _ => FileInfo {
             kind: MediaType::Document,
             format: "pdf",
             pixels: None,
@@ -143,18 +144,19 @@ fn shape(numbers: &mut Numbers) -> Shape {
 /// Media item `index`.
 #[must_use]
 pub fn row(seed: u64, index: u64) -> Media {
-    let mut numbers = Numbers::new(seed, "media", index);
-    let user = 1 + USER_RANKS.draw(&mut numbers);
-    let shape = shape(&mut numbers);
-    let tags = tags(&mut numbers);
-    let place = TOWNS.draw(&mut numbers);
-    let position = place.filter(|_| numbers.percent(80));
-    let position = position.map(|place| place.around(&mut numbers));
-    // More and more are made: the square root leans to the later years.
-    let seconds = FIRST_SECOND + (numbers.fraction().sqrt() * SPAN_SECONDS) as i64;
-    let visual = shape.pixels.is_some();
+    let mut random = RowRandom::new(seed, "media", index);
+    let user = 1 + USER_RANKS.draw(&mut random);
+    let file = file_info(&mut random);
+    let tags = tags(&mut random);
+    let place = TOWNS.draw(&mut random);
+    let position = place.filter(|_| random.percent(80));
+    let position = position.map(|place| place.around(&mut random));
+    // The square root makes later years more frequent.
+    let seconds = FIRST_SECOND + (random.fraction().sqrt() * SPAN_SECONDS) as i64;
+    let visual = file.pixels.is_some();
+    // 0, 0, 1 or 2.
     let faces = if visual {
-        numbers.below(4).saturating_sub(1)
+        random.below(4).saturating_sub(1)
     } else {
         0
     };
@@ -168,22 +170,22 @@ pub fn row(seed: u64, index: u64) -> Media {
     let media_id = format!("m{index:010}");
     Media {
         user_id: format!("u{user:04}"),
-        r#type: shape.kind.into(),
+        r#type: file.kind.into(),
         title,
-        format: shape.format.to_owned(),
-        size_bytes: Some(shape.bytes as i64),
-        width: shape.pixels.map(|(width, _)| width),
-        height: shape.pixels.map(|(_, height)| height),
-        duration: shape.seconds.map(|seconds| Duration { seconds, nanos: 0 }),
+        format: file.format.to_owned(),
+        size_bytes: Some(file.bytes as i64),
+        width: file.pixels.map(|(width, _)| width),
+        height: file.pixels.map(|(_, height)| height),
+        duration: file.seconds.map(|seconds| Duration { seconds, nanos: 0 }),
         created_at: Some(Timestamp { seconds, nanos: 0 }),
         position,
         camera: if visual {
-            numbers.word(&CAMERAS).to_owned()
+            random.word(&CAMERAS).to_owned()
         } else {
             String::new()
         },
-        uri: format!("oss://souk-demo/u{user:04}/{media_id}.{}", shape.format),
-        md5: format!("{:016x}{:016x}", numbers.bits(), numbers.bits()),
+        uri: format!("oss://souk-demo/u{user:04}/{media_id}.{}", file.format),
+        md5: format!("{:016x}{:016x}", random.next_u64(), random.next_u64()),
         tags: tags
             .into_iter()
             .map(|(_, tag, score)| Tag {
@@ -191,7 +193,7 @@ pub fn row(seed: u64, index: u64) -> Media {
                 score: Some(score),
             })
             .collect(),
-        faces: (0..faces).filter_map(|_| face(&mut numbers)).collect(),
+        faces: (0..faces).filter_map(|_| face(&mut random)).collect(),
         media_id,
         ..Media::default()
     }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::data::NAMES;
-use crate::generate::numbers::Numbers;
+use crate::generate::random::RowRandom;
 
 /// Streets that nearly every Chinese city has.
 const STREETS_ZH: [&str; 12] = [
@@ -63,11 +63,11 @@ fn nth(names: &[&'static str], number: u64) -> &'static str {
 }
 
 /// A street and a house number, in Chinese for China.
-pub fn street(country: &str, numbers: &mut Numbers) -> String {
-    let house = 1 + numbers.below(399);
+pub fn street(country: &str, random: &mut RowRandom) -> String {
+    let house = 1 + random.below(399);
     if country == "CN" {
-        format!("{}{house}号", numbers.word(&STREETS_ZH))
+        format!("{}{house}号", random.word(&STREETS_ZH))
     } else {
-        format!("{} {house}", numbers.word(&STREETS_EN))
+        format!("{} {house}", random.word(&STREETS_EN))
     }
 }

@@ -7,8 +7,8 @@ use souk_proto::order::v1::Order;
 use tpchgen::generators::{LineItemGeneratorIterator, OrderGeneratorIterator, OrderStatus};
 
 use super::names;
-use super::numbers::Numbers;
 use super::products::{self, Part};
+use super::random::RowRandom;
 use super::tpch::{Scale, consumer_id, number_in, product_id, salesperson_id};
 
 /// 27 years, 7 of them leap years.
@@ -84,10 +84,10 @@ impl Iterator for Orders {
         let product = item.l_partkey.unsigned_abs();
         let part = self.parts.get(product.checked_sub(1)? as usize)?;
         // The line items of one order of TPC-H are ordered and paid together.
-        let mut numbers = Numbers::new(self.seed, "orders", self.head.key.unsigned_abs());
-        let ordered = self.head.midnight + numbers.below(SECONDS_OF_DAY.unsigned_abs()) as i64;
-        let paid = self.head.fulfilled || numbers.percent(60);
-        let paid_after = 20 + numbers.below(PAYMENT_MAX_SECONDS) as i64;
+        let mut random = RowRandom::new(self.seed, "orders", self.head.key.unsigned_abs());
+        let ordered = self.head.midnight + random.below(SECONDS_OF_DAY.unsigned_abs()) as i64;
+        let paid = self.head.fulfilled || random.percent(60);
+        let paid_after = 20 + random.below(PAYMENT_MAX_SECONDS) as i64;
         let price = part.unit_price_cents;
         // A discount of 0.07 is 7 hundredths; half a cent is rounded up.
         let total = (price * item.l_quantity * (100 - item.l_discount.into_inner()) + 50) / 100;

@@ -2,7 +2,7 @@
 
 use souk_proto::order::v1::Person;
 
-use super::numbers::Numbers;
+use super::random::RowRandom;
 use super::tpch::{Scale, consumer_id, salesperson_id};
 use super::{names, text_value};
 
@@ -17,14 +17,14 @@ pub fn consumers(scale: Scale, seed: u64, from: u64) -> impl Iterator<Item = Per
         .skip(from as usize)
         .map(move |customer| {
             let number = customer.c_custkey.unsigned_abs();
-            let mut numbers = Numbers::new(seed, "consumers", number);
+            let mut random = RowRandom::new(seed, "consumers", number);
             let segment = ("segment".to_owned(), text_value(customer.c_mktsegment));
             Person {
                 id: consumer_id(number),
                 name: names::consumer(number).to_owned(),
                 phone: customer.c_phone.to_string(),
-                address: names::street("CN", &mut numbers),
-                region: numbers.word(&REGIONS).to_owned(),
+                address: names::street("CN", &mut random),
+                region: random.word(&REGIONS).to_owned(),
                 attributes: [segment].into(),
                 ..Person::default()
             }
@@ -35,12 +35,12 @@ pub fn consumers(scale: Scale, seed: u64, from: u64) -> impl Iterator<Item = Per
 pub fn salespersons(scale: Scale, seed: u64, from: u64) -> impl Iterator<Item = Person> + Send {
     (from..scale.clerks()).map(move |index| {
         let number = index + 1;
-        let mut numbers = Numbers::new(seed, "salespersons", number);
+        let mut random = RowRandom::new(seed, "salespersons", number);
         Person {
             id: salesperson_id(number),
             name: names::salesperson(number).to_owned(),
-            address: names::street("CN", &mut numbers),
-            region: numbers.word(&REGIONS).to_owned(),
+            address: names::street("CN", &mut random),
+            region: random.word(&REGIONS).to_owned(),
             ..Person::default()
         }
     })

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use souk_proto::r#type::v1::GeoPoint;
 
-use super::numbers::{Numbers, Weighted};
+use super::random::{RowRandom, WeightedIndex};
 use crate::data::PLACES;
 
 /// Chinese towns count this many times: the demo asks in Chinese.
@@ -45,16 +45,16 @@ impl Place {
     }
 
     /// A point in the town: densest in the middle, further out in larger towns.
-    pub(super) fn around(&self, numbers: &mut Numbers) -> GeoPoint {
+    pub(super) fn around(&self, random: &mut RowRandom) -> GeoPoint {
         let radius_km = 0.8 + self.population.sqrt() / 250.0;
-        near(self.latitude, self.longitude, radius_km, numbers)
+        near(self.latitude, self.longitude, radius_km, random)
     }
 }
 
 /// A point at most `radius_km` from a centre, evenly spread over the distance: densest in the middle.
-pub(super) fn near(latitude: f64, longitude: f64, radius_km: f64, numbers: &mut Numbers) -> GeoPoint {
-    let angle = numbers.fraction() * std::f64::consts::TAU;
-    let distance = numbers.fraction() * radius_km / DEGREE_KM;
+pub(super) fn near(latitude: f64, longitude: f64, radius_km: f64, random: &mut RowRandom) -> GeoPoint {
+    let angle = random.fraction() * std::f64::consts::TAU;
+    let distance = random.fraction() * radius_km / DEGREE_KM;
     let north = (latitude + distance * angle.sin()).clamp(-90.0, 90.0);
     let east = longitude + distance * angle.cos() / latitude.to_radians().cos().max(0.01);
     let east = if east > 180.0 {
@@ -74,7 +74,7 @@ pub(super) fn near(latitude: f64, longitude: f64, radius_km: f64, numbers: &mut 
 /// All towns, and how to draw one.
 pub(super) struct Places {
     places: Vec<Place>,
-    weights: Weighted,
+    weights: WeightedIndex,
 }
 
 /// The towns of the source; a row whose numbers don't read is left out.
@@ -99,13 +99,13 @@ pub(super) static TOWNS: LazyLock<Places> = LazyLock::new(|| {
             population
         }
     };
-    let weights = Weighted::new(places.iter().map(weight));
+    let weights = WeightedIndex::new(places.iter().map(weight));
     Places { places, weights }
 });
 
 impl Places {
     /// One town; none when the source is empty.
-    pub(super) fn draw(&self, numbers: &mut Numbers) -> Option<&Place> {
-        self.places.get(self.weights.draw(numbers))
+    pub(super) fn draw(&self, random: &mut RowRandom) -> Option<&Place> {
+        self.places.get(self.weights.draw(random))
     }
 }

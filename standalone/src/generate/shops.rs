@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 use souk_proto::shop::v1::Shop;
 use souk_proto::r#type::v1::{GeoPoint, Value};
 
-use super::numbers::Numbers;
 use super::places::{self, TOWNS};
+use super::random::RowRandom;
 use super::{names, text_value};
 use crate::data::{BRANDS, HELSINKI};
 
@@ -121,19 +121,19 @@ static BRANDED: LazyLock<Brands> = LazyLock::new(|| {
 
 impl Brands {
     /// A brand that a country has; mostly one of its own.
-    fn draw(&self, country: &str, numbers: &mut Numbers) -> Option<Brand> {
+    fn draw(&self, country: &str, random: &mut RowRandom) -> Option<Brand> {
         let own = self.by_country.get(country).map_or(&[][..], Vec::as_slice);
-        let from = if own.is_empty() || numbers.percent(10) {
+        let from = if own.is_empty() || random.percent(10) {
             &self.world
         } else {
             own
         };
-        self.brands.get(*numbers.pick(from)?).copied()
+        self.brands.get(*random.pick(from)?).copied()
     }
 }
 
 /// What a visit to a shop of this type costs, in cents: the least and the span above it.
-fn price(kind: &str, numbers: &mut Numbers) -> i64 {
+fn price(kind: &str, random: &mut RowRandom) -> i64 {
     let (least, span) = match kind {
         "奶茶" | "小吃" | "便利店" | "冰淇淋店" | "烘焙店" => (800, 3_000),
         "咖啡" | "面馆" | "汉堡" | "炸鸡" | "咖啡餐馆" | "水果店" | "书店" => (1_500, 5_000),
@@ -141,20 +141,20 @@ fn price(kind: &str, numbers: &mut Numbers) -> i64 {
         "家具店" | "电器店" | "汽车店" | "珠宝店" | "手机店" => (30_000, 600_000),
         _ => (2_000, 20_000),
     };
-    least + numbers.below(span) as i64
+    least + random.below(span) as i64
 }
 
 /// Three fifths of a bell around 4.0, in tenths.
-fn rating(numbers: &mut Numbers) -> f64 {
-    let sum = numbers.below(11) + numbers.below(11) + numbers.below(11);
+fn rating(random: &mut RowRandom) -> f64 {
+    let sum = random.below(11) + random.below(11) + random.below(11);
     f64::from(20 + u32::try_from(sum).unwrap_or(0)) / 10.0
 }
 
 /// What every shop has: id, rating, price, labels.
-fn base(index: u64, kind: &str, numbers: &mut Numbers) -> Shop {
+fn base(index: u64, kind: &str, random: &mut RowRandom) -> Shop {
     let mut tags = Vec::new();
-    for _ in 0..numbers.below(4) {
-        let label = numbers.word(&LABELS).to_owned();
+    for _ in 0..random.below(4) {
+        let label = random.word(&LABELS).to_owned();
         if !tags.contains(&label) {
             tags.push(label);
         }
@@ -162,57 +162,57 @@ fn base(index: u64, kind: &str, numbers: &mut Numbers) -> Shop {
     Shop {
         shop_id: format!("h{index:010}"),
         r#type: kind.to_owned(),
-        rating: Some(rating(numbers)),
-        average_price_cents: Some(price(kind, numbers)),
-        opening_hours: numbers.word(&HOURS).to_owned(),
+        rating: Some(rating(random)),
+        average_price_cents: Some(price(kind, random)),
+        opening_hours: random.word(&HOURS).to_owned(),
         tags,
         ..Shop::default()
     }
 }
 
-fn by_lake(index: u64, numbers: &mut Numbers) -> Shop {
-    let tea = numbers.percent(60);
-    let &(trade, kind) = numbers.pick(&TRADES).unwrap_or(&("奶茶", "奶茶"));
+fn by_lake(index: u64, random: &mut RowRandom) -> Shop {
+    let tea = random.percent(60);
+    let &(trade, kind) = random.pick(&TRADES).unwrap_or(&("奶茶", "奶茶"));
     let (trade, kind) = if tea { ("奶茶", "奶茶") } else { (trade, kind) };
-    let name = if tea && numbers.percent(60) {
-        format!("{}({}店)", numbers.word(&TEA_BRANDS), 1 + index / LAKE_EVERY)
+    let name = if tea && random.percent(60) {
+        format!("{}({}店)", random.word(&TEA_BRANDS), 1 + index / LAKE_EVERY)
     } else {
-        format!("{}{trade}", numbers.word(&SURNAMES))
+        format!("{}{trade}", random.word(&SURNAMES))
     };
     Shop {
         name,
-        position: Some(places::near(LAKE.0, LAKE.1, LAKE_RADIUS_KM, numbers)),
-        address: names::street("CN", numbers),
+        position: Some(places::near(LAKE.0, LAKE.1, LAKE_RADIUS_KM, random)),
+        address: names::street("CN", random),
         city: "杭州".to_owned(),
-        ..base(index, kind, numbers)
+        ..base(index, kind, random)
     }
 }
 
-fn invented(index: u64, numbers: &mut Numbers) -> Shop {
-    let Some(place) = TOWNS.draw(numbers) else {
-        return by_lake(index, numbers);
+fn invented(index: u64, random: &mut RowRandom) -> Shop {
+    let Some(place) = TOWNS.draw(random) else {
+        return by_lake(index, random);
     };
-    let position = place.around(numbers);
-    let address = names::street(place.country, numbers);
+    let position = place.around(random);
+    let address = names::street(place.country, random);
     let city = place.local_name().to_owned();
-    let family = place.country == "CN" && numbers.percent(FAMILY_PERCENT);
+    let family = place.country == "CN" && random.percent(FAMILY_PERCENT);
     let brand = if family {
         None
     } else {
-        BRANDED.draw(place.country, numbers)
+        BRANDED.draw(place.country, random)
     };
     let shop = match brand {
         Some(brand) => Shop {
             name: brand.name.to_owned(),
             attributes: attributes([("brand_id", brand.id), ("category", brand.category)]),
-            ..base(index, brand.kind, numbers)
+            ..base(index, brand.kind, random)
         },
         None => {
-            let &(trade, kind) = numbers.pick(&TRADES).unwrap_or(&("面馆", "面馆"));
-            let name = format!("{}{trade}", numbers.word(&SURNAMES));
+            let &(trade, kind) = random.pick(&TRADES).unwrap_or(&("面馆", "面馆"));
+            let name = format!("{}{trade}", random.word(&SURNAMES));
             Shop {
                 name,
-                ..base(index, kind, numbers)
+                ..base(index, kind, random)
             }
         }
     };
@@ -242,7 +242,7 @@ static GENUINE: LazyLock<Vec<([&'static str; 12], GeoPoint)>> = LazyLock::new(||
     HELSINKI.rows::<12>().filter_map(read).collect()
 });
 
-fn genuine(index: u64, numbers: &mut Numbers) -> Option<Shop> {
+fn genuine(index: u64, random: &mut RowRandom) -> Option<Shop> {
     let (row, position) = GENUINE.get((index / GENUINE_EVERY) as usize)?;
     let [
         osm_id,
@@ -262,7 +262,7 @@ fn genuine(index: u64, numbers: &mut Numbers) -> Option<Shop> {
         Some(kind) => kind,
         None => category.split('/').nth(1).unwrap_or(category),
     };
-    let base = base(index, kind, numbers);
+    let base = base(index, kind, random);
     Some(Shop {
         name: name.to_owned(),
         position: Some(*position),
@@ -284,14 +284,14 @@ fn genuine(index: u64, numbers: &mut Numbers) -> Option<Shop> {
 /// Shop `index`.
 #[must_use]
 pub fn row(seed: u64, index: u64) -> Shop {
-    let mut numbers = Numbers::new(seed, "shops", index);
+    let mut random = RowRandom::new(seed, "shops", index);
     if index % LAKE_EVERY == 1 {
-        return by_lake(index, &mut numbers);
+        return by_lake(index, &mut random);
     }
     if index.is_multiple_of(GENUINE_EVERY)
-        && let Some(shop) = genuine(index, &mut numbers)
+        && let Some(shop) = genuine(index, &mut random)
     {
         return shop;
     }
-    invented(index, &mut numbers)
+    invented(index, &mut random)
 }

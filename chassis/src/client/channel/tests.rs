@@ -59,7 +59,7 @@ async fn no_answer(sent: AbortOnDropHandle<Sent>) -> Status {
 
 async fn late(sent: AbortOnDropHandle<Sent>) -> Status {
     match sent.await.expect("no panic") {
-        Err(CallError::Late(status)) => status,
+        Err(CallError::TimedOut(status)) => status,
         other => panic!("{other:?}"),
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tonic::body::Body;
 
 use super::*;
-use crate::client::bodies::Wanted;
+use crate::client::bodies::CancelOnDrop;
 use crate::client::tests::stage::{bounded, played};
 
 /// Bytes on the way in each direction.
@@ -18,10 +18,10 @@ async fn open(io: tokio::io::DuplexStream) -> hyper::Result<Connection> {
     Connection::open(io, &ClientConfig::default()).await
 }
 
-fn request() -> (Request<Upload>, Wanted) {
-    let (upload, wanted) = Upload::new(Body::empty());
-    let request = Request::post("http://order/test.Echo/Say").body(upload);
-    (request.expect("a request"), wanted)
+fn request() -> (Request<RequestBody>, CancelOnDrop) {
+    let (body, cancel) = RequestBody::new(Body::empty());
+    let request = Request::post("http://order/test.Echo/Say").body(body);
+    (request.expect("a request"), cancel)
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +30,7 @@ async fn a_server_that_answers_pings_is_kept_while_idle() {
     let (connection, mut played) = tokio::join!(open(ours), played(theirs, Server::new()));
     let connection = connection.expect("a connection");
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    let (request, _wanted) = request();
+    let (request, _cancel) = request();
     let answer = tokio::spawn(connection.send(request));
     let mut call = played.call().await;
     call.respond.send_response(Response::new(()), true).expect("open");
@@ -42,12 +42,12 @@ async fn a_server_that_falls_silent_is_given_up_and_its_calls_end() {
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let began = Instant::now();
     let connection = open(ours).await.expect("a connection");
-    let (first, _wanted) = request();
+    let (first, _cancel) = request();
     let error = tokio::time::timeout(Duration::from_secs(3600), connection.send(first)).await;
     let mut error = error.expect("it is given up").expect_err("no answer");
     assert!(error.take_message().is_none(), "it was sent");
     assert_eq!(began.elapsed(), Duration::from_secs(60 + 20));
-    let (next, _wanted) = request();
+    let (next, _cancel) = request();
     let mut error = connection.send(next).await.expect_err("it takes no more calls");
     assert!(error.take_message().is_some(), "nothing was sent");
     drop(theirs);
@@ -74,8 +74,8 @@ async fn late_answers_to_calls_that_were_given_up_dont_end_it() {
         let connection = connection.expect("a connection");
         for _ in 0..8 {
             let given_up = [(); CALLS].map(|()| {
-                let (request, wanted) = request();
-                (connection.send(request), wanted)
+                let (request, cancel) = request();
+                (connection.send(request), cancel)
             });
             let mut late = Vec::new();
             while late.len() < CALLS {
@@ -86,7 +86,7 @@ async fn late_answers_to_calls_that_were_given_up_dont_end_it() {
                 call.respond.send_response(Response::new(()), true).expect("open");
             }
         }
-        let (request, _wanted) = request();
+        let (request, _cancel) = request();
         let answer = tokio::spawn(connection.send(request));
         let mut call = played.call().await;
         call.respond.send_response(Response::new(()), true).expect("open");

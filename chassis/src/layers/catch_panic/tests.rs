@@ -8,7 +8,7 @@ use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
-use crate::layers::testing::{CHECK, answering, call, end, message, request};
+use crate::layers::testing::{CHECK, answering, call, plain_frame, read_to_end, request};
 
 #[tokio::test]
 async fn a_panic_is_internal_and_says_nothing_of_itself() {
@@ -25,7 +25,7 @@ async fn a_panic_is_internal_and_says_nothing_of_itself() {
         "the log needs it"
     );
     assert!(!format!("{:?}", response.headers()).contains("secret"));
-    let (_, status) = end(response).await;
+    let (_, status) = read_to_end(response).await;
     assert_eq!(status.code(), Code::Internal);
     assert_eq!(crate::status::reason(&status).as_deref(), Some("INTERNAL"));
 }
@@ -33,7 +33,7 @@ async fn a_panic_is_internal_and_says_nothing_of_itself() {
 #[tokio::test]
 async fn a_panic_in_a_stream_ends_it_with_internal_after_what_was_sent() {
     let service = CatchPanicLayer.layer(answering(|_| async {
-        let first = stream::iter([Ok::<_, Status>(Frame::data(message(b"first")))]);
+        let first = stream::iter([Ok::<_, Status>(Frame::data(plain_frame(b"first")))]);
         let second = stream::once(async {
             tokio::time::sleep(Duration::ZERO).await;
             panic!("{}", "secret".to_owned())
@@ -41,8 +41,8 @@ async fn a_panic_in_a_stream_ends_it_with_internal_after_what_was_sent() {
         Response::new(Body::new(StreamBody::new(first.chain(second))))
     }));
     let response = call(&service, request(CHECK)).await;
-    let (bytes, status) = end(response).await;
-    assert_eq!(bytes, message(b"first"));
+    let (bytes, status) = read_to_end(response).await;
+    assert_eq!(bytes, plain_frame(b"first"));
     assert_eq!(status.code(), Code::Internal);
     assert!(!status.message().contains("secret"));
 }

@@ -7,9 +7,9 @@ use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
-use crate::callers::Caller;
+use crate::callers::CallerName;
 use crate::connection_info::ConnectionInfo;
-use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
+use crate::layers::testing::{CHECK, NON_HEALTH, answering, call, methods, read_to_end, request, stream};
 use crate::status::RETRY_AFTER;
 
 /// Behind a front door; as many answers as there are streams, and as may wait.
@@ -34,7 +34,7 @@ const UNARY: &str = "/test.Echo/Say";
 
 fn by(path: &str, name: &str) -> Request<Body> {
     let mut request = request(path);
-    request.extensions_mut().insert(Caller(name.into()));
+    request.extensions_mut().insert(CallerName(name.into()));
     request
 }
 
@@ -71,7 +71,7 @@ fn waiting(layer: &ConcurrencyLayer) -> (impl Inner, Arc<Notify>) {
 }
 
 async fn code(response: Response<Body>) -> (Code, Option<String>) {
-    let (_, status) = end(response).await;
+    let (_, status) = read_to_end(response).await;
     (status.code(), crate::status::reason(&status))
 }
 
@@ -140,7 +140,7 @@ async fn questions_for_health_have_a_number_at_each_address_until_their_answers_
     let asked = ["/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Chuck"];
     let ask = |number: usize, address| call(&service, from(asked[number % 2], address));
     let mut unread = Vec::new();
-    for number in 0..health::QUESTIONS_PER_ADDRESS_MAX {
+    for number in 0..health::CALLS_PER_ADDRESS_MAX {
         unread.push(ask(number, "192.0.2.1:1").await);
     }
     let refused = code(ask(0, "192.0.2.1:2").await).await;
@@ -151,21 +151,30 @@ async fn questions_for_health_have_a_number_at_each_address_until_their_answers_
     assert_eq!(code(ask(0, "192.0.2.1:1").await).await.0, Code::Ok);
 }
 
+#[test]
+fn all_reasons_have_series_from_the_start() {
+    for [all, share, _] in [CALLS, STREAMS, ANSWERS, HEALTH_CALLS] {
+        for reason in [all, share] {
+            assert!(crate::layers::shed::REASONS.contains(&reason), "{reason}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn open_streams_have_their_own_limit_and_hold_no_place_to_work() {
     let layer = layer(1, 0, 2);
     let service = layer.layer(answering(|_| {
         std::future::ready(stream(1, Duration::ZERO, Code::Ok))
     }));
-    let first = call(&service, request(CALL)).await;
-    let second = call(&service, request(CALL)).await;
-    let third = call(&service, request(CALL)).await;
+    let first = call(&service, request(NON_HEALTH)).await;
+    let second = call(&service, request(NON_HEALTH)).await;
+    let third = call(&service, request(NON_HEALTH)).await;
     let third = code(third).await;
     assert_eq!(third, (Code::ResourceExhausted, Some("STREAM_LIMIT".to_owned())));
     drop(first);
     assert_eq!(code(second).await.0, Code::Ok);
     for _ in 0..3 {
-        assert_eq!(code(call(&service, request(CALL)).await).await.0, Code::Ok);
+        assert_eq!(code(call(&service, request(NON_HEALTH)).await).await.0, Code::Ok);
     }
 }
 
@@ -177,18 +186,18 @@ async fn idle_streams_of_one_caller_leave_room_for_others_and_refuse_no_finished
     }));
     let mut open = Vec::new();
     for _ in 0..4 {
-        open.push(call(&service, by(CALL, "one")).await);
+        open.push(call(&service, by(NON_HEALTH, "one")).await);
     }
     assert_eq!(
-        at_once(call(&service, by(CALL, "one"))),
+        at_once(call(&service, by(NON_HEALTH, "one"))),
         Some(Some("CALLER_STREAM_LIMIT".to_owned()))
     );
-    open.push(call(&service, by(CALL, "another")).await);
+    open.push(call(&service, by(NON_HEALTH, "another")).await);
     assert_eq!(at_once(call(&service, by(UNARY, "one"))), Some(None));
     for response in open {
         assert_eq!(code(response).await.0, Code::Ok);
     }
-    assert_eq!(at_once(call(&service, by(CALL, "one"))), Some(None));
+    assert_eq!(at_once(call(&service, by(NON_HEALTH, "one"))), Some(None));
 }
 
 #[tokio::test]
@@ -312,7 +321,7 @@ async fn callers_without_a_name_are_told_apart_at_a_front_door_alone_and_not_on_
         }));
         let mut streams = Vec::new();
         loop {
-            let response = call(&service, from(CALL, address)).await;
+            let response = call(&service, from(NON_HEALTH, address)).await;
             if response.extensions().get::<Status>().is_some() {
                 break;
             }

@@ -4,7 +4,7 @@ use tower::Layer as _;
 
 use super::*;
 use crate::layers::AnyService;
-use crate::layers::testing::{CHECK, answering, call, end, request, request_with, stream};
+use crate::layers::testing::{CHECK, answering, call, read_to_end, request, request_with, stream};
 
 impl Deadline {
     /// The deadline `time` from now.
@@ -59,10 +59,10 @@ async fn a_malformed_time_is_refused_behind_those_who_judge_callers() {
     let judges = layer().layer(answering(|_| {
         std::future::ready(refuse(Status::unauthenticated("who are you?")))
     }));
-    let (_, status) = end(call(&judges, asked()).await).await;
+    let (_, status) = read_to_end(call(&judges, asked()).await).await;
     assert_eq!(status.code(), Code::Unauthenticated);
     let behind = MalformedTimeoutLayer.layer(answering(|_| std::future::ready(refuse(Status::ok("")))));
-    let (_, status) = end(call(&layer().layer(AnyService::layered(behind)), asked()).await).await;
+    let (_, status) = read_to_end(call(&layer().layer(AnyService::layered(behind)), asked()).await).await;
     assert_eq!(
         crate::status::reason(&status).as_deref(),
         Some("GRPC_TIMEOUT_INVALID")
@@ -103,7 +103,7 @@ async fn the_smallest_of_default_asked_and_maximum_ends_a_call() {
             Some(asked) => request_with(CHECK, GRPC_TIMEOUT, asked),
             None => request(CHECK),
         };
-        let (_, status) = end(call(&service, request).await).await;
+        let (_, status) = read_to_end(call(&service, request).await).await;
         assert_eq!(status.code(), Code::DeadlineExceeded, "{asked:?}");
         assert!(started.elapsed() >= limit && started.elapsed() < limit + Duration::from_secs(1));
         use tonic_types::StatusExt as _;
@@ -118,11 +118,11 @@ async fn the_smallest_of_default_asked_and_maximum_ends_a_call() {
 async fn after_the_headers_only_the_clients_own_time_counts() {
     let slow = || stream(3, Duration::from_secs(40), Code::Ok);
     let service = layer().layer(answering(move |_| std::future::ready(slow())));
-    let (_, status) = end(call(&service, request(CHECK)).await).await;
+    let (_, status) = read_to_end(call(&service, request(CHECK)).await).await;
     assert_eq!(status.code(), Code::Ok, "160 s, and nobody asked for less");
     let asked = request_with(CHECK, GRPC_TIMEOUT, "100S");
     let started = Instant::now();
-    let (bytes, status) = end(call(&service, asked).await).await;
+    let (bytes, status) = read_to_end(call(&service, asked).await).await;
     assert_eq!(status.code(), Code::DeadlineExceeded);
     assert!(!bytes.is_empty(), "what was in time arrived");
     assert!(started.elapsed() < Duration::from_secs(101));
@@ -143,7 +143,7 @@ async fn an_answer_that_is_read_whole_ends_in_the_time_that_its_call_is_given() 
         };
         request.extensions_mut().insert(AnsweredWhole);
         let started = Instant::now();
-        let (_, status) = end(call(&service, request).await).await;
+        let (_, status) = read_to_end(call(&service, request).await).await;
         assert_eq!(status.code(), Code::DeadlineExceeded, "{asked:?}");
         assert!(started.elapsed() >= limit && started.elapsed() < limit + Duration::from_secs(1));
         use tonic_types::StatusExt as _;
@@ -188,6 +188,6 @@ async fn a_handler_knows_its_time_and_can_hand_it_on() {
         refuse(Status::ok(""))
     }));
     let response = call(&service, request_with(CHECK, GRPC_TIMEOUT, "3S")).await;
-    assert_eq!(end(response).await.1.code(), Code::Ok);
+    assert_eq!(read_to_end(response).await.1.code(), Code::Ok);
     assert_eq!(Deadline::current(), None);
 }

@@ -4,14 +4,14 @@ use tonic_types::StatusExt as _;
 use tower::Layer as _;
 
 use super::*;
-use crate::layers::testing::{CHECK, answering, call, end, methods, request, stream};
+use crate::layers::testing::{CHECK, answering, call, methods, read_to_end, request, stream};
 
 fn service(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> impl Inner {
     ErrorInfoLayer::new(methods()).layer(answering(move |_| std::future::ready(answer())))
 }
 
 async fn ends(path: &str, answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> Status {
-    end(call(&service(answer), request(path)).await).await.1
+    read_to_end(call(&service(answer), request(path)).await).await.1
 }
 
 #[tokio::test]

@@ -6,8 +6,7 @@ use std::task::Waker;
 use futures_util::task::AtomicWaker;
 use tonic::Status;
 
-/// The first complaint about a body. Clones are the same. A body that ends without one tells nobody: its reader is mostly the task
-/// that would be woken, and would run a second time, with another thread woken to help it.
+/// The first complaint about a body. Clones are the same. A body without one wakes nobody: that would be the task that reads it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Complaint(Arc<Said>);
 

@@ -1,8 +1,7 @@
-//! What a message takes in memory once it is decoded, found out from its bytes before that is done.
+//! Estimates the memory of a decoded message from its bytes, before it is decoded.
 //!
-//! Two bytes can become a message of a thousand, so bytes alone bound nothing. A message is walked over once, and nothing of it kept:
-//! what stands in it is charged with what its [layout](super::layouts) says. What prost wouldn't decode ends the walk as it ends the
-//! decoding, with nothing decoded behind it.
+//! Two bytes can become a message of a thousand, so bytes alone bound nothing. One walk over the fields charges each with what its
+//! [layout](super::layouts) says. What prost wouldn't decode ends the walk as it ends the decoding.
 
 use std::sync::Arc;
 
@@ -39,10 +38,7 @@ impl MessageLimits {
         decoded.filter(|decoded| decoded.layouts.most_of(bytes) > DECODED_BYTES_MAX)
     }
 
-    /// Refuses a plain message that would take too much, or one whose first bytes alone would.
-    ///
-    /// # Errors
-    /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
+    /// Refuses (DECODED_TOO_LARGE) an uncompressed message, or the prefix of one, that would take too much memory.
     pub(super) fn check(&self, message: &[u8], is_whole: bool) -> Result<(), Status> {
         let limit = self.concerns(message.len());
         limit.map_or(Ok(()), |limit| limit.check(message, is_whole))

@@ -74,9 +74,7 @@ impl Packing {
                 None
             } else {
                 let packed = self.encoding.pack(&message).map_err(|error| {
-                    StatusBuilder::internal("the response couldn't be compressed")
-                        .source(error)
-                        .build()
+                    StatusBuilder::internal_from("the response couldn't be compressed", error)
                 })?;
                 Some(packed).filter(|packed| packed.len() < message.len())
             };

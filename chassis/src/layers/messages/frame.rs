@@ -22,10 +22,6 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads a header.
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT for an unknown flag.
     pub(super) fn read([flag, length @ ..]: [u8; HEADER_BYTES]) -> Result<Self, Status> {
         let bytes = u32::from_be_bytes(length);
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -84,11 +80,7 @@ pub(super) struct FrameScanner {
 }
 
 impl FrameScanner {
-    /// Looks at the next chunk.
-    ///
-    /// # Errors
-    /// When a frame in it is malformed, is one too many or announces a message beyond the limits, or when it ends a message that is beyond
-    /// them.
+    /// Scans the next chunk; fails at the first frame that is malformed, one too many, or beyond the limits.
     pub(super) fn scan(&mut self, mut chunk: &[u8], limits: &MessageLimits) -> Result<(), Status> {
         while !chunk.is_empty() {
             if self.left > 0 {
@@ -131,10 +123,7 @@ impl FrameScanner {
     }
 }
 
-/// Takes the next whole frame off the front of `buffer`; `None` while it isn't all there.
-///
-/// # Errors
-/// As soon as its header is there, when it is malformed or announces a message beyond `bytes_max`.
+/// Takes the next whole frame off the front of `buffer`; `None` while it isn't all there. Fails as soon as its header is there.
 pub(super) fn next(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<(Header, Bytes)>, Status> {
     let Some(header) = buffer.first_chunk::<HEADER_BYTES>() else {
         return Ok(None);

@@ -1,6 +1,5 @@
-//! How messages lie in memory once prost has decoded them, from their descriptors.
-//!
-//! Sizes are at least those that the generated types have, but for padding, and at most some eight bytes a field more.
+//! The memory layout of messages that prost decoded, from their descriptors: at least the sizes of the generated types, without padding, and
+//! at most some eight bytes a field more.
 
 use std::cell::RefCell;
 

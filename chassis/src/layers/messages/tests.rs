@@ -6,11 +6,11 @@ use tower::Layer as _;
 
 use super::decoded::testing::{PATH, contract};
 use super::*;
-use crate::layers::testing::{CALL, CHECK, answering, call, end, framed, message};
+use crate::layers::testing::{CHECK, NON_HEALTH, answering, call, framed, plain_frame, read_to_end};
 
 const LIMIT: usize = 2_000;
 
-/// Those of the contract take streams, and so does [`CALL`].
+/// Those of the contract take streams, and so does [`NON_HEALTH`].
 fn methods() -> Methods {
     let sets = [
         &contract(),
@@ -32,7 +32,7 @@ fn gateway(bytes_max: usize) -> MessagesLayer {
 /// Answers with what it read, as one message a frame, or with the error of reading.
 fn echo(layer: MessagesLayer) -> impl Inner {
     layer.layer(answering(|request: Request<Body>| async move {
-        assert!(!request.headers().contains_key("grpc-encoding") || request.uri().path() != CALL);
+        assert!(!request.headers().contains_key("grpc-encoding") || request.uri().path() != NON_HEALTH);
         match request.into_body().collect().await {
             Ok(body) => {
                 let mut trailers = HeaderMap::new();
@@ -56,7 +56,7 @@ fn sent(body: &[u8], chunk: usize, headers: &[(&'static str, &'static str)]) -> 
         .chunks(chunk)
         .map(|chunk| Ok::<_, Status>(http_body::Frame::data(bytes::Bytes::copy_from_slice(chunk))))
         .collect();
-    let mut request = Request::builder().uri(CALL);
+    let mut request = Request::builder().uri(NON_HEALTH);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -76,10 +76,10 @@ fn refused(status: &Status, code: Code, reason: &str) {
 
 #[tokio::test]
 async fn messages_within_the_limit_pass_in_chunks_of_any_size() {
-    let two = [message(&[1; LIMIT]), message(b""), message(&[2; 7])].concat();
+    let two = [plain_frame(&[1; LIMIT]), plain_frame(b""), plain_frame(&[2; 7])].concat();
     for layer in [server(LIMIT), gateway(LIMIT)] {
         for chunk in [1, 3, 5, 6, 1000, two.len()] {
-            let (bytes, status) = end(call(&echo(layer.clone()), sent(&two, chunk, &[])).await).await;
+            let (bytes, status) = read_to_end(call(&echo(layer.clone()), sent(&two, chunk, &[])).await).await;
             assert_eq!(status.code(), Code::Ok, "{chunk}");
             assert_eq!(bytes, two, "{chunk}");
         }
@@ -88,11 +88,11 @@ async fn messages_within_the_limit_pass_in_chunks_of_any_size() {
 
 #[tokio::test]
 async fn a_message_beyond_the_limit_is_refused_by_its_length_alone() {
-    let header = &message(&vec![0; LIMIT + 1])[..5];
+    let header = &plain_frame(&vec![0; LIMIT + 1])[..5];
     for layer in [server(LIMIT), gateway(LIMIT)] {
         for chunk in [1, 5] {
             let request = sent(header, chunk, &[]);
-            let (_, status) = end(call(&echo(layer.clone()), request).await).await;
+            let (_, status) = read_to_end(call(&echo(layer.clone()), request).await).await;
             refused(&status, Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
             use tonic_types::StatusExt as _;
             let info = status.get_details_error_info().expect("an ErrorInfo");
@@ -104,7 +104,7 @@ async fn a_message_beyond_the_limit_is_refused_by_its_length_alone() {
 
 #[tokio::test]
 async fn what_comes_behind_the_one_message_of_a_call_is_refused() {
-    let plain = message(b"one");
+    let plain = plain_frame(b"one");
     let packed = framed(1, &Encoding::Zstd.pack(b"one").expect("memory"));
     for layer in [server(LIMIT), gateway(LIMIT)] {
         for encoding in ["identity", "zstd"] {
@@ -117,7 +117,7 @@ async fn what_comes_behind_the_one_message_of_a_call_is_refused() {
                 for chunk in [1, one.len(), 1_000] {
                     let mut request = sent(&body, chunk, &[("grpc-encoding", encoding)]);
                     *request.uri_mut() = CHECK.parse().expect("a path");
-                    let (_, status) = end(call(&echo(layer.clone()), request).await).await;
+                    let (_, status) = read_to_end(call(&echo(layer.clone()), request).await).await;
                     if refusal {
                         refused(&status, Code::Unimplemented, "ONE_MESSAGE_MAX");
                     } else {
@@ -152,12 +152,12 @@ async fn a_stream_of_messages_is_unpacked_in_turns() {
         assert!(answer.as_mut().now_or_never().is_none(), "others have their turn");
         assert_eq!(read.load(std::sync::atomic::Ordering::Relaxed), 2 * turn);
     }
-    assert_eq!(end(answer.await).await.1.code(), Code::Ok);
+    assert_eq!(read_to_end(answer.await).await.1.code(), Code::Ok);
 }
 
 #[tokio::test]
 async fn an_unknown_flag_is_malformed() {
-    let (_, status) = end(call(&echo(server(LIMIT)), sent(&framed(7, b"x"), 3, &[])).await).await;
+    let (_, status) = read_to_end(call(&echo(server(LIMIT)), sent(&framed(7, b"x"), 3, &[])).await).await;
     refused(&status, Code::InvalidArgument, "FRAME_MALFORMED");
 }
 
@@ -166,12 +166,12 @@ async fn compressed_messages_arrive_plain() {
     let plain = [7; 1_500];
     for encoding in [Encoding::Gzip, Encoding::Zstd] {
         let packed = framed(1, &encoding.pack(&plain).expect("memory"));
-        let mixed = [packed, message(b"plain")].concat();
+        let mixed = [packed, plain_frame(b"plain")].concat();
         for chunk in [1, 6, mixed.len()] {
             let request = sent(&mixed, chunk, &[("grpc-encoding", encoding.name())]);
-            let (bytes, status) = end(call(&echo(server(LIMIT)), request).await).await;
+            let (bytes, status) = read_to_end(call(&echo(server(LIMIT)), request).await).await;
             assert_eq!(status.code(), Code::Ok, "{encoding:?} {chunk}");
-            let expected = [message(&plain), message(b"plain")].concat();
+            let expected = [plain_frame(&plain), plain_frame(b"plain")].concat();
             assert_eq!(bytes, expected, "{encoding:?} {chunk}");
         }
     }
@@ -184,7 +184,7 @@ async fn a_bomb_is_refused_before_it_is_unpacked() {
         let limit = 256 * 1024;
         assert!(bomb.len() < limit, "small enough to be let in");
         let request = sent(&framed(1, &bomb), 4096, &[("grpc-encoding", encoding.name())]);
-        let (_, status) = end(call(&echo(server(limit)), request).await).await;
+        let (_, status) = read_to_end(call(&echo(server(limit)), request).await).await;
         refused(&status, Code::ResourceExhausted, "MESSAGE_TOO_LARGE");
     }
 }
@@ -197,14 +197,14 @@ async fn what_is_not_the_encoding_it_says_is_refused() {
             3,
             &[("grpc-encoding", encoding.name())],
         );
-        let (_, status) = end(call(&echo(server(LIMIT)), request).await).await;
+        let (_, status) = read_to_end(call(&echo(server(LIMIT)), request).await).await;
         refused(&status, Code::InvalidArgument, "ENCODING_MALFORMED");
     }
-    let request = sent(&message(b"x"), 3, &[("grpc-encoding", "snappy")]);
+    let request = sent(&plain_frame(b"x"), 3, &[("grpc-encoding", "snappy")]);
     let response = call(&echo(server(LIMIT)), request).await;
     assert_eq!(response.headers()[GRPC_ACCEPT_ENCODING], "identity,gzip,zstd");
     refused(
-        &end(response).await.1,
+        &read_to_end(response).await.1,
         Code::Unimplemented,
         "ENCODING_UNSUPPORTED",
     );
@@ -212,8 +212,8 @@ async fn what_is_not_the_encoding_it_says_is_refused() {
 
 #[tokio::test]
 async fn answers_are_compressed_when_the_client_reads_it_and_it_is_worth_it() {
-    let long = message(&[7; 1_500]);
-    let short = message(&[7; 15]);
+    let long = plain_frame(&[7; 1_500]);
+    let short = plain_frame(&[7; 15]);
     let body = [&long[..], &short[..]].concat();
     for (accepted, expected) in [
         ("gzip", Some(Encoding::Gzip)),
@@ -227,7 +227,7 @@ async fn answers_are_compressed_when_the_client_reads_it_and_it_is_worth_it() {
             .get("grpc-encoding")
             .map(|name| name.to_str().expect("ASCII").to_owned());
         assert_eq!(encoding.as_deref(), expected.map(Encoding::name), "{accepted}");
-        let (bytes, status) = end(response).await;
+        let (bytes, status) = read_to_end(response).await;
         assert_eq!(status.code(), Code::Ok);
         let Some(encoding) = expected else {
             assert_eq!(bytes, body);
@@ -266,25 +266,25 @@ async fn what_would_take_too_much_memory_is_refused_before_it_is_decoded() {
     let elements = [0x0a, 0].repeat(mebibyte);
     for encoding in [None, Some(Encoding::Gzip), Some(Encoding::Zstd)] {
         let (body, headers) = match encoding {
-            None => (message(&elements), vec![]),
+            None => (plain_frame(&elements), vec![]),
             Some(encoding) => (
                 framed(1, &encoding.pack(&elements).expect("memory")),
                 vec![("grpc-encoding", encoding.name())],
             ),
         };
         // The first message is a good one.
-        let body = [&message(&elements[..20])[..], &body[..]].concat();
+        let body = [&plain_frame(&elements[..20])[..], &body[..]].concat();
         for chunk in [1_000, 16_384, body.len()] {
             let mut request = sent(&body, chunk, &headers);
             *request.uri_mut() = PATH.parse().expect("a path");
-            let (_, status) = end(call(&echo(server(4 * mebibyte)), request).await).await;
+            let (_, status) = read_to_end(call(&echo(server(4 * mebibyte)), request).await).await;
             refused(&status, Code::ResourceExhausted, "DECODED_TOO_LARGE");
         }
     }
     // Nor is the rest of it waited for, or unpacked: here there is none.
     for encoding in [None, Some(Encoding::Gzip), Some(Encoding::Zstd)] {
         let (body, headers) = match encoding {
-            None => (message(&elements).slice(..mebibyte * 3 / 2), vec![]),
+            None => (plain_frame(&elements).slice(..mebibyte * 3 / 2), vec![]),
             Some(encoding) => {
                 // Numbers that don't compress, behind what is refused: the cut is in them.
                 let mut random = fastrand::Rng::with_seed(1);
@@ -297,12 +297,12 @@ async fn what_would_take_too_much_memory_is_refused_before_it_is_decoded() {
         };
         let mut request = sent(&body, 16_384, &headers);
         *request.uri_mut() = PATH.parse().expect("a path");
-        let (_, status) = end(call(&echo(server(4 * mebibyte)), request).await).await;
+        let (_, status) = read_to_end(call(&echo(server(4 * mebibyte)), request).await).await;
         refused(&status, Code::ResourceExhausted, "DECODED_TOO_LARGE");
     }
     // A gateway doesn't look into what it passes on.
-    let mut request = sent(&message(&elements), 16_384, &[]);
+    let mut request = sent(&plain_frame(&elements), 16_384, &[]);
     *request.uri_mut() = PATH.parse().expect("a path");
     let passed = call(&echo(gateway(4 * mebibyte)), request).await;
-    assert_eq!(end(passed).await.1.code(), Code::Ok);
+    assert_eq!(read_to_end(passed).await.1.code(), Code::Ok);
 }

@@ -9,7 +9,7 @@ use tower::Layer as _;
 
 use super::*;
 use crate::layers::refuse;
-use crate::layers::testing::{CHECK, answering, call, end, methods, request, stream};
+use crate::layers::testing::{CHECK, answering, call, methods, read_to_end, request, stream};
 use crate::telemetry::instrument::CALL_SECONDS;
 
 struct Measured {
@@ -91,7 +91,7 @@ async fn a_stream_is_measured_at_its_end_by_the_code_in_its_trailers() {
     let service = layer.layer(answering(|_| {
         std::future::ready(stream(1, Duration::from_millis(1), Code::Aborted))
     }));
-    end(call(&service, request(CHECK)).await).await;
+    read_to_end(call(&service, request(CHECK)).await).await;
     let points = measured.points("rpc.client.call.duration");
     let [(labels, 1, _)] = points.as_slice() else {
         panic!("{points:?}");

@@ -3,10 +3,10 @@ use tonic_types::StatusExt as _;
 use tower::Layer as _;
 
 use super::*;
-use crate::callers::Caller;
+use crate::callers::CallerName;
 use crate::connection_info::ConnectionInfo;
 use crate::layers::refuse;
-use crate::layers::testing::{CALL, CHECK, answering, call, end, request};
+use crate::layers::testing::{CHECK, NON_HEALTH, answering, call, read_to_end, request};
 use crate::tls::TlsPeer;
 
 fn limited(config: &RateConfig) -> impl Inner + use<> {
@@ -15,7 +15,7 @@ fn limited(config: &RateConfig) -> impl Inner + use<> {
 }
 
 fn from(address: &str) -> Request<Body> {
-    to(CALL, address)
+    to(NON_HEALTH, address)
 }
 
 fn to(path: &str, address: &str) -> Request<Body> {
@@ -26,7 +26,7 @@ fn to(path: &str, address: &str) -> Request<Body> {
 }
 
 async fn code(service: &impl Inner, request: Request<Body>) -> Code {
-    end(call(service, request).await).await.1.code()
+    read_to_end(call(service, request).await).await.1.code()
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,9 +37,9 @@ async fn a_burst_passes_then_the_rate_and_each_refusal_says_when_to_come_back() 
         ..RateConfig::default()
     });
     for _ in 0..3 {
-        assert_eq!(code(&service, request(CALL)).await, Code::Ok);
+        assert_eq!(code(&service, request(NON_HEALTH)).await, Code::Ok);
     }
-    let (_, status) = end(call(&service, request(CALL)).await).await;
+    let (_, status) = read_to_end(call(&service, request(NON_HEALTH)).await).await;
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(crate::status::reason(&status).as_deref(), Some("RATE_LIMIT"));
     let wait = status.get_details_retry_info().and_then(|info| info.retry_delay);
@@ -50,8 +50,8 @@ async fn a_burst_passes_then_the_rate_and_each_refusal_says_when_to_come_back() 
     );
     assert_eq!(code(&service, request(CHECK)).await, Code::Ok, "health passes");
     tokio::time::advance(Duration::from_millis(100)).await;
-    assert_eq!(code(&service, request(CALL)).await, Code::Ok);
-    assert_eq!(code(&service, request(CALL)).await, Code::ResourceExhausted);
+    assert_eq!(code(&service, request(NON_HEALTH)).await, Code::Ok);
+    assert_eq!(code(&service, request(NON_HEALTH)).await, Code::ResourceExhausted);
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ async fn one_callers_limit_is_not_anothers() {
         };
         request.extensions_mut().insert(peer);
         if !name.is_empty() {
-            request.extensions_mut().insert(Caller(name.into()));
+            request.extensions_mut().insert(CallerName(name.into()));
         }
         request
     };
@@ -105,7 +105,7 @@ async fn one_callers_limit_is_not_anothers() {
     }
     // Calls of this process have no caller.
     for _ in 0..3 {
-        assert_eq!(code(&service, request(CALL)).await, Code::Ok);
+        assert_eq!(code(&service, request(NON_HEALTH)).await, Code::Ok);
     }
 }
 
@@ -115,7 +115,7 @@ async fn health_has_a_rate_of_its_own_at_each_address() {
         caller_calls_per_second: 1,
         ..RateConfig::default()
     });
-    for path in [CALL, CHECK] {
+    for path in [NON_HEALTH, CHECK] {
         assert_eq!(code(&service, to(path, "192.0.2.1:1")).await, Code::Ok, "{path}");
         let again = code(&service, to(path, "192.0.2.1:2")).await;
         assert_eq!(again, Code::ResourceExhausted, "{path}");

@@ -12,7 +12,7 @@ use tower::Layer as _;
 use super::*;
 use crate::layers::refuse;
 use crate::layers::testing::{
-    CHECK, answering, attribute, call, end, methods, record, record_as, request, request_with, stream,
+    CHECK, answering, attribute, call, methods, read_to_end, record, record_as, request, request_with, stream,
 };
 
 const METHOD: &str = "grpc.health.v1.Health/Check";
@@ -166,7 +166,7 @@ async fn a_span_lasts_until_the_trailers() {
     let service = server(|| stream(2, Duration::from_secs(1), Code::DataLoss));
     let response = call(&service, request(CHECK)).await;
     assert!(recorded.spans().is_empty(), "the stream is open");
-    let (_, status) = end(response).await;
+    let (_, status) = read_to_end(response).await;
     assert_eq!(status.code(), Code::DataLoss);
     let span = recorded.span();
     assert_eq!(attribute(&span, "rpc.status_code"), "DATA_LOSS");
@@ -522,7 +522,7 @@ async fn two_servers_of_one_process_have_one_line_for_a_failed_call() {
     for (answer, part) in behind {
         let recorded = record();
         let service = in_front_of(server(answer), |response| response);
-        end(call(&service, request_with(CHECK, "traceparent", PARENT)).await).await;
+        read_to_end(call(&service, request_with(CHECK, "traceparent", PARENT)).await).await;
         let lines = recorded.lines();
         let [line] = lines.as_slice() else {
             panic!("{lines:#?}");
@@ -533,7 +533,7 @@ async fn two_servers_of_one_process_have_one_line_for_a_failed_call() {
     // What the one in front makes of it is its own to tell.
     let recorded = record();
     let other = in_front_of(server(damaged), |_| refuse(Status::not_found("nothing")));
-    end(call(&other, request(CHECK)).await).await;
+    read_to_end(call(&other, request(CHECK)).await).await;
     let lines = recorded.lines();
     assert_eq!(lines.len(), 2, "{lines:#?}");
 }

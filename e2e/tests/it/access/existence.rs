@@ -97,7 +97,7 @@ async fn compare(
 async fn alike(layout: Layout) -> anyhow::Result<()> {
     let suite = Suite::start_guarded(SOUK, layout, Guard::new(subject)?, None).await?;
     let sequences: Sequences = seed(&client(&suite, Role::Admin)?, true).await?;
-    let rules = Rules::of_the_contract()?;
+    let rules = Rules::from_contract()?;
     let mut compared = 0;
     for role in Role::ALL {
         let caller = client(&suite, role)?;

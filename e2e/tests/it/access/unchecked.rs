@@ -7,7 +7,7 @@ use souk_access::Role;
 use souk_e2e::dynamic::Dynamic;
 use souk_e2e::guard::Guard;
 use souk_e2e::log::Log;
-use souk_e2e::process::{Process, Words};
+use souk_e2e::process::{Process, Stderr};
 use tonic::Code;
 use tonic::transport::Endpoint;
 use tonic_health::pb::HealthCheckRequest;
@@ -36,7 +36,7 @@ async fn a_service_without_the_key_shows_no_row_and_its_gateway_is_not_ready() -
     let json_log = [("SOUK_TELEMETRY__LOG_FORMAT".to_owned(), "json".to_owned())];
     let data = ["--data".to_owned(), folder.path().display().to_string()];
     let order = arguments("order-svc", "127.0.0.1:0", &data);
-    let order = Process::start_heard(SOUK, &order, &json_log, Words::Heard(&log, "order")).await?;
+    let order = Process::start_with_stderr(SOUK, &order, &json_log, Stderr::Log(&log, "order")).await?;
     let address = order.address();
     // By itself it knows nobody, and answers everybody.
     let theirs = json!({"consumer": {"id": OTHER.consumer, "name": "Ann"}});
@@ -48,7 +48,7 @@ async fn a_service_without_the_key_shows_no_row_and_its_gateway_is_not_ready() -
     let mut behind = vec!["--backend".to_owned(), format!("order=http://{address}")];
     behind.extend(guard.arguments("gateway"));
     let gateway = arguments("gateway", "127.0.0.1:0", &behind);
-    let gateway = Process::start_heard(SOUK, &gateway, &json_log, Words::Heard(&log, "gateway")).await?;
+    let gateway = Process::start_with_stderr(SOUK, &gateway, &json_log, Stderr::Log(&log, "gateway")).await?;
     let consumer = at(gateway.address())?.with("x-api-key", guard.key(Role::Consumer))?;
     let get = async || consumer.call(GET, &json!({"id": OTHER.consumer})).await;
     let status = get().await?.expect_err("somebody else's row");
@@ -77,7 +77,7 @@ async fn a_service_without_the_key_shows_no_row_and_its_gateway_is_not_ready() -
     order.stop().await?;
     let with_key = [data.as_slice(), &guard.arguments("order-svc")].concat();
     let order = arguments("order-svc", &address.to_string(), &with_key);
-    let _order = Process::start_heard(SOUK, &order, &json_log, Words::Heard(&log, "order")).await?;
+    let _order = Process::start_with_stderr(SOUK, &order, &json_log, Stderr::Log(&log, "order")).await?;
     let mut states = health.watch(whole).await?.into_inner();
     while states.message().await?.map(|state| state.status()) != Some(ServingStatus::Serving) {}
     let status = get().await?.expect_err("somebody else's row");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::dynamic::Dynamic;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +42,7 @@ struct Good {
     target: Target,
     client: Dynamic,
     ledger: Arc<Ledger>,
-    numbers: Numbers,
+    random: SeededRandom,
     step: u64,
     /// Of the seller, who watches its own orders.
     watch: Option<Streaming<Value>>,
@@ -62,7 +62,7 @@ pub(super) fn begin(
             target: target.clone(),
             client: connect(target, id)?,
             ledger: Arc::clone(ledger),
-            numbers: Numbers::new(at as u64),
+            random: SeededRandom::new(at as u64),
             step: 0,
             watch: None,
         };
@@ -140,7 +140,7 @@ impl Good {
 
     /// A request id that isn't used again.
     fn request_id(&mut self) -> String {
-        let bytes = std::array::from_fn(|_| self.numbers.below(256) as u8);
+        let bytes = std::array::from_fn(|_| self.random.below(256) as u8);
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
@@ -165,7 +165,7 @@ impl Good {
 
     /// Creates an order, repeats that, finds it by its id, and deletes it.
     async fn keep_orders(&mut self) -> Step<()> {
-        let order = data::order(1_000_000 + self.step, &mut self.numbers);
+        let order = data::order(1_000_000 + self.step, &mut self.random);
         let Ok(mut order) = self.client.json("souk.order.v1.Order", &order) else {
             return Err(Failed);
         };

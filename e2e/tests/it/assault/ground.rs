@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use souk_access::Role;
 use souk_e2e::collector::Collector;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::dynamic::Dynamic;
 use souk_e2e::guard::Guard;
 use souk_e2e::suite::{GATEWAY, Layout, Plan, Suite};
@@ -104,12 +104,12 @@ impl Ground {
 
 /// Makes the rows.
 async fn load(admin: &Dynamic) -> anyhow::Result<()> {
-    let mut numbers = Numbers::new(1);
+    let mut random = SeededRandom::new(1);
     for first in (0..ROWS).step_by(BATCH as usize) {
         let (mut shops, mut orders) = (Vec::new(), Vec::new());
         for number in first..first + BATCH {
-            shops.push(admin.json("souk.shop.v1.Shop", &data::shop(number, &mut numbers))?);
-            let mut order = admin.json("souk.order.v1.Order", &data::order(number, &mut numbers))?;
+            shops.push(admin.json("souk.shop.v1.Shop", &data::shop(number, &mut random))?);
+            let mut order = admin.json("souk.order.v1.Order", &data::order(number, &mut random))?;
             order["salesperson_id"] = json!("s-bad");
             orders.push(order);
         }
@@ -135,7 +135,7 @@ async fn load(admin: &Dynamic) -> anyhow::Result<()> {
         )
         .await?;
     }
-    let mut order = admin.json("souk.order.v1.Order", &data::order(ROWS, &mut numbers))?;
+    let mut order = admin.json("souk.order.v1.Order", &data::order(ROWS, &mut random))?;
     (order["order_id"], order["salesperson_id"]) = (json!("o-good"), json!("s-good"));
     (order["consumer_id"], order["consumer_name"]) = (json!("c-finder"), json!("c-finder"));
     let order = create(

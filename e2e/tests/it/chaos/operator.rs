@@ -164,13 +164,13 @@ impl Operator {
 
     async fn kill(&mut self, run: &Run, processes: &[&str], down: Duration) -> anyhow::Result<()> {
         for process in processes {
-            self.suite.take(process)?.kill().await?;
+            self.suite.take_process(process)?.kill().await?;
             run.judge.count("processes killed");
         }
         tokio::time::sleep(down).await;
         for process in processes {
             let began = Instant::now();
-            self.suite.begin(process).await?;
+            self.suite.start_process(process).await?;
             run.judge.took("start of a killed process", began.elapsed());
         }
         Ok(())

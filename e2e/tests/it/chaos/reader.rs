@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use souk_e2e::data::Numbers;
+use souk_e2e::data::SeededRandom;
 
 use super::Run;
 use super::tables::{TABLES, list, number};
@@ -17,22 +17,22 @@ const MESSAGES: usize = 100;
 
 pub(super) struct Reader {
     run: Arc<Run>,
-    numbers: Numbers,
+    random: SeededRandom,
 }
 
 impl Reader {
     pub(super) fn new(run: Arc<Run>, seed: u64) -> Self {
         Self {
             run,
-            numbers: Numbers::new(seed),
+            random: SeededRandom::new(seed),
         }
     }
 
     /// Reads until the run ends.
     pub(super) async fn read(mut self) -> anyhow::Result<()> {
         while !self.run.has_ended() {
-            let table = self.numbers.below(TABLES.len() as u64) as usize;
-            match self.numbers.once_in(2) {
+            let table = self.random.below(TABLES.len() as u64) as usize;
+            match self.random.once_in(2) {
                 true => self.watch(table).await?,
                 false => self.export(table).await?,
             }
@@ -42,7 +42,7 @@ impl Reader {
     }
 
     async fn pause(&mut self) {
-        let pause = self.numbers.below(PAUSE_MAX_MS);
+        let pause = self.random.below(PAUSE_MAX_MS);
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use souk_e2e::data::Numbers;
+use souk_e2e::data::SeededRandom;
 use souk_e2e::suite::GATEWAY;
 
 use super::tables::TABLES;
@@ -55,7 +55,7 @@ pub(super) struct Means {
 }
 
 pub(super) struct Schedule {
-    numbers: Numbers,
+    random: SeededRandom,
     means: Means,
     deck: Vec<Event>,
     /// How often all events were played.
@@ -65,7 +65,7 @@ pub(super) struct Schedule {
 impl Schedule {
     pub(super) fn new(seed: u64, means: Means) -> Self {
         let mut schedule = Self {
-            numbers: Numbers::new(seed),
+            random: SeededRandom::new(seed),
             means,
             deck: Vec::new(),
             rounds: 0,
@@ -75,7 +75,7 @@ impl Schedule {
     }
 
     fn service(&mut self) -> &'static str {
-        self.numbers.pick(&TABLES).process
+        self.random.pick(&TABLES).process
     }
 
     fn shuffle(&mut self) {
@@ -93,13 +93,13 @@ impl Schedule {
         }
         if self.means.interposers {
             // Beyond what is kept of the log, so that it is trimmed, and back.
-            let seconds = *self.numbers.pick(&[3_600, 7_200, -3_600]);
+            let seconds = *self.random.pick(&[3_600, 7_200, -3_600]);
             let jump = Event::ClockJump(self.service(), seconds);
             deck.extend([Event::FailingSync(self.service()), jump]);
         }
         // Fisher and Yates.
         for last in (1..deck.len()).rev() {
-            deck.swap(last, self.numbers.below(last as u64 + 1) as usize);
+            deck.swap(last, self.random.below(last as u64 + 1) as usize);
         }
         self.deck = deck;
     }
@@ -115,17 +115,17 @@ impl Schedule {
         }
         let milliseconds = match event {
             // A checkpoint of each index, which comes every five seconds, falls within.
-            Event::FullDisk(Room::ForNothing) => 6_000 + self.numbers.below(3_000),
+            Event::FullDisk(Room::ForNothing) => 6_000 + self.random.below(3_000),
             Event::FullDisk(_) | Event::FailingSync(_) | Event::ClockJump(..) => {
-                500 + self.numbers.below(2_500)
+                500 + self.random.below(2_500)
             }
-            Event::Kill(_) | Event::KillAll => self.numbers.below(800),
+            Event::Kill(_) | Event::KillAll => self.random.below(800),
             Event::Redesign(_) | Event::CheckBackups => 0,
         };
         Turn {
             event,
             lasts: Duration::from_millis(milliseconds),
-            after: Duration::from_millis(self.numbers.below(700)),
+            after: Duration::from_millis(self.random.below(700)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use souk_e2e::data::Numbers;
+use souk_e2e::data::SeededRandom;
 
 use super::calls::Failed;
 use super::model::{Expected, Model};
@@ -24,26 +24,26 @@ pub(super) fn term(field: &str, value: &str) -> Value {
 
 pub(super) struct Searcher<R> {
     run: R,
-    numbers: Numbers,
+    random: SeededRandom,
 }
 
 impl<R: Deref<Target = Run>> Searcher<R> {
     pub(super) fn new(run: R, seed: u64) -> Self {
         Self {
             run,
-            numbers: Numbers::new(seed),
+            random: SeededRandom::new(seed),
         }
     }
 
     /// Searches until the run ends.
     pub(super) async fn search(mut self) {
         while !self.run.has_ended() {
-            let owner = match self.numbers.once_in(10) {
+            let owner = match self.random.once_in(10) {
                 // Rows that nobody changes, many more of them.
-                true => super::WRITERS + self.numbers.below(TABLES.len() as u64) as usize,
-                false => self.numbers.below(super::WRITERS as u64) as usize,
+                true => super::WRITERS + self.random.below(TABLES.len() as u64) as usize,
+                false => self.random.below(super::WRITERS as u64) as usize,
             };
-            let ended = match self.numbers.once_in(3) {
+            let ended = match self.random.once_in(3) {
                 true => self.all(owner).await,
                 false => self.one(owner).await,
             };
@@ -74,7 +74,7 @@ impl<R: Deref<Target = Run>> Searcher<R> {
     async fn one(&mut self, owner: usize) -> Result<(), Failed> {
         let (table, index) = (&TABLES[Model::table_of(owner)], Model::table_of(owner));
         let rows = self.run.model.settled(owner);
-        let Some((id, _)) = rows.get(self.numbers.below(rows.len() as u64) as usize) else {
+        let Some((id, _)) = rows.get(self.random.below(rows.len() as u64) as usize) else {
             return Err(Failed::Refused);
         };
         let mut before = self.run.model.expect(&[owner]);

@@ -1,7 +1,7 @@
 //! The tables that the run writes to and searches: what their calls and fields are called.
 
 use serde_json::{Value, json};
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::dynamic::Dynamic;
 
 /// Values of the attribute that redesigns make searchable.
@@ -84,15 +84,15 @@ impl Table {
         calls: &Dynamic,
         number: u64,
         owner: &str,
-        numbers: &mut Numbers,
+        random: &mut SeededRandom,
     ) -> anyhow::Result<Value> {
         let mut item = match self.process {
-            "order" => calls.json("souk.order.v1.Order", &data::order(number, numbers)),
-            "shop" => calls.json("souk.shop.v1.Shop", &data::shop(number, numbers)),
-            _ => calls.json("souk.media.v1.Media", &data::media(number, numbers)),
+            "order" => calls.json("souk.order.v1.Order", &data::order(number, random)),
+            "shop" => calls.json("souk.shop.v1.Shop", &data::shop(number, random)),
+            _ => calls.json("souk.media.v1.Media", &data::media(number, random)),
         }?;
         item[self.owner] = json!(owner);
-        item["attributes"] = attributes(numbers);
+        item["attributes"] = attributes(random);
         Ok(item)
     }
 
@@ -108,10 +108,10 @@ pub(super) fn index_call(verb: &str) -> String {
 }
 
 /// Attributes of two types.
-pub(super) fn attributes(numbers: &mut Numbers) -> Value {
+pub(super) fn attributes(random: &mut SeededRandom) -> Value {
     json!({
-        "colour": {"string_value": numbers.pick(&COLOURS)},
-        "level": {"int_value": numbers.below(100).to_string()},
+        "colour": {"string_value": random.pick(&COLOURS)},
+        "level": {"int_value": random.below(100).to_string()},
     })
 }
 

@@ -66,7 +66,7 @@ pub(super) async fn pronounce(run: &mut Run, operator: &mut Operator) -> anyhow:
 }
 
 async fn start_again(run: &mut Run, operator: &mut Operator) -> anyhow::Result<()> {
-    let started = tokio::time::timeout(START_MAX, operator.suite.start_again()).await;
+    let started = tokio::time::timeout(START_MAX, operator.suite.restart()).await;
     started.with_context(|| format!("the suite doesn't serve {START_MAX:?} after its start"))??;
     run.connect(operator.suite.channel()?)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use souk_e2e::data::{Numbers, WORDS};
+use souk_e2e::data::{SeededRandom, WORDS};
 use tokio::time::Instant;
 
 use super::Run;
@@ -34,7 +34,7 @@ pub(super) struct Writer {
     run: Arc<Run>,
     owner: usize,
     table: &'static Table,
-    numbers: Numbers,
+    random: SeededRandom,
     next: u64,
     /// What was answered, the newest last.
     answered: VecDeque<Create>,
@@ -46,7 +46,7 @@ impl Writer {
             run,
             owner,
             table: &TABLES[Model::table_of(owner)],
-            numbers: Numbers::new(seed ^ owner as u64),
+            random: SeededRandom::new(seed ^ owner as u64),
             next: owner as u64 * 10_000_000,
             answered: VecDeque::new(),
         }
@@ -56,8 +56,8 @@ impl Writer {
     pub(super) async fn write(mut self) -> anyhow::Result<()> {
         while !self.run.has_ended() {
             let rows = self.run.model.settled(self.owner);
-            let row = rows.get(self.numbers.below(rows.len() as u64) as usize);
-            match (self.numbers.below(12), row) {
+            let row = rows.get(self.random.below(rows.len() as u64) as usize);
+            match (self.random.below(12), row) {
                 (0, _) if rows.len() <= ROWS => self.create(BATCH).await?,
                 (1, _) => self.repeat().await?,
                 (2..=6, Some((id, row))) => self.update(id, row).await,
@@ -81,7 +81,7 @@ impl Writer {
     fn fresh(&mut self) -> anyhow::Result<Value> {
         self.next += 1;
         let (calls, owner) = (&self.run.calls.dynamic, super::name(self.owner));
-        self.table.fresh(calls, self.next, &owner, &mut self.numbers)
+        self.table.fresh(calls, self.next, &owner, &mut self.random)
     }
 
     /// Creates one, or a batch, until it is acknowledged.
@@ -93,7 +93,7 @@ impl Writer {
         let id_of = |row: &Value| (table.id_of(row).to_owned(), Some(Arc::new(row.clone())) as State);
         let begun: Vec<_> = rows.iter().map(id_of).collect();
         // From the seed, too.
-        let id = uuid::Builder::from_random_bytes(std::array::from_fn(|_| self.numbers.below(256) as u8));
+        let id = uuid::Builder::from_random_bytes(std::array::from_fn(|_| self.random.below(256) as u8));
         let id = id.into_uuid().to_string();
         let (call, request) = match count {
             1 => (
@@ -140,7 +140,7 @@ impl Writer {
 
     /// Repeats a create that was answered, whatever became of its rows: the answer is the first one again.
     async fn repeat(&mut self) -> anyhow::Result<()> {
-        let at = self.numbers.below(self.answered.len() as u64) as usize;
+        let at = self.random.below(self.answered.len() as u64) as usize;
         let Some(Create {
             call,
             request,
@@ -163,11 +163,11 @@ impl Writer {
 
     async fn update(&mut self, id: &str, row: &Value) {
         let mut changed = row.clone();
-        changed["attributes"] = attributes(&mut self.numbers);
+        changed["attributes"] = attributes(&mut self.random);
         changed[self.table.text] = json!(format!(
             "{} {}",
-            self.numbers.pick(&WORDS),
-            self.numbers.below(1_000)
+            self.random.pick(&WORDS),
+            self.random.below(1_000)
         ));
         let request = json!({
             self.table.item: {

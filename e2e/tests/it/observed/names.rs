@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use souk_chassis::telemetry::instrument::{Instrument, Kind};
 use souk_chassis::telemetry::instruments;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::scrape::Scrape;
 use souk_proto::search::v1::Search;
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
@@ -34,7 +34,7 @@ pub(super) fn all() -> Vec<Instrument> {
 async fn worked() -> anyhow::Result<Scrape> {
     let souk = Souk::start(&[], &[]).await?;
     let mut shops = ShopServiceClient::new(souk.channel()?);
-    let shop = Some(data::shop(1, &mut Numbers::new(1)));
+    let shop = Some(data::shop(1, &mut SeededRandom::new(1)));
     let request = CreateShopRequest {
         shop,
         ..Default::default()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::scrape::Scrape;
 use souk_proto::index::v1::UpdateIndexRequest;
 use souk_proto::index::v1::index_service_client::IndexServiceClient;
@@ -25,10 +25,10 @@ const GATEWAY: (&str, &str) = ("service_name", "souk-gateway");
 
 async fn create(
     shops: &mut ShopServiceClient<Channel>,
-    numbers: &mut Numbers,
+    random: &mut SeededRandom,
     number: u64,
 ) -> anyhow::Result<()> {
-    let shop = Some(data::shop(number, numbers));
+    let shop = Some(data::shop(number, random));
     let request = CreateShopRequest {
         shop,
         ..Default::default()
@@ -42,7 +42,7 @@ async fn writes_calls_and_documents_are_counted() -> anyhow::Result<()> {
     const WRITES: u64 = 20;
     let souk = Souk::start(&[], &[]).await?;
     let mut shops = ShopServiceClient::new(souk.channel()?);
-    let mut numbers = Numbers::new(7);
+    let mut random = SeededRandom::new(7);
     let syncs = |scrape: &Scrape| {
         scrape
             .sum("souk_store_sync_duration_seconds_count", &[SHOP])
@@ -50,7 +50,7 @@ async fn writes_calls_and_documents_are_counted() -> anyhow::Result<()> {
     };
     let before = syncs(&souk.scrape().await?);
     for number in 0..WRITES {
-        create(&mut shops, &mut numbers, number).await?;
+        create(&mut shops, &mut random, number).await?;
     }
     let missing = shops
         .get_shop(GetShopRequest {
@@ -120,10 +120,10 @@ async fn the_lag_rises_while_an_index_is_behind_and_goes_back_to_nothing() -> an
     let writing = tokio::spawn({
         let done = Arc::clone(&done);
         async move {
-            let mut numbers = Numbers::new(8);
+            let mut random = SeededRandom::new(8);
             let mut written = 0_u64;
             while !done.load(Ordering::Acquire) {
-                let batch = (written..written + 200).map(|number| data::shop(number, &mut numbers));
+                let batch = (written..written + 200).map(|number| data::shop(number, &mut random));
                 let request = BatchCreateShopsRequest {
                     shops: batch.collect(),
                     omit_resources: true,
@@ -209,9 +209,9 @@ async fn open_watches_are_seen_while_they_are_open() -> anyhow::Result<()> {
 async fn values_that_fit_no_field_are_counted() -> anyhow::Result<()> {
     const ORDERS: u64 = 12;
     let souk = Souk::start(&[], &[]).await?;
-    let mut numbers = Numbers::new(9);
+    let mut random = SeededRandom::new(9);
     let coloured = |number| {
-        let mut order = data::order(number, &mut numbers);
+        let mut order = data::order(number, &mut random);
         let red = Value {
             kind: Some(value::Kind::StringValue("red".to_owned())),
         };

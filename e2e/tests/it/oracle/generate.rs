@@ -1,7 +1,7 @@
 //! Random queries and orders over the fields of a resource.
 
 use prost_types::Timestamp;
-use souk_e2e::data::{self, EPOCH, Numbers, TAGS, TYPES, WORDS};
+use souk_e2e::data::{self, START_2024, SeededRandom, TAGS, TYPES, WORDS};
 use souk_proto::search::v1::{
     BoolQuery, ConstScoreQuery, ExistsQuery, FieldSort, GeoBoundingBoxQuery, GeoDistanceQuery,
     GeoDistanceSort, MatchAllQuery, MatchQuery, MissingOrder, NestedQuery, NestedSort, Operator, PrefixQuery,
@@ -23,7 +23,7 @@ pub(super) enum Holds {
     Integer(u64),
     /// Numbers below, in tenths or thousandths.
     Double(u64, f64),
-    /// Times within this many seconds after `EPOCH`.
+    /// Times within this many seconds after `START_2024`.
     Time(u64),
     /// Positions.
     Point,
@@ -89,18 +89,18 @@ fn text(text: &str) -> Value {
 }
 
 /// A random query of at most `depth` levels.
-pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Query {
-    if depth > 0 && numbers.once_in(2) {
-        let clauses = |numbers: &mut Numbers, most: u64| -> Vec<Query> {
-            let count = numbers.below(most + 1);
-            (0..count).map(|_| query(fields, numbers, depth - 1)).collect()
+pub(super) fn query(fields: &[Field], random: &mut SeededRandom, depth: u32) -> Query {
+    if depth > 0 && random.once_in(2) {
+        let clauses = |random: &mut SeededRandom, most: u64| -> Vec<Query> {
+            let count = random.below(most + 1);
+            (0..count).map(|_| query(fields, random, depth - 1)).collect()
         };
-        let must = clauses(numbers, 2);
-        let filter = clauses(numbers, 1);
-        let should = clauses(numbers, 3);
-        let must_not = clauses(numbers, 1);
+        let must = clauses(random, 2);
+        let filter = clauses(random, 1);
+        let should = clauses(random, 3);
+        let must_not = clauses(random, 1);
         let minimum_should_match =
-            (!should.is_empty() && numbers.once_in(3)).then(|| numbers.below(should.len() as u64 + 1) as u32);
+            (!should.is_empty() && random.once_in(3)).then(|| random.below(should.len() as u64 + 1) as u32);
         return of(query::Kind::Bool(BoolQuery {
             must,
             filter,
@@ -110,28 +110,28 @@ pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Quer
             ..BoolQuery::default()
         }));
     }
-    if numbers.once_in(12) {
+    if random.once_in(12) {
         return of(query::Kind::MatchAll(MatchAllQuery {}));
     }
-    let &(name, holds) = numbers.pick(fields);
+    let &(name, holds) = random.pick(fields);
     let field = name.to_owned();
-    if numbers.once_in(12) && !matches!(holds, Holds::Objects(_)) {
+    if random.once_in(12) && !matches!(holds, Holds::Objects(_)) {
         return of(query::Kind::Exists(ExistsQuery { field }));
     }
-    if depth > 0 && numbers.once_in(12) {
-        let filter = Some(Box::new(query(fields, numbers, 0)));
+    if depth > 0 && random.once_in(12) {
+        let filter = Some(Box::new(query(fields, random, 0)));
         return of(query::Kind::ConstScore(Box::new(ConstScoreQuery {
             filter,
             weight: Some(2.0),
         })));
     }
     match holds {
-        Holds::Keyword(values) => keyword(field, values, numbers),
-        Holds::Phrase => phrase(field, numbers),
+        Holds::Keyword(values) => keyword(field, values, random),
+        Holds::Phrase => phrase(field, random),
         Holds::Words => {
             let words = ["coffee", "vivo", "VIVO", "pro", "tea", "nothing"];
-            let asked = format!("{} {}", numbers.pick(&words), numbers.pick(&words));
-            let operator = if numbers.once_in(2) {
+            let asked = format!("{} {}", random.pick(&words), random.pick(&words));
+            let operator = if random.once_in(2) {
                 Operator::And
             } else {
                 Operator::Or
@@ -143,44 +143,44 @@ pub(super) fn query(fields: &[Field], numbers: &mut Numbers, depth: u32) -> Quer
                 ..Default::default()
             }))
         }
-        Holds::Integer(below) => range(field, numbers, |numbers| {
-            some(value::Kind::IntValue(numbers.below(below) as i64))
+        Holds::Integer(below) => range(field, random, |random| {
+            some(value::Kind::IntValue(random.below(below) as i64))
         }),
-        Holds::Double(below, parts) => range(field, numbers, |n| {
+        Holds::Double(below, parts) => range(field, random, |n| {
             some(value::Kind::DoubleValue(n.below(below) as f64 / parts))
         }),
-        Holds::Time(below) => range(field, numbers, |numbers| {
-            let seconds = EPOCH + numbers.below(below) as i64;
+        Holds::Time(below) => range(field, random, |random| {
+            let seconds = START_2024 + random.below(below) as i64;
             some(value::Kind::TimeValue(Timestamp { seconds, nanos: 0 }))
         }),
-        Holds::Point => point(field, numbers),
+        Holds::Point => point(field, random),
         Holds::Objects(inner) => {
             let mode = [ScoreMode::None, ScoreMode::Avg, ScoreMode::Max];
-            let inner = query(inner, numbers, depth.min(1));
+            let inner = query(inner, random, depth.min(1));
             of(query::Kind::Nested(Box::new(NestedQuery {
                 path: field,
                 query: Some(Box::new(inner)),
-                score_mode: (*numbers.pick(&mode)).into(),
+                score_mode: (*random.pick(&mode)).into(),
                 ..NestedQuery::default()
             })))
         }
     }
 }
 
-fn keyword(field: String, values: &[&str], numbers: &mut Numbers) -> Query {
-    match numbers.below(5) {
+fn keyword(field: String, values: &[&str], random: &mut SeededRandom) -> Query {
+    match random.below(5) {
         0 => {
-            let count = 1 + numbers.below(3);
-            let values = (0..count).map(|_| text(numbers.pick::<&str>(values))).collect();
+            let count = 1 + random.below(3);
+            let values = (0..count).map(|_| text(random.pick::<&str>(values))).collect();
             of(query::Kind::Terms(TermsQuery {
                 field,
                 values,
                 weight: None,
             }))
         }
-        1 => range(field, numbers, |numbers| text(numbers.pick::<&str>(values))),
+        1 => range(field, random, |random| text(random.pick::<&str>(values))),
         2 => {
-            let value = numbers.pick(values).chars().take(1).collect();
+            let value = random.pick(values).chars().take(1).collect();
             of(query::Kind::Prefix(PrefixQuery {
                 field,
                 value,
@@ -188,7 +188,7 @@ fn keyword(field: String, values: &[&str], numbers: &mut Numbers) -> Query {
             }))
         }
         _ => {
-            let value = Some(text(numbers.pick::<&str>(values)));
+            let value = Some(text(random.pick::<&str>(values)));
             of(query::Kind::Term(TermQuery {
                 field,
                 value,
@@ -198,9 +198,9 @@ fn keyword(field: String, values: &[&str], numbers: &mut Numbers) -> Query {
     }
 }
 
-fn phrase(field: String, numbers: &mut Numbers) -> Query {
-    let word = (*numbers.pick(&WORDS)).to_owned();
-    match numbers.below(4) {
+fn phrase(field: String, random: &mut SeededRandom) -> Query {
+    let word = (*random.pick(&WORDS)).to_owned();
+    match random.below(4) {
         0 => of(query::Kind::Prefix(PrefixQuery {
             field,
             value: word,
@@ -241,17 +241,21 @@ fn before(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn range(field: String, numbers: &mut Numbers, mut value: impl FnMut(&mut Numbers) -> Value) -> Query {
-    let (a, b) = (value(numbers), value(numbers));
+fn range(
+    field: String,
+    random: &mut SeededRandom,
+    mut value: impl FnMut(&mut SeededRandom) -> Value,
+) -> Query {
+    let (a, b) = (value(random), value(random));
     // An empty range is an error, so the ends are put in order, and equal ones are both included.
     let (low, high) = if before(&b, &a) { (b, a) } else { (a, b) };
     let distinct = before(&low, &high);
-    let lower = match numbers.below(3) {
+    let lower = match random.below(3) {
         0 => None,
         1 if distinct => Some(range_query::Lower::Gt(low)),
         _ => Some(range_query::Lower::Gte(low)),
     };
-    let upper = match numbers.below(3) {
+    let upper = match random.below(3) {
         0 if lower.is_some() => None,
         1 if distinct => Some(range_query::Upper::Lt(high)),
         _ => Some(range_query::Upper::Lte(high)),
@@ -259,10 +263,10 @@ fn range(field: String, numbers: &mut Numbers, mut value: impl FnMut(&mut Number
     of(query::Kind::Range(RangeQuery { field, lower, upper }))
 }
 
-fn point(field: String, numbers: &mut Numbers) -> Query {
-    let center = data::position(numbers);
-    if numbers.once_in(2) {
-        let distance_meters = *numbers.pick(&[0.0, 500.0, 3_000.0, 20_000.0, 9_000_000.0]);
+fn point(field: String, random: &mut SeededRandom) -> Query {
+    let center = data::position(random);
+    if random.once_in(2) {
+        let distance_meters = *random.pick(&[0.0, 500.0, 3_000.0, 20_000.0, 9_000_000.0]);
         let center = Some(center);
         return of(query::Kind::GeoDistance(GeoDistanceQuery {
             field,
@@ -270,7 +274,7 @@ fn point(field: String, numbers: &mut Numbers) -> Query {
             distance_meters,
         }));
     }
-    let width = *numbers.pick(&[0.001, 0.05, 0.2, 30.0]);
+    let width = *random.pick(&[0.001, 0.05, 0.2, 30.0]);
     let around = |degrees: f64| if degrees > 180.0 { degrees - 360.0 } else { degrees };
     let east = around(center.longitude + width);
     let corner = |latitude: f64, longitude: f64| Some(GeoPoint { latitude, longitude });
@@ -282,29 +286,29 @@ fn point(field: String, numbers: &mut Numbers) -> Query {
 }
 
 /// A random order of up to three keys; always at least one, so that scores play no part.
-pub(super) fn sort(fields: &[Field], numbers: &mut Numbers) -> Vec<Sort> {
-    let count = 1 + numbers.below(3);
-    let mut keys: Vec<Sort> = (0..count).filter_map(|_| sort_key(fields, numbers)).collect();
-    keys.push(primary_key(numbers));
+pub(super) fn sort(fields: &[Field], random: &mut SeededRandom) -> Vec<Sort> {
+    let count = 1 + random.below(3);
+    let mut keys: Vec<Sort> = (0..count).filter_map(|_| sort_key(fields, random)).collect();
+    keys.push(primary_key(random));
     keys
 }
 
-fn primary_key(numbers: &mut Numbers) -> Sort {
+fn primary_key(random: &mut SeededRandom) -> Sort {
     Sort {
         kind: Some(sort::Kind::PrimaryKey(PrimaryKeySort {
-            descending: numbers.once_in(2),
+            descending: random.once_in(2),
         })),
     }
 }
 
-fn sort_key(fields: &[Field], numbers: &mut Numbers) -> Option<Sort> {
-    let &(name, holds) = numbers.pick(fields);
-    let descending = numbers.once_in(2);
+fn sort_key(fields: &[Field], random: &mut SeededRandom) -> Option<Sort> {
+    let &(name, holds) = random.pick(fields);
+    let descending = random.once_in(2);
     let kind = match holds {
         Holds::Words => return None,
         Holds::Point => {
-            let count = 1 + numbers.below(2);
-            let points = (0..count).map(|_| data::position(numbers)).collect();
+            let count = 1 + random.below(2);
+            let points = (0..count).map(|_| data::position(random)).collect();
             sort::Kind::GeoDistance(GeoDistanceSort {
                 field: name.to_owned(),
                 points,
@@ -312,33 +316,33 @@ fn sort_key(fields: &[Field], numbers: &mut Numbers) -> Option<Sort> {
             })
         }
         Holds::Objects(inner) => {
-            let &(field, _) = numbers.pick(inner);
-            let filter = numbers.once_in(2).then(|| query(inner, numbers, 0));
+            let &(field, _) = random.pick(inner);
+            let filter = random.once_in(2).then(|| query(inner, random, 0));
             let nested = Some(NestedSort {
                 path: name.to_owned(),
                 filter,
             });
             sort::Kind::Field(FieldSort {
                 nested,
-                ..sort_by_field(field, descending, numbers)
+                ..sort_by_field(field, descending, random)
             })
         }
         Holds::Keyword(_) | Holds::Phrase | Holds::Integer(_) | Holds::Double(..) | Holds::Time(_) => {
-            sort::Kind::Field(sort_by_field(name, descending, numbers))
+            sort::Kind::Field(sort_by_field(name, descending, random))
         }
     };
     Some(Sort { kind: Some(kind) })
 }
 
-fn sort_by_field(field: &str, descending: bool, numbers: &mut Numbers) -> FieldSort {
+fn sort_by_field(field: &str, descending: bool, random: &mut SeededRandom) -> FieldSort {
     let modes = [SortMode::Unspecified, SortMode::Min, SortMode::Max];
-    let first = numbers
+    let first = random
         .once_in(3)
         .then(|| field_sort::Missing::MissingOrder(MissingOrder::First.into()));
     FieldSort {
         field: field.to_owned(),
         descending,
-        mode: (*numbers.pick(&modes)).into(),
+        mode: (*random.pick(&modes)).into(),
         missing: first,
         nested: None,
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use souk_e2e::collector::Collector;
-use souk_e2e::faults::link::{Condition, Link};
+use souk_e2e::faults::link::{Link, LinkCondition};
 use souk_e2e::suite::{Layout, Plan, Suite};
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use tonic::transport::Channel;
@@ -60,9 +60,9 @@ async fn a16_a_collector_that_is_away_or_silent_holds_nobody_up() -> anyhow::Res
     let collector = Collector::start().await?;
     let without = plan().start().await?;
     for condition in [
-        Condition::Reset,
-        Condition::Silent,
-        Condition::Delayed(Duration::from_secs(2)),
+        LinkCondition::Reset,
+        LinkCondition::Silent,
+        LinkCondition::Delayed(Duration::from_secs(2)),
     ] {
         let link = Link::bind().await?;
         link.lead_to(collector.address());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::laws;
 use souk_e2e::schema::SpanSchema;
 use souk_e2e::spans::{SpanKind, Trace};
@@ -36,7 +36,7 @@ fn edges(of: &[(&str, &str)]) -> BTreeSet<(String, String)> {
 async fn walk(suite: &Suite, collector: &Collector) -> anyhow::Result<Vec<Walk>> {
     let mut walks = Vec::new();
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(1);
+    let mut random = SeededRandom::new(1);
     let mut push = async |name, caller: Caller, spans, of: &[(&str, &str)]| {
         let trace = caller.trace(collector, spans).await?;
         walks.push(Walk {
@@ -53,7 +53,7 @@ async fn walk(suite: &Suite, collector: &Collector) -> anyhow::Result<Vec<Walk>>
 
     let caller = Caller::new();
     let batch = shop::BatchCreateShopsRequest {
-        shops: (0..MANY).map(|n| data::shop(n, &mut numbers)).collect(),
+        shops: (0..MANY).map(|n| data::shop(n, &mut random)).collect(),
         ..Default::default()
     };
     let sequence = shops
@@ -90,7 +90,7 @@ async fn walk(suite: &Suite, collector: &Collector) -> anyhow::Result<Vec<Walk>>
 
     let caller = Caller::new();
     let create = order::CreateOrderRequest {
-        order: Some(data::order(1, &mut numbers)),
+        order: Some(data::order(1, &mut random)),
         ..Default::default()
     };
     suite.orders()?.create_order(caller.request(create)?).await?;

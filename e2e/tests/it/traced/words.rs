@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::log::Log;
 use souk_e2e::suite::{Layout, Plan};
 use souk_proto::order::v1::{CreateConsumerRequest, CreateOrderRequest, SearchConsumersRequest};
@@ -139,7 +139,7 @@ async fn a14_no_name_key_or_token_is_in_telemetry() -> anyhow::Result<()> {
     };
     // Whether names can be searched so doesn't matter here: its words must not be kept either way.
     let _ = suite.consumers()?.search_consumers(caller().request(find)?).await;
-    let mut shop = data::shop(1, &mut Numbers::new(1));
+    let mut shop = data::shop(1, &mut SeededRandom::new(1));
     shop.name = "Quetzal 面馆秘密".to_owned();
     let create = CreateShopRequest {
         shop: Some(shop),
@@ -156,7 +156,7 @@ async fn a14_no_name_key_or_token_is_in_telemetry() -> anyhow::Result<()> {
         };
         let _ = suite.shops()?.search_shops(caller().request(find)?).await;
     }
-    let mut order = data::order(1, &mut Numbers::new(1));
+    let mut order = data::order(1, &mut SeededRandom::new(1));
     order.consumer_name = "Zebulon".to_owned();
     let last = caller();
     let create = CreateOrderRequest {

@@ -1,6 +1,6 @@
 //! Media items.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::suite::Suite;
 use souk_proto::media::v1 as media;
 use souk_proto::search::v1::{Query, query};
@@ -9,7 +9,7 @@ use super::{mask, search, term};
 
 pub(super) async fn media_items(suite: &Suite) -> anyhow::Result<()> {
     let mut client = suite.media()?;
-    let mut item = data::media(1, &mut Numbers::new(3));
+    let mut item = data::media(1, &mut SeededRandom::new(3));
     item.tags = vec![media::Tag {
         tag: "car".to_owned(),
         score: Some(0.5),

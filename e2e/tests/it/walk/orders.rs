@@ -1,6 +1,6 @@
 //! Orders.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::rejection::Rejection;
 use souk_e2e::suite::Suite;
 use souk_proto::order::v1 as order;
@@ -41,10 +41,8 @@ pub(super) async fn orders(suite: &Suite) -> anyhow::Result<()> {
     // A retry gives the first answer again.
     assert_eq!(orders.create_order(request).await?.into_inner(), created);
 
-    let mut numbers = Numbers::new(1);
-    let complete: Vec<_> = (1..=120)
-        .map(|number| data::order(number, &mut numbers))
-        .collect();
+    let mut random = SeededRandom::new(1);
+    let complete: Vec<_> = (1..=120).map(|number| data::order(number, &mut random)).collect();
     let mine = complete
         .iter()
         .filter(|order| order.consumer_id == "c0001")

@@ -1,6 +1,6 @@
 //! Shops.
 
-use souk_e2e::data::{self, Numbers};
+use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::rejection::Rejection;
 use souk_e2e::suite::Suite;
 use souk_proto::search::v1::{GeoDistanceQuery, Query, query};
@@ -11,8 +11,8 @@ use super::search;
 
 pub(super) async fn shops(suite: &Suite) -> anyhow::Result<()> {
     let mut shops = suite.shops()?;
-    let mut numbers = Numbers::new(2);
-    let all: Vec<_> = (0..200).map(|number| data::shop(number, &mut numbers)).collect();
+    let mut random = SeededRandom::new(2);
+    let all: Vec<_> = (0..200).map(|number| data::shop(number, &mut random)).collect();
     let batch = shop::BatchCreateShopsRequest {
         shops: all,
         ..Default::default()
@@ -78,7 +78,7 @@ pub(super) async fn shops(suite: &Suite) -> anyhow::Result<()> {
     let counted: i64 = clusters.clusters.iter().map(|cluster| cluster.count).sum();
     assert!(counted > 0 && counted == clusters.total, "{clusters:?}");
     let one = shops.create_shop(shop::CreateShopRequest {
-        shop: Some(data::shop(900, &mut numbers)),
+        shop: Some(data::shop(900, &mut random)),
         validate_only: true,
         ..Default::default()
     });
