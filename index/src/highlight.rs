@@ -24,7 +24,7 @@ mod seek;
 mod tokens;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -113,6 +113,7 @@ pub struct Fragment {
 #[derive(Clone, Debug)]
 pub struct Highlighter {
     highlight: Highlight,
+    query: Query,
     fields: Vec<Highlighted>,
     /// The memory of the search for all of its documents.
     allowance: Allowance,
@@ -127,7 +128,8 @@ struct Highlighted {
     analyzer: Analyzer,
     /// The way from the document to the texts.
     steps: Vec<Step>,
-    seeks: Vec<Seek>,
+    /// What the query looks for in it.
+    seeks: OnceLock<Vec<Seek>>,
 }
 
 /// One field on the way from a document to its texts.
@@ -139,7 +141,7 @@ struct Step {
 }
 
 impl Highlighter {
-    /// Makes `query` ready, which a search has accepted or will.
+    /// Takes a `query` that a search has accepted or will.
     ///
     /// # Errors
     /// [`Error::InvalidQuery`] with every violation of `highlight`.
@@ -156,7 +158,7 @@ impl Highlighter {
                     path: path.clone(),
                     analyzer: analyzer.clone(),
                     steps: steps(schema.fields(), path),
-                    seeks: seek::seeks(query, path, analyzer),
+                    seeks: OnceLock::new(),
                 }),
                 Some(other) => {
                     let message = format!("`{path}` is {}, but highlights are for TEXT fields", other.word());
@@ -169,6 +171,7 @@ impl Highlighter {
         let allowance = Allowance::default();
         violations.or(Self {
             highlight,
+            query: query.clone(),
             fields,
             shown: Arc::new(Mutex::new(allowance.grant())),
             allowance,
@@ -199,7 +202,11 @@ impl Highlighter {
 
     fn all(&self, document: &Object, run: &Arc<Run>) -> tantivy::Result<Vec<(String, Vec<Fragment>)>> {
         let mut all = Vec::new();
-        for field in self.fields.iter().filter(|field| !field.seeks.is_empty()) {
+        for field in &self.fields {
+            let seeks = self.seeks(field, run)?;
+            if seeks.is_empty() {
+                continue;
+            }
             let mut groups = Vec::new();
             texts(document, &field.steps, &mut groups);
             let mut best = Best::new(&self.highlight, run);
@@ -207,7 +214,7 @@ impl Highlighter {
             for group in groups {
                 run.check_inside()?;
                 let mut held = self.allowance.grant();
-                let marks = tokens::marks(&field.analyzer, &field.seeks, &group, run, &mut held)?;
+                let marks = tokens::marks(&field.analyzer, seeks, &group, run, &mut held)?;
                 for (nth, text) in group.iter().enumerate() {
                     let marks = marks.get(nth).map(Vec::as_slice).unwrap_or_default();
                     best.cut(text, first + nth, marks)?;
@@ -220,6 +227,16 @@ impl Highlighter {
             }
         }
         Ok(all)
+    }
+
+    /// What the query looks for in a field. Worked out with the first document, where the deadline is looked at: the texts of a
+    /// thousand clauses have a million words.
+    fn seeks<'a>(&self, field: &'a Highlighted, run: &Run) -> tantivy::Result<&'a [Seek]> {
+        if let Some(seeks) = field.seeks.get() {
+            return Ok(seeks);
+        }
+        let seeks = seek::seeks(&self.query, &field.path, &field.analyzer, run)?;
+        Ok(field.seeks.get_or_init(|| seeks))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, quer
 use crate::limits::{MAX_FUZZY_WORDS, MAX_MATCH_TEXT_BYTES};
 use crate::plan::glob::Glob;
 use crate::request::{Operator, Query, QueryValue};
+use crate::run::Run;
 use crate::schema::Analyzer;
 
 /// One thing that is looked for.
@@ -83,10 +84,11 @@ pub(super) struct Phrase {
 }
 
 /// What `query` looks for in the TEXT field at `path`.
-pub(super) fn seeks(query: &Query, path: &str, analyzer: &Analyzer) -> Vec<Seek> {
+pub(super) fn seeks(query: &Query, path: &str, analyzer: &Analyzer, run: &Run) -> tantivy::Result<Vec<Seek>> {
     let mut seeks = Vec::new();
     let mut open = vec![query];
     while let Some(query) = open.pop() {
+        run.check_inside()?;
         match query {
             Query::Bool {
                 must, filter, should, ..
@@ -99,7 +101,7 @@ pub(super) fn seeks(query: &Query, path: &str, analyzer: &Analyzer) -> Vec<Seek>
             _ => seeks.extend(leaf(query, path, analyzer)),
         }
     }
-    seeks
+    Ok(seeks)
 }
 
 /// What a query without clauses looks for.

@@ -251,7 +251,7 @@ fn measure_all() {
     });
     for (name, work, limit) in searches.chain(marked::all()) {
         let deadline = match limit {
-            asked::Expected::Either("DEADLINE") if !long => SHORT_DEADLINE,
+            asked::Expected::Either("DEADLINE") | asked::Expected::Slow(_) if !long => SHORT_DEADLINE,
             _ => DEADLINE,
         };
         let (outcome, took, memory) = measure(&work, deadline);
@@ -273,9 +273,10 @@ fn measure_all() {
             .max(expired.unwrap_or_default());
         let expected = match (&outcome, limit) {
             (Ok(_), asked::Expected::Done) => true,
-            (Err(by), asked::Expected::Refused(limit)) => by == limit,
-            (Ok(_), asked::Expected::Either(_)) => true,
+            (Err(by), asked::Expected::Refused(limit)) => by == limit || (long && by == "DEADLINE"),
+            (Ok(_), asked::Expected::Either(_) | asked::Expected::Slow(_)) => true,
             (Err(by), asked::Expected::Either(limit)) => by == limit,
+            (Err(by), asked::Expected::Slow(limit)) => by == limit || by == "DEADLINE",
             _ => false,
         };
         if !expected || took > deadline + GRACE || memory > MEMORY_KB {
