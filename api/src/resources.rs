@@ -268,6 +268,12 @@ fn slice(request: &ExportRequest, max: u16) -> Result<Slice> {
 fn searched(error: EngineError, placed: impl FnOnce(souk_index::Error) -> Error) -> Error {
     match error {
         EngineError::Index(error) => placed(error),
+        EngineError::PageTokenInvalid { detail } => placed(souk_index::Error::PageTokenInvalid { detail }),
         other => other.into(),
     }
+}
+
+/// A text of a request that was given: an empty one wasn't.
+fn given(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What the index of a table is made for: its schema, and where the values of its fields come from.
+//! What an index of a table is made for: its schema, and where the values of its fields come from.
 //!
 //! A design is kept with the index that was made for it (its schema by the index, the rest as the index's label), so
 //! that an index goes on serving and following the log after the definition has changed.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use souk_index::{Document, Field, Kept, Object, Operation, Schema};
+use souk_index::{Document, Kept, Object, Operation, Schema};
 use souk_storage::{PrimaryKey, Row, RowChange};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -46,7 +46,7 @@ struct Label {
 }
 
 impl Design {
-    /// The design of the index of a table as it is defined, with a search index that may be another than its own.
+    /// The design of an index of a table as it is defined.
     ///
     /// # Errors
     /// [`souk_index::Error::InvalidSchema`].
@@ -69,21 +69,11 @@ impl Design {
         Ok(Self::labelled(Schema::new(search.fields.clone())?, label))
     }
 
-    /// The design of a table without search index, of which none is ever built: no field can be searched.
-    ///
-    /// # Errors
-    /// None in practice.
-    pub(crate) fn none(table: &TableDefinition) -> Result<Self> {
-        let search = SearchIndexDefinition::default().field(Field::keyword("none"));
-        Self::new(table, &search)
-    }
-
     fn labelled(schema: Schema, label: Label) -> Self {
         let search = SearchIndexDefinition {
             fields: schema.fields().to_vec(),
             sources: label.sources.clone(),
-            version: label.version,
-            builds: label.builds,
+            ..SearchIndexDefinition::new("")
         };
         let mut hash = Xxh3::new();
         hash.update(&schema.fingerprint().to_be_bytes());

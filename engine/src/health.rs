@@ -35,13 +35,16 @@ impl Health {
         *self == Self::Serving
     }
 
-    fn of(store: &StoreHealth, indexes: &[Arc<IndexState>], last: u64) -> Self {
+    fn of(store: &StoreHealth, indexes: &[Vec<Arc<IndexState>>], last: u64) -> Self {
         if let StoreHealth::Failed { reason } = store {
             return Self::NotServing {
                 reason: format!("the store has failed: {reason}"),
             };
         }
-        let reasons: Vec<String> = indexes.iter().filter_map(|index| trouble(index, last)).collect();
+        let reasons: Vec<String> = indexes
+            .iter()
+            .filter_map(|of_table| troubles(of_table, last))
+            .collect();
         if reasons.is_empty() {
             Self::Serving
         } else {
@@ -52,20 +55,28 @@ impl Health {
     }
 }
 
+/// What is wrong with all indexes that share the searches of a table: while nothing is with one of them, that one answers.
+fn troubles(of_table: &[Arc<IndexState>], last: u64) -> Option<String> {
+    let troubles: Option<Vec<String>> = of_table.iter().map(|index| trouble(index, last)).collect();
+    troubles
+        .filter(|troubles| !troubles.is_empty())
+        .map(|troubles| troubles.join("; "))
+}
+
 /// What is wrong with an index of a store whose last change is `last`.
 fn trouble(index: &IndexState, last: u64) -> Option<String> {
-    let table = index.table();
+    let name = index.name();
     match index.phase() {
         Phase::Serving(_) => {
             let stall = index.stands_still().filter(|_| index.applied() < last)?;
-            Some(format!("the index of {table} stands still {}", described(&stall)))
+            Some(format!("the index {name} stands still {}", described(&stall)))
         }
         Phase::Absent => None,
         Phase::Building => Some(match index.stalled() {
-            None => format!("the index of {table} is being opened"),
-            Some(stall) => format!("the index of {table} doesn't answer {}", described(&stall)),
+            None => format!("the index {name} is being opened"),
+            Some(stall) => format!("the index {name} doesn't answer {}", described(&stall)),
         }),
-        Phase::Failed(reason) => Some(format!("the index of {table} has failed: {reason}")),
+        Phase::Failed(reason) => Some(format!("the index {name} has failed: {reason}")),
     }
 }
 
@@ -112,7 +123,7 @@ impl Watched {
             self.advanced = (applied, Instant::now());
         } else if since.elapsed() >= SILENT_AFTER && index.stalled().is_none() {
             let reason = format!("it is at {applied} of {last}, and says nothing");
-            tracing::error!(table = index.table(), reason, "the index stands still");
+            tracing::error!(index = index.name(), reason, "the index stands still");
             index.stall("it takes in no changes", &reason);
         }
         if index.stands_still().is_some() {
@@ -122,8 +133,8 @@ impl Watched {
     }
 }
 
-/// The indexes whose health counts, which may become others.
-pub(crate) type Indexes = Vec<Arc<IndexState>>;
+/// The indexes whose health counts, which may become others: for each table those that share its searches.
+pub(crate) type Indexes = Vec<Vec<Arc<IndexState>>>;
 
 /// Follows the health of a store and its indexes.
 pub(crate) fn watch(
@@ -134,7 +145,7 @@ pub(crate) fn watch(
     let (mut store, sequence) = (database.watch_health(), database.subscribe());
     let mut known = indexes.borrow_and_update().clone();
     let mut phases = phases(&known);
-    let mut watched: Vec<_> = known.iter().cloned().map(Watched::new).collect();
+    let mut watched: Vec<_> = known.iter().flatten().cloned().map(Watched::new).collect();
     let mut looks = tokio::time::interval(LOOK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let now = Health::of(&store.borrow_and_update(), &known, *sequence.borrow());
@@ -154,8 +165,8 @@ pub(crate) fn watch(
                     if result.is_err() { break }
                     known = indexes.borrow_and_update().clone();
                     phases = self::phases(&known);
-                    watched.retain(|watched| known.iter().any(|index| Arc::ptr_eq(index, &watched.index)));
-                    for index in &known {
+                    watched.retain(|watched| known.iter().flatten().any(|index| Arc::ptr_eq(index, &watched.index)));
+                    for index in known.iter().flatten() {
                         if !watched.iter().any(|watched| Arc::ptr_eq(index, &watched.index)) {
                             watched.push(Watched::new(Arc::clone(index)));
                         }
@@ -175,8 +186,12 @@ pub(crate) fn watch(
     receiver
 }
 
-fn phases(indexes: &[Arc<IndexState>]) -> Vec<watch::Receiver<()>> {
-    indexes.iter().map(|index| index.watch_phase()).collect()
+fn phases(indexes: &[Vec<Arc<IndexState>>]) -> Vec<watch::Receiver<()>> {
+    indexes
+        .iter()
+        .flatten()
+        .map(|index| index.watch_phase())
+        .collect()
 }
 
 /// Ends when any of them changes; never when there are none.

@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 use tracing::Instrument as _;
 
 use crate::catalog;
-use crate::definition::{SearchIndexDefinition, Source, TableDefinition};
+use crate::definition::{MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -16,13 +16,18 @@ use crate::index_change::{self, ChangeProblem, IndexChange, KeptChanges};
 use crate::index_state::{Build, Phase, Step};
 use crate::kept_changes;
 use crate::key;
+use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
 
-/// The index of a table, as it is at one moment.
+/// An index of a table, as it is at one moment.
 #[derive(Clone, Debug)]
 pub struct IndexDescription {
-    /// The table.
+    /// Its name.
+    pub name: String,
+    /// Its table.
     pub table: String,
+    /// [`SearchIndexDefinition::weight`].
+    pub weight: u8,
     /// Whether it answers.
     pub phase: IndexPhase,
     /// Why searches don't see new changes, for clients, and for how long that has been so.
@@ -124,27 +129,30 @@ pub struct IndexEffect {
 }
 
 impl Engine {
-    /// All indexes, by name.
+    /// All indexes: by table, and of each in the order in which they were created.
     ///
     /// # Errors
     /// What store and indexes refuse.
     pub async fn indexes(&self) -> Result<Vec<IndexDescription>> {
         let mut indexes = Vec::new();
-        for table in self.tables().iter().filter(|table| table.is_searched()) {
-            indexes.push(described(self, table).await?);
+        for table in self.tables() {
+            for index in table.indexes().iter() {
+                indexes.push(described(self, &table, index).await?);
+            }
         }
         Ok(indexes)
     }
 
-    /// The index of a table.
+    /// An index.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; what store and indexes refuse.
     pub async fn index(&self, name: &str) -> Result<IndexDescription> {
-        described(self, &self.indexed(name)?).await
+        let (table, index) = self.indexed(name)?;
+        described(self, &table, &index).await
     }
 
-    /// Begins to change what can be searched in a table. Another change waits until this one is made or dropped.
+    /// Begins to change what can be searched by an index. Another change waits until this one is made or dropped.
     ///
     /// # Errors
     /// [`EngineError::NotFound`].
@@ -152,36 +160,42 @@ impl Engine {
         // Before it waits: whoever asks several processes goes on with the next.
         self.indexed(name)?;
         let turn = Arc::clone(self.changing()).lock_owned().await;
-        let table = self.indexed(name)?;
+        let (table, index) = self.indexed(name)?;
         let definition = table.definition();
-        let declared = definition.search.clone().unwrap_or_default();
+        let declared = definition.search_index(name).cloned();
+        let declared = declared.ok_or_else(|| EngineError::no_index(name))?;
         let kept = table.kept.read().clone();
         Ok(Redesign {
             engine: self.clone(),
-            search: index_change::changed(&declared, &kept, name),
+            search: match is_declared(&table, name) {
+                true => index_change::changed(&declared, &kept),
+                false => declared.clone(),
+            },
             declared,
             definition,
             table,
+            index,
             kept,
+            weights: Vec::new(),
+            is_redesigned: false,
             _turn: turn,
         })
     }
 
-    fn indexed(&self, name: &str) -> Result<Arc<OpenTable>> {
-        let table = self.inner().table(name).filter(|table| table.is_searched());
-        table.ok_or_else(|| EngineError::NotFound {
-            name: "index",
-            id: name.to_owned(),
-        })
+    pub(crate) fn indexed(&self, name: &str) -> Result<(Arc<OpenTable>, Arc<OpenIndex>)> {
+        let table = self.inner().table(index_name::table_of(name));
+        let index = table.and_then(|table| Some((Arc::clone(&table), table.index(name)?)));
+        index.ok_or_else(|| EngineError::no_index(name))
     }
 }
 
-/// Changes of what can be searched in a table, which are made together.
+/// Changes of what can be searched by an index, which are made together, with weights of the indexes of its table.
 #[derive(Debug)]
 #[must_use = "nothing is changed before `make`"]
 pub struct Redesign {
     engine: Engine,
     table: Arc<OpenTable>,
+    index: Arc<OpenIndex>,
     definition: Arc<TableDefinition>,
     /// The search index of the definition.
     declared: SearchIndexDefinition,
@@ -189,6 +203,10 @@ pub struct Redesign {
     kept: KeptChanges,
     /// What they lead to.
     search: SearchIndexDefinition,
+    /// By the names of indexes of the table.
+    weights: Vec<(String, u8)>,
+    /// Whether anything but weights is asked for.
+    is_redesigned: bool,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -207,16 +225,62 @@ impl Redesign {
     /// All that is wrong with it; it isn't added then.
     pub fn add(&mut self, change: &IndexChange) -> std::result::Result<(), Vec<ChangeProblem>> {
         self.search = self.checked(change)?;
-        index_change::add(&mut self.kept.changes, change);
+        self.is_redesigned = true;
+        if is_declared(&self.table, self.index.name()) {
+            index_change::add(&mut self.kept.changes, change);
+        }
         Ok(())
+    }
+
+    /// Gives an index of the table another weight.
+    ///
+    /// # Errors
+    /// When it is none of the table's, or was given one already; when the weight is above [`MAX_WEIGHT`].
+    pub fn weigh(&mut self, index: &str, weight: u8) -> std::result::Result<(), ChangeProblem> {
+        if self.definition.search_index(index).is_none() {
+            let message = format!("{index:?} is no index of {}", self.table.name());
+            return Err(ChangeProblem::new("UNKNOWN_INDEX", message));
+        }
+        if self.weights.iter().any(|(given, _)| given == index) {
+            return Err(ChangeProblem::new(
+                "DUPLICATE",
+                format!("{index:?} is given a weight twice"),
+            ));
+        }
+        if weight > MAX_WEIGHT {
+            return Err(ChangeProblem::new(
+                "OUT_OF_RANGE",
+                format!("must be 0 to {MAX_WEIGHT}"),
+            ));
+        }
+        self.weights.push((index.to_owned(), weight));
+        Ok(())
+    }
+
+    /// Says what is wrong with all weights together.
+    ///
+    /// # Errors
+    /// When no index has any.
+    pub fn check_weights(&self) -> std::result::Result<(), ChangeProblem> {
+        let indexes = self.changed(&self.search).indexes;
+        match indexes.iter().all(|index| index.weight == 0) {
+            true => Err(ChangeProblem::new(
+                "LAST_WEIGHT",
+                "leaves no index with a weight above 0: searches that name none need one",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Has the index built anew from the rows, also where nothing else changes. One that is being built is left to that.
     pub fn rebuild(&mut self) {
+        self.is_redesigned = true;
         let is_built =
-            build_under_way(&self.table).is_some_and(|build| !matches!(build.step, Step::Failed(_)));
+            build_under_way(&self.index).is_some_and(|build| !matches!(build.step, Step::Failed(_)));
         if !is_built {
-            self.kept.builds = self.kept.builds.wrapping_add(1);
+            if is_declared(&self.table, self.index.name()) {
+                self.kept.builds = self.kept.builds.wrapping_add(1);
+            }
             self.search.builds = self.search.builds.wrapping_add(1);
         }
     }
@@ -227,13 +291,22 @@ impl Redesign {
     ) -> std::result::Result<SearchIndexDefinition, Vec<ChangeProblem>> {
         index_change::check_not_needed(change, &self.definition.owners).map_err(|problem| vec![problem])?;
         let search = index_change::applied(&self.declared, &self.search, change)?;
-        let changed = TableDefinition {
-            search: Some(search.clone()),
-            ..(*self.definition).clone()
-        };
-        let refused = changed.check().map_err(|error| ChangeProblem::of(&error));
-        refused.map_err(|problem| vec![problem])?;
+        let refused = self.changed(&search).check();
+        refused.map_err(|error| vec![ChangeProblem::of(&error)])?;
         Ok(search)
+    }
+
+    /// The table with what an index of it is to be, and the weights that were given.
+    fn changed(&self, search: &SearchIndexDefinition) -> TableDefinition {
+        let mut changed = (*self.definition).clone();
+        for index in &mut changed.indexes {
+            if index.name == search.name {
+                index.clone_from(search);
+            }
+            let given = self.weights.iter().find(|(name, _)| *name == index.name);
+            index.weight = given.map_or(index.weight, |(_, weight)| *weight);
+        }
+        changed
     }
 
     /// Makes the changes that were added, or with `validate_only` only says what they come to. The present index answers
@@ -247,15 +320,16 @@ impl Redesign {
     }
 
     async fn made(self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
-        let (engine, table) = (&self.engine, &self.table);
-        let name = table.name();
-        let search = match table.home {
+        let (engine, table, index) = (&self.engine, &self.table, &self.index);
+        let name = index.name();
+        let search = match is_declared(table, name) {
             // What is kept may be fewer changes that come to the same: then they have to come to exactly the same.
-            Home::Code => index_change::changed(&self.declared, &self.kept, name),
-            Home::Catalog => self.search,
+            true => index_change::changed(&self.declared, &self.kept),
+            false => self.search.clone(),
         };
         let design = Design::new(&self.definition, &search)?;
-        let (size, instant) = match table.index.phase() {
+        let (size, instant) = match index.state.phase() {
+            _ if !self.is_redesigned => (IndexSize::default(), true),
             Phase::Serving(serving) => (
                 serving.index.size()?,
                 serving.design.fingerprint() == design.fingerprint(),
@@ -264,7 +338,7 @@ impl Redesign {
             Phase::Failed(_) => (IndexSize::default(), false),
             Phase::Absent | Phase::Building => {
                 return Err(EngineError::IndexBuilding {
-                    table: name.to_owned(),
+                    index: name.to_owned(),
                 });
             }
         };
@@ -273,26 +347,58 @@ impl Redesign {
             rows_about: if instant { 0 } else { size.documents },
             bytes_about: if instant { 0 } else { size.bytes },
         };
-        if !validate_only && design.fingerprint() != table.wanted().fingerprint() {
-            match table.home {
-                Home::Code => {
-                    kept_changes::write(engine.database(), name, &self.kept).await?;
-                    table.kept.write().clone_from(&self.kept);
-                }
-                Home::Catalog => {
-                    let search = Some(search);
-                    let definition = TableDefinition {
-                        search,
-                        ..(*self.definition).clone()
-                    };
-                    catalog::write(engine.database(), &definition).await?;
-                    table.define(definition);
-                }
+        let is_other = self.is_redesigned && design.fingerprint() != index.wanted().fingerprint();
+        if !validate_only && (is_other || !self.weights.is_empty()) {
+            let definition = match is_declared(table, name) {
+                true => self.changed(&self.declared),
+                false => self.changed(&search),
+            };
+            keep(engine, table, definition, self.kept.clone()).await?;
+            weigh(engine, table);
+            if is_other {
+                rebuild(engine, index, design).await?;
             }
-            rebuild(engine, table, design).await?;
         }
-        Ok((described(engine, table).await?, effect))
+        Ok((described(engine, table, index).await?, effect))
     }
+}
+
+/// Whether an index is the one that code declares: what was changed of it is kept beside the declaration.
+fn is_declared(table: &OpenTable, index: &str) -> bool {
+    table.home == Home::Code && index == table.name()
+}
+
+/// Keeps what a table and its indexes are from now on, durably.
+///
+/// # Errors
+/// [`EngineError::LimitExceeded`]; what the store refuses.
+pub(crate) async fn keep(
+    engine: &Engine,
+    table: &OpenTable,
+    definition: TableDefinition,
+    kept: KeptChanges,
+) -> Result<()> {
+    match table.home {
+        Home::Code => {
+            let kept = kept.taken_from(&definition);
+            kept_changes::write(engine.database(), table.name(), &kept).await?;
+            *table.kept.write() = kept;
+        }
+        Home::Catalog => catalog::write(engine.database(), &definition).await?,
+    }
+    table.define(definition);
+    Ok(())
+}
+
+/// Gives the indexes of a table the weights that it is defined with.
+pub(crate) fn weigh(engine: &Engine, table: &OpenTable) {
+    let definition = table.definition();
+    for index in table.indexes().iter() {
+        if let Some(defined) = definition.search_index(index.name()) {
+            index.weigh(defined.weight);
+        }
+    }
+    engine.inner().count_indexes();
 }
 
 /// Runs a change of tables or indexes to its end even when its caller goes away.
@@ -303,48 +409,55 @@ pub(crate) async fn undisturbed<T: Send + 'static>(
     changed.map_err(|_| EngineError::Defect("a change of tables or indexes panicked"))?
 }
 
-/// Has the index of a table built for another design. When that fails, the one before is wanted: whoever asks again has it built.
-pub(crate) async fn rebuild(engine: &Engine, table: &OpenTable, design: Design) -> Result<()> {
-    let before = table.wanted();
-    table.want(design);
-    let keeper = engine.keeper(table)?;
+/// Has an index built for another design. When that fails, the one before is wanted: whoever asks again has it built.
+pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) -> Result<()> {
+    let before = index.wanted();
+    index.want(design);
+    let keeper = engine.keeper(index.name())?;
     let redesigned = tokio::task::spawn_blocking(move || keeper.redesign()).await;
     let redesigned = redesigned.map_err(|_| EngineError::Defect("redesigning an index panicked"))?;
     if redesigned.is_err() {
-        table.want(before);
+        index.want(before);
     }
     redesigned
 }
 
 /// The build under way, or the one that failed. What has taken the place of the index that answered is no build any more: searches may
 /// find it before that is noted.
-fn build_under_way(table: &OpenTable) -> Option<Build> {
-    let wanted = table.wanted();
-    let serves_wanted = table
-        .index
+fn build_under_way(index: &OpenIndex) -> Option<Build> {
+    let wanted = index.wanted();
+    let serves_wanted = index
+        .state
         .serving()
         .is_some_and(|serving| serving.design.fingerprint() == wanted.fingerprint());
-    table.index.build().filter(|_| !serves_wanted)
+    index.state.build().filter(|_| !serves_wanted)
 }
 
 /// An index as it is now.
-async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescription> {
-    let wanted = table.wanted();
-    let build = build_under_way(table);
+pub(crate) async fn described(
+    engine: &Engine,
+    table: &OpenTable,
+    index: &OpenIndex,
+) -> Result<IndexDescription> {
+    let wanted = index.wanted();
+    let build = build_under_way(index);
+    let state = &index.state;
     let last = engine.database().last_sequence();
     let mut described = IndexDescription {
+        name: index.name().to_owned(),
         table: table.name().to_owned(),
+        weight: index.weight(),
         phase: IndexPhase::Building,
-        stalled: table.index.stalled().map(|stall| (stall.why, stall.age())),
-        is_log_held: table.index.log_held().is_some(),
+        stalled: state.stalled().map(|stall| (stall.why, stall.age())),
+        is_log_held: state.log_held().is_some(),
         fields: Vec::new(),
         fields_to_be: Vec::new(),
         serving: None,
         build: None,
     };
-    match table.index.phase() {
+    match state.phase() {
         Phase::Absent => {}
-        Phase::Building => described.fields_to_be = fields(table, &wanted),
+        Phase::Building => described.fields_to_be = fields(table, index, &wanted),
         Phase::Failed(_) => described.phase = IndexPhase::Failed,
         Phase::Serving(serving) => {
             let is_building = build
@@ -354,18 +467,18 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
                 true => IndexPhase::Rebuilding,
                 false => IndexPhase::Serving,
             };
-            described.fields = fields(table, &serving.design);
+            described.fields = fields(table, index, &serving.design);
             if build.is_some() {
-                described.fields_to_be = fields(table, &wanted);
+                described.fields_to_be = fields(table, index, &wanted);
             }
             // As searches do: an index that has just begun to answer may be ahead of the number.
-            let applied = table.index.applied().max(serving.index.applied_sequence());
+            let applied = state.applied().max(serving.index.applied_sequence());
             let lag = lag(engine, applied).await?;
             let misfits = serving.index.misfits();
             let ids = misfits.recent.iter();
             let misfit_ids = ids.map(|misfit| key::document_name(&misfit.key)).collect();
-            let index = serving.index.clone();
-            let size = tokio::task::spawn_blocking(move || index.size())
+            let answering = serving.index.clone();
+            let size = tokio::task::spawn_blocking(move || answering.size())
                 .await
                 .map_err(|_| EngineError::Defect("measuring an index panicked"))??;
             described.serving = Some(ServingIndex {
@@ -373,7 +486,7 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
                 lag_changes: last.saturating_sub(applied),
                 lag,
                 size,
-                is_merging: !table.index.is_consolidated(),
+                is_merging: !state.is_consolidated(),
                 misfits,
                 misfit_ids,
             });
@@ -395,9 +508,9 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
 }
 
 /// The fields of a design. Where what code declares comes from is its own affair.
-fn fields(table: &OpenTable, design: &Design) -> Vec<IndexedField> {
+fn fields(table: &OpenTable, index: &OpenIndex, design: &Design) -> Vec<IndexedField> {
     let definition = table.definition();
-    let declared = definition.search.as_ref().filter(|_| table.home == Home::Code);
+    let declared = definition.search().filter(|_| is_declared(table, index.name()));
     let source = |path: &str| {
         let is_declared =
             |source: &&Source| declared.is_some_and(|search| search.sources.get(path) == Some(source));

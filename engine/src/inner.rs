@@ -42,8 +42,9 @@ pub(crate) struct Inner {
     pub(crate) health: watch::Receiver<Health>,
     /// The indexes whose health counts.
     pub(crate) indexes: watch::Sender<Indexes>,
+    /// Who keeps the indexes, by their names.
     pub(crate) keepers: Mutex<BTreeMap<Arc<str>, Keeper>>,
-    /// What the keepers of new tables get.
+    /// What the keepers of new indexes get.
     pub(crate) around: Surroundings,
     /// The folder of all indexes.
     pub(crate) folder: PathBuf,
@@ -64,6 +65,12 @@ impl Inner {
         self.tables.read().get(name).map(Arc::clone)
     }
 
+    /// Has the health count the indexes that there are now.
+    pub(crate) fn count_indexes(&self) {
+        let closed: Vec<_> = self.closed.lock().values().map(Arc::clone).collect();
+        self.indexes.send_replace(counted(&self.tables(), closed));
+    }
+
     /// Why a created table couldn't be opened.
     pub(crate) fn why_closed(&self, name: &str) -> Option<String> {
         match self.closed.lock().get(name)?.phase() {
@@ -71,6 +78,18 @@ impl Inner {
             _ => None,
         }
     }
+}
+
+/// The indexes whose health counts: of each table those that searches are sent to, and one each of tables that couldn't be opened.
+pub(crate) fn counted(tables: &[Arc<OpenTable>], closed: Vec<Arc<IndexState>>) -> Indexes {
+    let of_table = |table: &Arc<OpenTable>| {
+        let weighted = table.weighted().into_iter();
+        weighted.map(|index| Arc::clone(&index.state)).collect()
+    };
+    let tables = tables.iter().map(of_table);
+    tables
+        .chain(closed.into_iter().map(|state| vec![state]))
+        .collect()
 }
 
 impl Drop for Inner {

@@ -1,4 +1,4 @@
-//! One table with its search index, as rows: what the engine does on any table.
+//! One table with its search indexes, as rows: what the engine does on any table.
 //!
 //! Reads see the latest write. A search that carries `min_sequence` waits until its view includes that write, until the
 //! deadline of the [`Call`]. A sequence that no write has been given yet is refused by every call: nobody can have it from
@@ -31,17 +31,21 @@ use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::inner::Inner;
 use crate::observer::ErrorType;
+use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
 use crate::resource::Written;
 use crate::scope::Scope;
+use crate::search_token::{SearchToken, index_number};
 use crate::stored::signed;
 use crate::trace;
 
-/// One table with its search index. Clones share it.
+/// One table with its search indexes. Clones share it.
 #[derive(Clone, Debug)]
 pub struct TableHandle {
     pub(crate) inner: Arc<Inner>,
     pub(crate) open: Arc<OpenTable>,
+    /// Where its searches go; without, each goes where [`Self::for_search`] sends it.
+    index: Option<Arc<OpenIndex>>,
     call: Call,
 }
 
@@ -50,6 +54,7 @@ impl TableHandle {
         Self {
             inner,
             open,
+            index: None,
             call: Call::default(),
         }
     }
@@ -72,10 +77,70 @@ impl TableHandle {
         self.open.definition()
     }
 
-    /// What searches find things by: the schema of the index that answers.
-    #[must_use]
-    pub fn schema(&self) -> impl Deref<Target = Schema> + use<> {
-        ServedSchema(self.open.served())
+    /// The same table for a search: it goes to the index that it names, or, by its page token, to the one that gave the page before, or
+    /// else to one by the weights of the table's indexes.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSearched`]; [`EngineError::NotFound`] of an index; [`EngineError::PageTokenInvalid`] when it is of another
+    /// index than the one that is named, or of one that is no more; as [`TableHandle::search`] where own rows are concerned.
+    pub fn for_search(&self, index: Option<&str>, page_token: Option<&str>) -> Result<Self> {
+        let named = index.map(|name| {
+            let index = self.open.index(name);
+            index.ok_or_else(|| EngineError::no_index(name))
+        });
+        let named = named.transpose()?;
+        let index = match (self.index_of_token(page_token)?, named) {
+            (Some(of_token), Some(named)) if of_token.name() != named.name() => {
+                return Err(EngineError::PageTokenInvalid {
+                    detail: "it is of another index than the one that is named",
+                });
+            }
+            (Some(index), _) | (None, Some(index)) => index,
+            (None, None) => self.open.drawn()?,
+        };
+        Ok(Self {
+            index: Some(index),
+            ..self.clone()
+        })
+    }
+
+    /// The index that gave a page.
+    fn index_of_token(&self, page_token: Option<&str>) -> Result<Option<Arc<OpenIndex>>> {
+        let Some(token) = page_token.filter(|_| self.open.is_searched()) else {
+            return Ok(None);
+        };
+        let fingerprint = self.scope()?.bind(self.fingerprint());
+        let index = match SearchToken::open(fingerprint, token) {
+            Some(token) => {
+                let indexes = self.open.indexes();
+                let is_it = |index: &&Arc<OpenIndex>| index_number(index.name()) == token.index;
+                indexes.iter().find(is_it).map(Arc::clone)
+            }
+            // Those of the first index are its own.
+            None => self.open.index(self.name()),
+        };
+        match index {
+            Some(index) => Ok(Some(index)),
+            None => Err(EngineError::PageTokenInvalid {
+                detail: "the index that gave it is no more",
+            }),
+        }
+    }
+
+    /// Where a search goes.
+    fn searched(&self) -> Result<Arc<OpenIndex>> {
+        match &self.index {
+            Some(index) => Ok(Arc::clone(index)),
+            None => self.open.drawn(),
+        }
+    }
+
+    /// What searches find things by: the schema of the index that answers [the search](Self::for_search).
+    ///
+    /// # Errors
+    /// [`EngineError::NotSearched`].
+    pub fn schema(&self) -> Result<impl Deref<Target = Schema> + use<>> {
+        Ok(ServedSchema(self.searched()?.served()))
     }
 
     /// Which rows the call meets here.
@@ -98,13 +163,13 @@ impl TableHandle {
         Wait::new(self.call.deadline)
     }
 
-    /// The scope of the call, and the search that stays in it.
+    /// The scope of the call, and the search of an index that stays in it.
     ///
     /// # Errors
     /// As [`TableHandle::scope`]; [`EngineError::OwnerNotIndexed`].
-    fn scoped_search(&self, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
+    fn scoped_search(&self, index: &OpenIndex, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
         let scope = self.scope()?;
-        scope.restrict(&mut request, &self.open.served(), self.name())?;
+        scope.restrict(&mut request, &index.served(), index.name())?;
         Ok((scope, request))
     }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use souk_index::limits::MAX_PAGE_TOKEN_CHARS;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Longest token that is looked at, in characters: one of the index's inside one of a view.
+/// Longest token that is looked at, in characters: one of the index's inside one of a search.
 pub(crate) const TOKEN_CHARS_MAX: usize = (MAX_PAGE_TOKEN_CHARS + 64) / 3 * 4;
 
 /// Version of the layout `version | kind | fingerprint | payload | checksum`.
@@ -25,8 +25,8 @@ pub(crate) enum TokenKind {
     Snapshot = 2,
     /// The next block of an export.
     Resume = 3,
-    /// The next page of a search in a view that is kept.
-    View = 4,
+    /// The next page of a search in a view that is kept, or by another index than the first.
+    Search = 4,
 }
 
 /// Makes a token. `fingerprint` says which arguments it belongs to.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
 use souk_engine::Engine;
 use souk_engine::engine::WeakEngine;
-use souk_engine::figures::{Figures, IndexFigures, TableFigures};
+use souk_engine::figures::{Figures, IndexFigures, ServingFigures};
 use souk_engine::storage::{Space, Statistics};
 use souk_index::IndexMemory;
 use tokio::runtime::Handle;
@@ -153,29 +153,29 @@ impl Observed<'_> {
         let observatory = Arc::clone(&self.observatory);
         table::SERVING.observe(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(u64::from(table.serving.is_some()), &[of(table)]);
+            for index in &look.indexes {
+                now.observe(u64::from(index.serving.is_some()), &of(index));
             }
         });
         let observatory = Arc::clone(&self.observatory);
         table::DAMAGES.observe(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(table.damages, &[of(table)]);
+            for index in &look.indexes {
+                now.observe(index.damages, &of(index));
             }
         });
         let observatory = Arc::clone(&self.observatory);
         table::LOG_HELD.observe(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(table.log_held, &[of(table)]);
+            for index in &look.indexes {
+                now.observe(index.log_held, &of(index));
             }
         });
         let observatory = Arc::clone(&self.observatory);
         table::STALLED.observe_seconds(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                now.observe(table.stalled.as_secs_f64(), &[of(table)]);
+            for index in &look.indexes {
+                now.observe(index.stalled.as_secs_f64(), &of(index));
             }
         });
     }
@@ -208,13 +208,13 @@ impl Observed<'_> {
         });
     }
 
-    fn index(&self, instrument: Instrument, figure: fn(&IndexFigures) -> u64) {
+    fn index(&self, instrument: Instrument, figure: fn(&ServingFigures) -> u64) {
         let observatory = Arc::clone(&self.observatory);
         instrument.observe(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                if let Some(serving) = &table.serving {
-                    now.observe(figure(serving), &[of(table)]);
+            for index in &look.indexes {
+                if let Some(serving) = &index.serving {
+                    now.observe(figure(serving), &of(index));
                 }
             }
         });
@@ -224,29 +224,36 @@ impl Observed<'_> {
         let observatory = Arc::clone(&self.observatory);
         instrument.observe(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                for (word, figure) in table.serving.iter().flat_map(|serving| figures(&serving.memory)) {
-                    now.observe(figure, &[of(table), KeyValue::new("souk.index.part", word)]);
+            for index in &look.indexes {
+                for (word, figure) in index.serving.iter().flat_map(|serving| figures(&serving.memory)) {
+                    let mut labels = of(index);
+                    labels.push(KeyValue::new("souk.index.part", word));
+                    now.observe(figure, &labels);
                 }
             }
         });
     }
 
-    fn index_seconds(&self, instrument: Instrument, figure: fn(&IndexFigures) -> Duration) {
+    fn index_seconds(&self, instrument: Instrument, figure: fn(&ServingFigures) -> Duration) {
         let observatory = Arc::clone(&self.observatory);
         instrument.observe_seconds(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
-            for table in &look.tables {
-                if let Some(serving) = &table.serving {
-                    now.observe(figure(serving).as_secs_f64(), &[of(table)]);
+            for index in &look.indexes {
+                if let Some(serving) = &index.serving {
+                    now.observe(figure(serving).as_secs_f64(), &of(index));
                 }
             }
         });
     }
 }
 
-fn of(table: &TableFigures) -> KeyValue {
-    KeyValue::new("db.collection.name", Arc::clone(&table.name))
+/// Which index it is: that of its table, or by its name too where it is another than the first.
+fn of(index: &IndexFigures) -> Vec<KeyValue> {
+    let mut labels = vec![KeyValue::new("db.collection.name", Arc::clone(&index.table))];
+    if index.name != index.table {
+        labels.push(KeyValue::new("souk.index.name", Arc::clone(&index.name)));
+    }
+    labels
 }
 
 fn word(space: Space) -> &'static str {

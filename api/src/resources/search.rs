@@ -5,21 +5,26 @@ use souk_engine::{Collection, EngineError, Resource, Search, SearchHit};
 use souk_index::Sort;
 use souk_proto::search::v1 as pb;
 
-use super::{Resources, searched};
+use super::{Resources, given, searched};
 use crate::error::{Result, view_behind};
 use crate::search::{FoundHit, SearchPage};
 use crate::search_wire::{self, InnerSorts, WireSearch};
 
 impl<R: Resource> Resources<R> {
-    /// Finds resources. `path` is where the search stands in the request, usually `search`. `None` finds everything. See
-    /// [`Collection::search`].
+    /// Finds resources, by the index that the search names, or one by weight. `path` is where the search stands in the request, usually
+    /// `search`. `None` finds everything. See [`Collection::search`].
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] with every violation, [`crate::Error::PageTokenInvalid`],
+    /// [`crate::Error::Invalid`] with every violation, [`crate::Error::PageTokenInvalid`], [`EngineError::NotFound`] of an index,
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
     /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
     pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<R::Record>> {
-        let collection = self.of_call();
+        let search = search.unwrap_or_default();
+        let placed = |error| search_wire::index_error(error, path);
+        let collection = self
+            .of_call()
+            .for_search(given(&search.index), given(&search.page_token))
+            .map_err(|error| searched(error, placed))?;
         let WireSearch {
             request,
             min_sequence,
@@ -27,7 +32,7 @@ impl<R: Resource> Resources<R> {
             highlight,
             keep_view,
             inner_sorts,
-        } = search_wire::read(search.unwrap_or_default(), path, &collection.schema())?;
+        } = search_wire::read(search, path, &*collection.schema()?)?;
         let sort = request.sort.clone();
         let search = Search {
             request,
@@ -40,7 +45,7 @@ impl<R: Resource> Resources<R> {
             EngineError::ViewBehind { wanted, reached } => {
                 view_behind(FieldPath::root(path).field("min_sequence"), wanted, reached)
             }
-            error => searched(error, |error| search_wire::index_error(error, path)),
+            error => searched(error, placed),
         })?;
         let hits = found
             .hits

@@ -5,7 +5,7 @@ use crate::index_state::STALLED_AFTER;
 use crate::index_state::tests::serving;
 
 fn health(index: &Arc<IndexState>, last: u64) -> Health {
-    Health::of(&StoreHealth::Serving, &[Arc::clone(index)], last)
+    Health::of(&StoreHealth::Serving, &[vec![Arc::clone(index)]], last)
 }
 
 #[track_caller]
@@ -50,6 +50,21 @@ async fn an_index_that_hangs_is_found_out_though_it_says_nothing() {
     index.set_applied(9);
     watched.look(9);
     assert!(health(&index, 9).is_serving());
+}
+
+#[test]
+fn an_index_in_trouble_is_no_trouble_of_a_table_while_another_answers_its_searches() {
+    let (good, bad) = (Arc::new(serving()), Arc::new(serving()));
+    bad.set_phase(Phase::Failed("a panic".to_owned()));
+    let health = |of_table: &[&Arc<IndexState>]| {
+        let of_table = of_table.iter().copied().map(Arc::clone).collect();
+        Health::of(&StoreHealth::Serving, &[Vec::new(), of_table], 0)
+    };
+    assert!(health(&[&good, &bad]).is_serving());
+    assert!(health(&[&good]).is_serving());
+    says(&health(&[&bad]), "a panic");
+    good.set_phase(Phase::Building);
+    says(&health(&[&good, &bad]), "being opened; ");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Searches: the index finds keys, the store gives the rows behind them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use souk_index::{
@@ -10,12 +11,15 @@ use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 use super::{MIN_SEQUENCE, TableHandle, page};
+use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::key;
+use crate::open_index::OpenIndex;
 use crate::scope::Scope;
+use crate::search_token::{SearchToken, index_number};
 use crate::stored::signed;
 use crate::trace;
-use crate::views::{self, View, ViewToken};
+use crate::views::{self, View};
 
 /// What matched in a row, by field.
 type Highlights = Vec<(String, Vec<Fragment>)>;
@@ -136,11 +140,23 @@ impl TableHandle {
     /// [`EngineError::Index`] when the index refuses the search, [`EngineError::NotSearched`],
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
     /// [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
-    pub async fn search(&self, mut search: Search) -> Result<SearchResults<RowHit>> {
+    pub async fn search(&self, search: Search) -> Result<SearchResults<RowHit>> {
+        match self.index {
+            Some(_) => self.found(search).await,
+            None => {
+                let table = self.for_search(None, search.request.after.as_deref())?;
+                Box::pin(table.found(search)).await
+            }
+        }
+    }
+
+    /// Finds rows by the index that is known.
+    async fn found(&self, mut search: Search) -> Result<SearchResults<RowHit>> {
         let kept = self.kept_view(&mut search)?;
+        let design = self.searched()?.served();
         let highlighter = search
             .highlight
-            .map(|highlight| Highlighter::new(&self.open.served().schema, &search.request.query, highlight))
+            .map(|highlight| Highlighter::new(&design.schema, &search.request.query, highlight))
             .transpose()?;
         let view = kept.as_ref().map(|(_, view)| (&view.searcher, view.sequence));
         let mut answer = self
@@ -165,7 +181,7 @@ impl TableHandle {
         }
         let mut highlights = Vec::new();
         if let Some(highlighter) = highlighter {
-            (rows, highlights) = self.highlights(highlighter, rows).await?;
+            (rows, highlights) = self.highlights(&design, highlighter, rows).await?;
         }
         if !full {
             bytes.clear();
@@ -249,10 +265,25 @@ impl TableHandle {
         let scope = self.scope()?;
         let fingerprint = scope.bind(self.fingerprint());
         let token = search.request.after.as_deref();
-        let Some(token) = token.and_then(|token| ViewToken::open(fingerprint, token)) else {
+        let token = token.and_then(|token| SearchToken::open(fingerprint, token));
+        let index = self.searched()?;
+        let is_first = index.name() == self.name();
+        let number = match token {
+            Some(token) if token.index == index_number(index.name()) => {
+                search.request.after = Some(token.inner);
+                token.view
+            }
+            None if is_first || search.request.after.is_none() => None,
+            _ => {
+                return Err(EngineError::PageTokenInvalid {
+                    detail: "it is of another index",
+                });
+            }
+        };
+        let Some(number) = number else {
             return Ok(None);
         };
-        let view = views::kept(&self.inner.views, token.number, search.keep_view)?;
+        let view = views::kept(&self.inner.views, number, search.keep_view)?;
         if view.sequence < scope.seeing(&self.open.handovers) {
             // It has rows that are others' by now.
             return Err(EngineError::ViewExpired);
@@ -263,8 +294,7 @@ impl TableHandle {
                 reached: view.sequence,
             });
         }
-        search.request.after = Some(token.inner);
-        Ok(Some((token.number, view)))
+        Ok(Some((number, view)))
     }
 
     /// The token of the next page. `keep` is for how long to keep a view that isn't kept yet, and its rows.
@@ -281,20 +311,25 @@ impl TableHandle {
             }
             return Ok(String::new());
         };
-        let number = match (kept, keep) {
-            (Some((number, _)), _) => number,
+        let view = match (kept, keep) {
+            (Some((number, _)), _) => Some(number),
             (None, Some((keep, rows))) => {
                 let view = View {
                     searcher: answer.searcher.clone(),
                     sequence: answer.sequence,
                     rows,
                 };
-                views::keep(views, view, keep, self.caller())?
+                Some(views::keep(views, view, keep, self.caller())?)
             }
-            (None, None) => return Ok(inner),
+            (None, None) => None,
         };
+        let index = self.searched()?;
+        if view.is_none() && index.name() == self.name() {
+            return Ok(inner);
+        }
         let fingerprint = self.scope()?.bind(self.fingerprint());
-        Ok(ViewToken { number, inner }.seal(fingerprint))
+        let index = index_number(index.name());
+        Ok(SearchToken { index, view, inner }.seal(fingerprint))
     }
 
     /// Searches what the call may meet of the index, or of a view of it up to a sequence.
@@ -304,6 +339,7 @@ impl TableHandle {
         min_sequence: u64,
         view: Option<(&Searcher, u64)>,
     ) -> Result<IndexAnswer> {
+        let index = self.searched()?;
         let span = trace::recorded(|| {
             info_span!(
                 "index.search",
@@ -311,6 +347,7 @@ impl TableHandle {
                 db.system.name = "souk",
                 db.operation.name = "search",
                 db.collection.name = self.name(),
+                souk.index.name = index.told_name(),
                 souk.min_sequence = min_sequence,
                 souk.sequence = tracing::field::Empty,
                 souk.hits = tracing::field::Empty,
@@ -319,14 +356,14 @@ impl TableHandle {
         });
         async {
             self.check_sequence(MIN_SEQUENCE, min_sequence).await?;
-            let (scope, request) = self.scoped_search(request)?;
+            let (scope, request) = self.scoped_search(&index, request)?;
             let wait = self.wait();
             let began = Instant::now();
             let (searcher, sequence) = match view {
                 Some((searcher, sequence)) => (searcher.clone(), sequence),
                 None => {
                     let min_sequence = min_sequence.max(scope.seeing(&self.open.handovers));
-                    self.open.index.view(min_sequence, wait).await?
+                    index.state.view(min_sequence, wait).await?
                 }
             };
             let waited = began.elapsed();
@@ -341,9 +378,9 @@ impl TableHandle {
                 .await?
                 .map_err(|error| {
                     if let (souk_index::Error::Corrupt { detail, .. }, None) = (&error, view) {
-                        self.open.index.condemn(searcher.opening(), detail);
+                        index.state.condemn(searcher.opening(), detail);
                     }
-                    self.explained(&scope, error)
+                    explained(&index, &scope, error)
                 })?;
             span.record("souk.hits", result.hits.len());
             Ok(IndexAnswer {
@@ -358,22 +395,14 @@ impl TableHandle {
         .await
     }
 
-    /// An error of the index as one of what was asked for. How far a new index is counts the rows of all: those who may
-    /// not meet them all aren't told.
-    fn explained(&self, scope: &Scope, error: souk_index::Error) -> souk_index::Error {
-        match scope.is_limited() {
-            true => scope.unrestricted(error),
-            false => self.open.explained(error),
-        }
-    }
-
     /// What matched in each of some rows, which come back. Their documents are made there, too: what they hold may be large.
     async fn highlights(
         &self,
+        design: &Arc<Design>,
         highlighter: Highlighter,
         rows: Vec<Option<Row>>,
     ) -> Result<(Vec<Option<Row>>, Vec<Highlights>)> {
-        let design = self.open.served();
+        let design = Arc::clone(design);
         let mark = move |cancellation: &Cancellation| {
             let mut marked = Vec::with_capacity(rows.len());
             for row in &rows {
@@ -407,6 +436,15 @@ impl TableHandle {
     /// When the key isn't one of a document.
     pub fn key_of(document_key: &[u8]) -> Result<PrimaryKey> {
         primary_key(document_key)
+    }
+}
+
+/// An error of an index as one of what was asked for. How far a new index is counts the rows of all: those who may
+/// not meet them all aren't told.
+fn explained(index: &OpenIndex, scope: &Scope, error: souk_index::Error) -> souk_index::Error {
+    match scope.is_limited() {
+        true => scope.unrestricted(error),
+        false => index.explained(error),
     }
 }
 

@@ -235,7 +235,7 @@ async fn values_that_fit_no_field_are_counted() -> anyhow::Result<()> {
         changes: vec![IndexChange {
             kind: Some(Kind::AddField(add)),
         }],
-        validate_only: false,
+        ..UpdateIndexRequest::default()
     };
     let mut indexes = IndexServiceClient::new(souk.channel()?);
     indexes.update_index(request).await?;

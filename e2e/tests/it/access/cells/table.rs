@@ -296,6 +296,16 @@ pub(crate) const CELLS: &[Cell] = &[
         |_| json!({"index": "orders"}),
     ),
     Cell::new(
+        "souk.index.v1.IndexService/CreateIndex",
+        Kind::Open,
+        |_| json!({"index": "orders.trial", "validate_only": true, "source_index": "orders"}),
+    ),
+    Cell::new(
+        "souk.index.v1.IndexService/DeleteIndex",
+        Kind::Open,
+        |_| json!({"index": "orders.trial"}),
+    ),
+    Cell::new(
         "souk.index.v1.IndexService/UpdateIndex",
         Kind::Open,
         |_| json!({"index": "orders", "validate_only": true, "changes": shade()}),
