@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-const FILES: [&str; 21] = [
+const FILES: [&str; 25] = [
     "buf/validate/validate.proto",
     "google/api/annotations.proto",
     "google/api/field_behavior.proto",
@@ -20,10 +20,14 @@ const FILES: [&str; 21] = [
     "souk/route/v1/route.proto",
     "souk/rule/v1/rule.proto",
     "souk/search/v1/aggregation.proto",
+    "souk/search/v1/field.proto",
     "souk/search/v1/index.proto",
     "souk/search/v1/query.proto",
     "souk/search/v1/search.proto",
     "souk/shop/v1/shop.proto",
+    "souk/table/v1/row.proto",
+    "souk/table/v1/table.proto",
+    "souk/table/v1/table_service.proto",
     "souk/type/v1/type.proto",
 ];
 

@@ -1,4 +1,4 @@
-//! Who calls: a role, the subject behind it, and how far a call may reach.
+//! Callers: their role and subject, the rows that a call may access, and the principal that a task works for.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use souk_proto::auth::v1::Role as Wire;
 /// Longest subject, in bytes: as long as an id may be.
 pub const SUBJECT_BYTES_MAX: usize = 512;
 
-/// What a caller is. See the contract's `souk.auth.v1.Role`.
+/// The role of a caller, as in the contract's `souk.auth.v1.Role`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// May do everything.
@@ -17,16 +17,16 @@ pub enum Role {
     Operator,
     /// Reads all rows.
     Reader,
-    /// Buys.
+    /// A buyer. Its own rows are those of one consumer, for example its orders.
     Consumer,
-    /// Sells.
+    /// A salesperson. Its own rows are those of one salesperson, for example the orders that it took.
     Seller,
-    /// Has media.
+    /// An owner of media. Its own rows are those of one user.
     User,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles, in the order of their numbers in the contract, which begin with 1.
     pub const ALL: [Self; 6] = [
         Self::Admin,
         Self::Operator,
@@ -36,7 +36,7 @@ impl Role {
         Self::User,
     ];
 
-    /// The word for it in key files and tokens.
+    /// Its name in key files and tokens.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -48,16 +48,17 @@ impl Role {
         }
     }
 
-    /// The role of a word.
+    /// The role with this name in key files and tokens.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.word() == word)
     }
 
-    /// Must a caller of this role have a subject? Rows of its own are those of its subject.
+    /// Whether callers of this role must have a subject: their own rows are those of the subject.
     pub fn needs_subject(self) -> bool {
         matches!(self, Self::Consumer | Self::Seller | Self::User)
     }
 
+    /// Its number in the contract.
     pub(crate) fn number(self) -> u8 {
         Self::ALL
             .iter()
@@ -85,16 +86,16 @@ impl fmt::Display for Role {
     }
 }
 
-/// Which rows a call meets.
+/// The rows that a call may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reach {
-    /// All.
+pub enum RowAccess {
+    /// All rows.
     All,
-    /// Those of the caller's subject; all others don't exist for it.
+    /// Those of the caller's subject. To the call no others exist.
     Own,
 }
 
-/// Who is behind credentials.
+/// An authenticated identity: a role, and the subject in it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     role: Role,
@@ -102,23 +103,23 @@ pub struct Identity {
     name: Arc<str>,
 }
 
-/// Why somebody can't be a caller.
+/// Why a role and a subject make no [`Identity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// The role is about rows of a subject, and there is none.
+    /// The role has rows of its own, and there is no subject whose rows they are.
     #[error("the role {0} needs a subject: whose rows are its own")]
     SubjectMissing(Role),
-    /// The subject can't be an id.
+    /// The subject is too long for an id, or has control characters.
     #[error("a subject has at most {SUBJECT_BYTES_MAX} bytes and no control characters")]
     SubjectInvalid,
 }
 
 impl Identity {
-    /// Somebody with a role. `subject` is the id of a consumer, a salesperson or a user; it may be empty for roles that
-    /// have no rows of their own.
+    /// An identity. `subject` is the id of a consumer, a salesperson or a user; it may be empty for roles that have no rows
+    /// of their own.
     ///
     /// # Errors
-    /// When the role needs another subject.
+    /// [`IdentityError`], for the subject.
     pub fn new(role: Role, subject: &str) -> Result<Self, IdentityError> {
         if role.needs_subject() && subject.is_empty() {
             return Err(IdentityError::SubjectMissing(role));
@@ -138,26 +139,26 @@ impl Identity {
         self.role
     }
 
-    /// The subject.
+    /// The subject; empty when there is none.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Role and subject in one: whose calls are counted together.
+    /// `<role> <subject>`: the key by which limits count calls.
     pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.name)
     }
 
-    /// As the caller of an RPC that it may call this far.
-    pub fn reaching(self, reach: Reach) -> Caller {
+    /// The caller of one RPC, which grants it `row_access`.
+    pub fn with_row_access(self, row_access: RowAccess) -> Caller {
         Caller {
             identity: self,
-            reach,
+            row_access,
         }
     }
 }
 
-/// Tells the role alone: a subject is personal data.
+/// Shows the role alone: a subject is personal data.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")
@@ -166,31 +167,31 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Somebody who was let in, for one call.
+/// The authorized caller of one call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
     identity: Identity,
-    reach: Reach,
+    row_access: RowAccess,
 }
 
 tokio::task_local! {
-    /// The caller of the call that this task serves; `None` is the service itself.
+    /// The caller of the call that this task serves; `None` within [`as_service`].
     static CURRENT: Option<Caller>;
 }
 
-/// On whose behalf this task works.
+/// The principal on whose behalf a task works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Behalf {
-    /// A caller's.
+pub enum CallPrincipal {
+    /// The caller of the call that the task serves.
     Caller(Caller),
-    /// The service's own, inside of a call: see [`by_the_service`].
+    /// The service itself, within a call: see [`as_service`].
     Service,
-    /// Nobody's that is known: outside of calls, or where callers aren't authenticated.
+    /// Not known: outside of calls, and where callers aren't authenticated.
     Unknown,
 }
 
-impl Behalf {
-    /// That of this task. Tasks it spawns don't inherit it.
+impl CallPrincipal {
+    /// The principal of this task. Tasks that it spawns don't inherit it.
     pub fn current() -> Self {
         match CURRENT.try_with(Clone::clone) {
             Ok(Some(caller)) => Self::Caller(caller),
@@ -206,19 +207,19 @@ impl Caller {
         self.identity.role
     }
 
-    /// Role and subject in one: whose calls are counted together.
+    /// See [`Identity::name`].
     pub fn name(&self) -> Arc<str> {
         self.identity.name()
     }
 
-    /// Whose rows are its own.
+    /// The subject, whose rows are the caller's own; empty when there is none.
     pub fn subject(&self) -> &str {
         &self.identity.subject
     }
 
-    /// How far the call may reach.
-    pub fn reach(&self) -> Reach {
-        self.reach
+    /// The rows that the call may access.
+    pub fn row_access(&self) -> RowAccess {
+        self.row_access
     }
 
     /// Runs `work` on behalf of this caller.
@@ -227,9 +228,9 @@ impl Caller {
     }
 }
 
-/// Runs a part of a call that the service does on its own account, whatever its caller may see: for names and prices
-/// that are filled into what the caller writes. The caller must not be shown what it reads as such.
-pub async fn by_the_service<F: Future>(work: F) -> F::Output {
+/// Runs a part of a call as the service itself, whatever rows its caller may access: for example to read the names and
+/// prices that are filled into what the caller writes. What it reads must not be shown to the caller as it is.
+pub async fn as_service<F: Future>(work: F) -> F::Output {
     CURRENT.scope(None, work).await
 }
 
@@ -266,19 +267,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_works_on_somebodys_behalf() {
-        assert_eq!(Behalf::current(), Behalf::Unknown);
+    async fn a_task_has_the_principal_of_its_call() {
+        assert_eq!(CallPrincipal::current(), CallPrincipal::Unknown);
         let caller = Identity::new(Role::User, "u1")
             .expect("fine")
-            .reaching(Reach::Own);
+            .with_row_access(RowAccess::Own);
         let seen = caller.clone().scope(async {
-            let inner = by_the_service(async { Behalf::current() }).await;
-            let spawned = tokio::spawn(async { Behalf::current() }).await.expect("runs");
-            (Behalf::current(), inner, spawned)
+            let inner = as_service(async { CallPrincipal::current() }).await;
+            let spawned = tokio::spawn(async { CallPrincipal::current() })
+                .await
+                .expect("runs");
+            (CallPrincipal::current(), inner, spawned)
         });
         assert_eq!(
             seen.await,
-            (Behalf::Caller(caller), Behalf::Service, Behalf::Unknown)
+            (
+                CallPrincipal::Caller(caller),
+                CallPrincipal::Service,
+                CallPrincipal::Unknown
+            )
         );
     }
 }

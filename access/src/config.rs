@@ -1,4 +1,4 @@
-//! The settings of authentication. They name files: no secret is a setting, so none is ever printed.
+//! The settings of authentication, `auth`. They name files: no secret is a setting, so none is ever printed.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -12,79 +12,80 @@ use souk_chassis::private_files::warn_of_readers;
 use crate::credential::CredentialKeys;
 use crate::reload::{FileError, Reloaded};
 
-/// The variable that may hold the credential key itself, in the place of a file. It is no setting.
+/// The environment variable that may hold the credential key itself, instead of a file. It is no setting.
 pub const CREDENTIAL_KEY_VARIABLE: &str = "SOUK_CREDENTIAL_KEY";
 
-/// Where Debian, Alpine and those after them keep the authorities that everybody believes.
+/// The system's certificate authorities on Debian, Alpine and distributions based on them.
 const SYSTEM_CA: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Times between two looks at an issuer's keys that make sense.
+/// Range of [`JwtConfig::refresh`].
 const REFRESH: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(24 * 60 * 60);
 
-/// Ages of an issuer's keys that make sense.
+/// Range of [`JwtConfig::keys_age_max`].
 const KEYS_AGE_MAX: RangeInclusive<Duration> =
     Duration::from_secs(60)..=Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Most names in the settings that a front door is called by.
+/// Most names of [`AuthConfig::hosts`].
 pub const HOSTS_MAX: usize = 64;
 
-/// Longest tolerance between clocks.
+/// Highest [`JwtConfig::leeway`].
 const LEEWAY_MAX: Duration = Duration::from_secs(300);
 
-/// Who is let in. Of a service, only `credential_key` and the flag count: a gateway knows the callers.
+/// How callers are authenticated. A service has `credential_key` and `insecure_allow_anonymous` alone: its gateway has the
+/// rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
     /// File of API keys; see `souk make-key`. Empty when there are none.
     pub keys: PathBuf,
-    /// Tokens of others.
+    /// JSON Web Tokens.
     pub jwt: JwtConfig,
-    /// File of the key that gateway and services have in common; see `souk make-credential-key`.
+    /// File of the credential keys that gateway and services share; see `souk make-credential-key`. Empty when there is none.
     pub credential_key: PathBuf,
-    /// Listens beyond this machine although everybody may do everything.
+    /// Allows listening beyond this machine although callers aren't authenticated, and may do everything.
     pub insecure_allow_anonymous: bool,
-    /// Names that a front door is called by where callers aren't authenticated, besides addresses and `localhost`: by other names web
-    /// pages of strangers could call it (DNS rebinding). At most [`HOSTS_MAX`].
+    /// Host names, besides addresses and `localhost`, by which a gateway may be called that doesn't authenticate callers.
+    /// Calls by other names are refused, since web pages could make them by DNS rebinding. At most [`HOSTS_MAX`].
     pub hosts: Vec<String>,
-    /// Whose traces a front door goes on with.
+    /// Callers whose trace context a gateway accepts.
     pub traces: TracesOf,
 }
 
-/// Whose traces a front door goes on with: they decide which calls are recorded, and in which trace. Calls of others begin traces of
-/// their own, with a link to what was sent.
+/// Callers whose trace context (`traceparent`) a gateway accepts, and with it their sampling decision. The calls of others
+/// begin new traces, with a link to the context that they sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TracesOf {
-    /// Nobody's.
+    /// None.
     Nobody,
-    /// Of callers whose credentials are good; of everybody where callers aren't authenticated.
+    /// Authenticated ones; all where callers aren't authenticated.
     #[default]
     Callers,
-    /// Everybody's.
+    /// All.
     Everybody,
 }
 
-/// JSON Web Tokens that are taken.
+/// The JSON Web Tokens that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtConfig {
-    /// The file with the issuer's public keys (JWKS), or their `https` address. Empty when no tokens are taken.
+    /// File or `https` address of the issuer's public keys (JWKS). Empty when no tokens are accepted.
     pub jwks: String,
-    /// The authorities that the server of the address is believed by, in PEM; those of the system where nothing is set.
+    /// PEM file of the certificate authorities to trust for the `https` address; the system's by default.
     pub ca: PathBuf,
-    /// Time between two looks at the address; 10 s to a day.
+    /// How often the `https` address is fetched; 10 s to a day, 5 minutes by default.
     #[serde(with = "duration")]
     pub refresh: Duration,
-    /// How long keys stay good while those that should replace them can't be had or read; 1 minute to 30 days.
+    /// How long the last keys are used while new ones can't be read; 1 minute to 30 days, a day by default.
     #[serde(with = "duration")]
     pub keys_age_max: Duration,
     /// The `iss` that tokens must have.
     pub issuer: String,
     /// The `aud` that tokens must have.
     pub audience: String,
-    /// The claim that holds the role.
+    /// Name of the claim that holds the role; `souk_role` by default.
     pub role_claim: String,
-    /// How far the clock of the issuer may be off; at most 5 minutes.
+    /// Tolerance for the issuer's clock; at most 5 minutes, 30 s by default.
     #[serde(with = "duration")]
     pub leeway: Duration,
 }
@@ -104,38 +105,38 @@ impl Default for JwtConfig {
     }
 }
 
-/// What `auth.jwt.jwks` is.
+/// Where the issuer's keys are: what `auth.jwt.jwks` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// The name of a file.
+    /// A file.
     File,
     /// An `https` address.
     Address,
 }
 
-/// What a process is, for what its settings must be.
+/// The part of a deployment that a process is, which decides what settings it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Everything: gateway and services.
+    /// Gateway and services in one process.
     Whole,
-    /// The front door to other processes.
+    /// A gateway of services in other processes.
     Gateway,
     /// A service behind a gateway.
     Service,
 }
 
 impl AuthConfig {
-    /// Are callers authenticated at this front door?
+    /// Whether a gateway with these settings authenticates its callers.
     pub fn knows_callers(&self) -> bool {
         !self.keys.as_os_str().is_empty() || !self.jwt.jwks.is_empty()
     }
 
-    /// Is a key set that gateway and services have in common?
+    /// Whether a credential key is set, in a file or the environment.
     fn has_credential_key(&self) -> bool {
         !self.credential_key.as_os_str().is_empty() || std::env::var_os(CREDENTIAL_KEY_VARIABLE).is_some()
     }
 
-    /// What is wrong with these settings, for a process whose other settings are checked already.
+    /// [`Self::check`] for a process whose other settings are checked already; `listen` is its address.
     ///
     /// # Errors
     /// All problems, under `auth`.
@@ -152,11 +153,11 @@ impl AuthConfig {
 
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand, `listen` where `part` listens.
     pub fn check(&self, part: Part, path: &str, listen: SocketAddr, problems: &mut Problems) {
-        let on = match part {
+        let authenticates = match part {
             Part::Whole | Part::Gateway => self.knows_callers(),
             Part::Service => self.has_credential_key(),
         };
-        if !on && !listen.ip().to_canonical().is_loopback() && !self.insecure_allow_anonymous {
+        if !authenticates && !listen.ip().to_canonical().is_loopback() && !self.insecure_allow_anonymous {
             let what = match part {
                 Part::Whole | Part::Gateway => "auth.keys or auth.jwt.jwks",
                 Part::Service => "auth.credential_key",
@@ -185,20 +186,20 @@ impl AuthConfig {
             );
         }
         for (index, name) in self.hosts.iter().enumerate() {
-            if !is_name(name) {
-                let words =
+            if !is_host_name(name) {
+                let message =
                     format!("`{name}` is no name of a host; it must be as in shop.example, without a port");
-                problems.push(&format!("{path}.hosts[{index}]"), words);
+                problems.push(&format!("{path}.hosts[{index}]"), message);
             }
         }
         self.jwt.check(&format!("{path}.jwt"), problems);
     }
 
-    /// The keys that gateway and services have in common, by the file or the variable; `None` when there are none.
-    /// Must be called inside a tokio runtime.
+    /// Reads the credential keys, from the file, which is followed, or else from the environment; `None` when neither is
+    /// set. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// When they can't be used.
+    /// [`FileError`] when the file can't be read, or the keys can't be used.
     pub fn credential_keys(&self) -> Result<Option<Reloaded<CredentialKeys>>, FileError> {
         let read = |text: &str| CredentialKeys::read(text).map_err(|error| error.to_string());
         if !self.credential_key.as_os_str().is_empty() {
@@ -218,8 +219,8 @@ impl AuthConfig {
     }
 }
 
-/// Is it a name as hosts have, without a scheme and a port?
-fn is_name(text: &str) -> bool {
+/// Whether it is a host name, without a scheme and a port.
+fn is_host_name(text: &str) -> bool {
     !text.is_empty()
         && text.split('.').all(|label| {
             !label.is_empty()
@@ -230,7 +231,7 @@ fn is_name(text: &str) -> bool {
 }
 
 impl JwtConfig {
-    /// Where the issuer's keys are.
+    /// Whether [`Self::jwks`] is a file or an address.
     pub fn source(&self) -> KeySource {
         match self.jwks.contains("://") {
             true => KeySource::Address,
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn listening_to_everybody_without_knowing_them_needs_a_word() {
+    fn listening_beyond_this_machine_without_authentication_has_to_be_allowed() {
         let off = AuthConfig::default();
         for part in [Part::Whole, Part::Gateway, Part::Service] {
             assert_eq!(problems(&off, part, HERE), "");

@@ -1,9 +1,9 @@
-//! How a service knows whom the gateway let in: a short-lived credential that the gateway makes for each call, with a key
-//! that both have.
+//! Caller credentials: a short-lived header, signed with a shared key, by which a service knows the caller that the gateway
+//! authenticated. The gateway makes one for each call.
 //!
-//! The header [`HEADER`] is URL-safe base64 of `version | role | expiry in ms (8) | subject | HMAC-SHA256 (32)`. The code
-//! covers the path of the RPC, too: a credential for one RPC is none for another. It says who calls, not what for: which
-//! rows that is are the rules of the service itself.
+//! The header [`HEADER`] is URL-safe base64 of `version (1) | role (1) | expiry in ms since the Unix epoch (8) | subject |
+//! HMAC-SHA256 (32)`, with bytes in brackets. The HMAC also covers the path of the RPC, so that the credential is worthless
+//! for any other. It grants nothing: the service looks up by its own rules what the caller may do.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,16 +16,16 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::caller::{Identity, Role, SUBJECT_BYTES_MAX};
 
-/// The header with the credential. What a client sends under this name is removed by the gateway.
+/// The header with the credential. The gateway removes what a client sends under this name.
 pub const HEADER: HeaderName = HeaderName::from_static("souk-caller");
 
-/// Longest time between making a credential and its use: a call that waits longer for its service has failed.
+/// Longest lifetime of a credential: a call that waits longer for its service fails.
 pub const LIFE_MAX: Duration = Duration::from_secs(60);
 
-/// How far the clocks of gateway and services may be apart.
+/// Tolerance between the clocks of gateway and services.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(5);
 
-/// Fewest bytes of a key.
+/// Fewest bytes of a key's text.
 pub const KEY_BYTES_MIN: usize = 32;
 
 /// Most keys that are taken at a time, while one is replaced by another.
@@ -35,22 +35,22 @@ pub const KEYS_MAX: usize = 4;
 const VERSION: u8 = 1;
 /// Bytes before the subject.
 const HEAD: usize = 10;
-/// Bytes of the code.
+/// Bytes of the HMAC.
 const TAG: usize = 32;
 /// Longest header, in characters.
 const HEADER_CHARS_MAX: usize = (HEAD + SUBJECT_BYTES_MAX + TAG).div_ceil(3) * 4;
-/// Keeps codes for this purpose apart from all others that a key may be used for.
+/// Domain separation: an HMAC that the key makes for another purpose is no credential.
 const PURPOSE: &[u8] = b"souk-caller\0";
 
-/// A key that can't be used.
+/// Why there are no usable credential keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Too short to be secret.
+    /// A key is too short to be secret.
     #[error(
         "a credential key has at least {KEY_BYTES_MIN} characters; make one with `souk make-credential-key`"
     )]
     Short,
-    /// None, or too many.
+    /// There is none, or there are too many.
     #[error("there must be 1 to {KEYS_MAX} credential keys, one a line: the first signs, all are accepted")]
     Count,
     /// The operating system gave no random bytes.
@@ -58,7 +58,7 @@ pub enum KeyError {
     Random,
 }
 
-/// The keys that make and check credentials. Shows nothing of them.
+/// The keys that sign and verify credentials. `Debug` shows their number alone.
 #[derive(Clone)]
 pub struct CredentialKeys(Arc<Vec<hmac::Key>>);
 
@@ -69,21 +69,21 @@ impl std::fmt::Debug for CredentialKeys {
 }
 
 impl CredentialKeys {
-    /// A key that nobody else has, for gateway and services in one process.
+    /// A random key, for gateway and services in one process.
     ///
     /// # Errors
-    /// When the operating system gives no random bytes.
+    /// [`KeyError::Random`].
     pub fn random() -> Result<Self, KeyError> {
         let key =
             hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).map_err(|_| KeyError::Random)?;
         Ok(Self(Arc::new(vec![key])))
     }
 
-    /// The keys in a text, one a line; empty lines and those that begin with `#` are passed over. The first makes
-    /// credentials, all check them: that is how a key is replaced without a pause.
+    /// Reads keys from a text, one a line; empty lines and those that begin with `#` are skipped. The first signs, and all
+    /// verify, so that a key can be rotated without downtime.
     ///
     /// # Errors
-    /// When a key is too short, or there are none or too many.
+    /// [`KeyError::Count`], [`KeyError::Short`].
     pub fn read(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim);
         let keys: Vec<_> = lines
@@ -99,7 +99,8 @@ impl CredentialKeys {
         Ok(Self(Arc::new(keys.into_iter().map(key).collect())))
     }
 
-    /// The credential of a caller for the RPC at `path`, good for `life` at most.
+    /// Makes the credential of `identity` for the RPC at the request path `path`; it expires after `life`, at most
+    /// [`LIFE_MAX`]. Never `None` with keys of [`Self::random`] or [`Self::read`].
     pub fn make(
         &self,
         identity: &Identity,
@@ -123,7 +124,8 @@ impl CredentialKeys {
         Some(value)
     }
 
-    /// Who calls the RPC at `path`, by a credential; `None` when it isn't one of these keys for this RPC and this time.
+    /// Verifies a credential for the RPC at the request path `path`. `None` when none of the keys signed it, for this RPC, or
+    /// it has expired or would expire too late.
     pub fn check(&self, credential: &HeaderValue, path: &str, now: SystemTime) -> Option<Identity> {
         if credential.len() > HEADER_CHARS_MAX {
             return None;
@@ -137,9 +139,10 @@ impl CredentialKeys {
         let (head, subject) = bytes.split_first_chunk::<HEAD>()?;
         let [version, role, expires @ ..] = *head;
         let (now, skew) = (millis(now), CLOCK_SKEW.as_millis().try_into().unwrap_or(0_u64));
-        let good_for = u64::from_be_bytes(expires).checked_add(skew)?.checked_sub(now)?;
+        // Both ends are wider by the skew: the gateway's clock may be behind or ahead.
+        let life_left = u64::from_be_bytes(expires).checked_add(skew)?.checked_sub(now)?;
         let life_max = u64::try_from(LIFE_MAX.as_millis()).ok()?;
-        if version != VERSION || good_for > life_max + 2 * skew {
+        if version != VERSION || life_left > life_max + 2 * skew {
             return None;
         }
         Identity::new(
@@ -150,10 +153,10 @@ impl CredentialKeys {
     }
 }
 
-/// A new key as text, for a file.
+/// A new random key as text, for a file.
 ///
 /// # Errors
-/// When the operating system gives no random bytes.
+/// [`KeyError::Random`].
 pub fn new_secret() -> Result<String, KeyError> {
     let mut bytes = [0_u8; 32];
     SystemRandom::new()
@@ -162,9 +165,9 @@ pub fn new_secret() -> Result<String, KeyError> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// What the code covers.
+/// The bytes that the HMAC covers; `bytes` are those before it.
 fn covered<'a>(path: &'a str, bytes: &'a [u8]) -> [&'a [u8]; 4] {
-    // A path holds no zero byte, so nothing can be moved across the border.
+    // A path has no zero byte, so the boundary between path and bytes is unambiguous.
     [PURPOSE, path.as_bytes(), b"\0", bytes]
 }
 

@@ -1,28 +1,29 @@
-//! Who may do what: callers and their roles, the rules of the RPCs, and how a service knows whom the gateway let in.
+//! Authorization: callers and their roles, the rules of the RPCs, and how a service knows whom the gateway authenticated.
 //!
-//! The rules are options of the RPCs in the contract ([`rules`]). The gateway finds out who calls ([`Identity`]), refuses
-//! whom the rule doesn't name, and sends the others on with a [`credential`]. A service checks it ([`ServiceGuard`]) and
-//! works [on behalf](Behalf) of that [`Caller`]: the engine then shows it no rows but those it may meet.
+//! The rules are options of the RPCs in the contract ([`rules`]). The gateway authenticates the caller ([`Identity`]), refuses
+//! the roles that the rule doesn't name, and forwards the other calls with a [`credential`]. A service checks it
+//! ([`ServiceGuard`]) and works [on behalf](CallPrincipal) of that [`Caller`]: the engine then shows only the rows that the
+//! [`RowAccess`] of the call allows.
 //!
 //! It is **not** where keys and tokens are checked (that is the gateway's), and knows no rows (the engine does).
 //!
 //! # Layout
-//! - [`caller`]: roles, who calls, and on whose behalf a task works.
-//! - [`rules`]: who may call which RPC, from the descriptors.
-//! - [`credential`]: what the gateway sends with a call, and a service checks.
-//! - [`service_guard`]: the check before a service.
-//! - [`refusal`]: what those hear who aren't let in.
+//! - [`caller`]: roles, callers, and the principal that a task works for.
+//! - [`rules`]: which role may call which RPC, from the descriptors.
+//! - [`credential`]: the signed header by which a service knows the caller.
+//! - [`service_guard`]: the layer of a service that checks it.
+//! - [`refusal`]: the statuses of calls that are refused.
 //! - [`config`]: settings; they name files, and hold no secret.
 //! - [`reload`]: files of keys that change while the process runs.
 //!
 //! # Example
 //! ```
-//! use souk_access::{Identity, Reach, Role, Rules, Verdict};
+//! use souk_access::{Identity, RowAccess, Role, Rules, Verdict};
 //!
 //! let rules = Rules::of_the_contract()?;
 //! let verdict = rules.verdict("/souk.order.v1.OrderService/GetOrder", Role::Consumer);
-//! assert_eq!(verdict, Verdict::May(Reach::Own));
-//! let caller = Identity::new(Role::Consumer, "c0001")?.reaching(Reach::Own);
+//! assert_eq!(verdict, Verdict::May(RowAccess::Own));
+//! let caller = Identity::new(Role::Consumer, "c0001")?.with_row_access(RowAccess::Own);
 //! assert_eq!(caller.subject(), "c0001");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -35,7 +36,7 @@ pub mod reload;
 pub mod rules;
 pub mod service_guard;
 
-pub use caller::{Behalf, Caller, Identity, Reach, Role, by_the_service};
+pub use caller::{CallPrincipal, Caller, Identity, Role, RowAccess, as_service};
 pub use config::{AuthConfig, Part, TracesOf};
 pub use credential::CredentialKeys;
 pub use reload::Reloaded;

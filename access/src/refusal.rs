@@ -1,4 +1,5 @@
-//! What is said to those who aren't let in. Never whether something exists, nor which part of the credentials was wrong.
+//! The statuses of calls that authentication or authorization refuses. They never tell whether something exists, nor which
+//! part of the credentials was wrong.
 
 use std::time::Duration;
 
@@ -8,32 +9,32 @@ use tonic::{Code, Status};
 use crate::caller::{Caller, Identity};
 use crate::rules::{Rules, Verdict};
 
-/// When to come back while an issuer's keys aren't known.
+/// Retry delay while an issuer's keys aren't known.
 const RETRY_ISSUER: Duration = Duration::from_secs(1);
 
-/// When to come back to a service that has no key: it takes somebody who sets it.
+/// Retry delay while a service has no credential key: an operator has to set it.
 const RETRY_UNCHECKED: Duration = Duration::from_secs(10);
 
-/// UNAUTHENTICATED: there are no credentials.
+/// UNAUTHENTICATED: the call has no credentials.
 pub fn missing() -> Status {
     let message = "this call needs credentials: an API key as x-api-key, or a token as authorization: Bearer";
     StatusBuilder::new(Code::Unauthenticated, "CREDENTIALS_MISSING", message).build()
 }
 
-/// UNAUTHENTICATED: there are credentials, but nobody is behind them.
+/// UNAUTHENTICATED: the credentials are malformed, unknown or revoked.
 pub fn invalid() -> Status {
     let message =
         "nobody is known by these credentials; check that they are whole, and ask for new ones if they are";
     StatusBuilder::new(Code::Unauthenticated, "CREDENTIALS_INVALID", message).build()
 }
 
-/// UNAUTHENTICATED: a token that was good once.
+/// UNAUTHENTICATED: the token is genuine, but has expired.
 pub fn expired() -> Status {
     let message = "the token has expired; get a new one from its issuer";
     StatusBuilder::new(Code::Unauthenticated, "TOKEN_EXPIRED", message).build()
 }
 
-/// UNAVAILABLE: the keys that tokens are checked by couldn't be had since this process began, or for too long.
+/// UNAVAILABLE: the issuer's keys, which tokens are verified with, couldn't be read since the start, or for too long.
 pub fn issuer_unknown() -> Status {
     let message = "tokens can't be checked now: their issuer's keys can't be had; come back later";
     StatusBuilder::unavailable("ISSUER_KEYS_UNKNOWN", message)
@@ -41,17 +42,17 @@ pub fn issuer_unknown() -> Status {
         .build()
 }
 
-/// The reason of those who reach a service past its gateway.
+/// The reason of [`unproven`].
 pub const CALLER_UNPROVEN: &str = "CALLER_UNPROVEN";
 
-/// UNAUTHENTICATED: a service was reached past its gateway.
+/// UNAUTHENTICATED: a service was called without a credential of its gateway.
 pub fn unproven() -> Status {
     let message = "this service takes calls from its gateway only; call the gateway";
     StatusBuilder::new(Code::Unauthenticated, CALLER_UNPROVEN, message).build()
 }
 
-/// UNAVAILABLE: the gateway says who calls, and this service has no key to check that by. Not the caller's fault: another process
-/// of the service may have the key.
+/// UNAVAILABLE: the call has a credential, and this service no key to verify it with. Not UNAUTHENTICATED, since another
+/// process of the service may have the key.
 pub fn unchecked() -> Status {
     let message =
         "this service can't check who calls: whoever runs it must set auth.credential_key to the gateway's";
@@ -60,13 +61,13 @@ pub fn unchecked() -> Status {
         .build()
 }
 
-/// The caller behind `identity`, if the rules let it call the RPC at `path`. `None` when there is no such RPC.
+/// Authorizes `identity` to call the RPC at the request path `path`. `None` when there is no such RPC.
 ///
 /// # Errors
 /// PERMISSION_DENIED when the role isn't named by the rule.
 pub fn admit(rules: &Rules, path: &str, identity: Identity) -> Result<Option<Caller>, Box<Status>> {
     match rules.verdict(path, identity.role()) {
-        Verdict::May(reach) => Ok(Some(identity.reaching(reach))),
+        Verdict::May(row_access) => Ok(Some(identity.with_row_access(row_access))),
         Verdict::NoRule => Ok(None),
         Verdict::MayNot => {
             let (role, method) = (identity.role(), path.trim_start_matches('/'));

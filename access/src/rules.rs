@@ -1,4 +1,4 @@
-//! The rules of the RPCs, read from the descriptors: the contract is the only list.
+//! Access rules: which role may call which RPC. They are options of the RPCs in the contract, read from its descriptors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,38 +6,38 @@ use std::sync::Arc;
 use prost::Message;
 use souk_proto::auth::v1::Access;
 
-use crate::caller::{Reach, Role};
+use crate::caller::{Role, RowAccess};
 
-/// RPCs of every server that aren't in the contract, by service.
-const BUILT_IN: [(&str, Entry); 3] = [
+/// The services of every server that aren't in the contract.
+const BUILT_IN: [(&str, BuiltInRule); 3] = [
     // Load balancers and supervisors ask without credentials; the answer names no data.
-    ("grpc.health.v1.Health", Entry::Anyone),
-    // The contract is no secret to those who have credentials.
-    ("grpc.reflection.v1.ServerReflection", Entry::EveryRole),
-    ("grpc.reflection.v1alpha.ServerReflection", Entry::EveryRole),
+    ("grpc.health.v1.Health", BuiltInRule::Anyone),
+    // The contract is no secret to callers with credentials.
+    ("grpc.reflection.v1.ServerReflection", BuiltInRule::EveryRole),
+    ("grpc.reflection.v1alpha.ServerReflection", BuiltInRule::EveryRole),
 ];
 
-/// Who is let in.
+/// Who may call a built-in service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Entry {
-    /// Also those without credentials.
+enum BuiltInRule {
+    /// Also callers without credentials.
     Anyone,
-    /// Everybody with credentials.
+    /// All callers with credentials.
     EveryRole,
 }
 
-/// What a rule says of a role.
+/// Whether a role may call an RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may call, and reaches this far.
-    May(Reach),
-    /// It may not call.
+    /// It may, and accesses these rows.
+    May(RowAccess),
+    /// It may not.
     MayNot,
-    /// There is no such RPC, as far as rules go. Nobody may call it.
+    /// There is no rule, so that no role may: the contract has no such RPC.
     NoRule,
 }
 
-/// Rules that can't be used.
+/// Why rules can't be read from descriptors.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// The descriptors are damaged.
@@ -46,23 +46,23 @@ pub enum RulesError {
     /// An RPC has no rule, or one that names a role this version doesn't know.
     #[error("{method} has no usable rule of access (souk.auth.v1.access)")]
     NoRule {
-        /// Its full name.
+        /// `<package>.<service>/<method>`.
         method: String,
     },
 }
 
-/// Who may call what. Cheap to clone.
+/// The access rules of RPCs. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Arc<BTreeMap<Box<str>, Grants>>);
 
-/// Each role that a rule names, with its reach.
-type Grants = Vec<(Role, Reach)>;
+/// The roles that a rule names.
+type Grants = Vec<(Role, RowAccess)>;
 
 impl Rules {
-    /// The rules in an encoded `FileDescriptorSet`.
+    /// Reads the rules in an encoded `FileDescriptorSet`.
     ///
     /// # Errors
-    /// When it can't be decoded, or an RPC has no rule.
+    /// [`RulesError`] when it can't be decoded, or an RPC has no usable rule.
     pub fn read(descriptors: &[u8]) -> Result<Self, RulesError> {
         let mut rules = BTreeMap::new();
         for file in FileSet::decode(descriptors)?.file {
@@ -83,81 +83,81 @@ impl Rules {
         Ok(Self(Arc::new(rules)))
     }
 
-    /// The rules of the contract.
+    /// The rules of Souk's own contract.
     ///
     /// # Errors
-    /// None that the build didn't refuse.
+    /// As [`Self::read`]; the tests show that there is none.
     pub fn of_the_contract() -> Result<Self, RulesError> {
         Self::read(souk_proto::FILE_DESCRIPTOR_SET)
     }
 
-    /// May callers without credentials call the RPC behind a request path?
+    /// Whether callers without credentials may call the RPC at a request path.
     pub fn lets_in_anyone(&self, path: &str) -> bool {
-        built_in(path) == Some(Entry::Anyone)
+        built_in(path) == Some(BuiltInRule::Anyone)
     }
 
-    /// What the rules say of a role and the RPC behind a request path (`/souk.order.v1.OrderService/GetOrder`).
+    /// Whether a role may call the RPC at a request path (`/souk.order.v1.OrderService/GetOrder`).
     pub fn verdict(&self, path: &str, role: Role) -> Verdict {
         if built_in(path).is_some() {
-            // Neither health nor reflection meets a row.
-            return Verdict::May(Reach::Own);
+            // Neither health nor reflection reads rows.
+            return Verdict::May(RowAccess::Own);
         }
         let Some(rule) = self.0.get(path.strip_prefix('/').unwrap_or(path)) else {
             return Verdict::NoRule;
         };
         let granted = rule.iter().find(|(granted, _)| *granted == role);
-        granted.map_or(Verdict::MayNot, |(_, reach)| Verdict::May(*reach))
+        granted.map_or(Verdict::MayNot, |(_, row_access)| Verdict::May(*row_access))
     }
 
-    /// All RPCs of the contract with what each role may: full name, role, reach.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &[(Role, Reach)])> {
+    /// All RPCs of the contract, as `<package>.<service>/<method>`, with the roles that may call them.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[(Role, RowAccess)])> {
         self.0.iter().map(|(name, rule)| (name.as_ref(), rule.as_slice()))
     }
 }
 
-fn built_in(path: &str) -> Option<Entry> {
+fn built_in(path: &str) -> Option<BuiltInRule> {
     let service = path.strip_prefix('/')?.split_once('/')?.0;
     BUILT_IN
         .into_iter()
         .find(|(name, _)| *name == service)
-        .map(|(_, entry)| entry)
+        .map(|(_, rule)| rule)
 }
 
-/// Each role of a rule with its reach; `None` when one is unknown.
+/// The roles that the option names; `None` when this version doesn't know one.
 fn grants(access: &Access) -> Option<Grants> {
-    let all = access.all.iter().map(|role| (*role, Reach::All));
-    let own = access.own.iter().map(|role| (*role, Reach::Own));
+    let all = access.all.iter().map(|role| (*role, RowAccess::All));
+    let own = access.own.iter().map(|role| (*role, RowAccess::Own));
     all.chain(own)
-        .map(|(role, reach)| Some((Role::of_number(role)?, reach)))
+        .map(|(role, row_access)| Some((Role::of_number(role)?, row_access)))
         .collect()
 }
 
-// The parts of `google/protobuf/descriptor.proto` that lead to the option: prost-types drops options it doesn't know.
+// The messages of `google/protobuf/descriptor.proto` on the way to the option: prost-types drops options it doesn't know.
 
 #[derive(Message)]
 struct FileSet {
     #[prost(message, repeated, tag = "1")]
-    file: Vec<File>,
+    file: Vec<FileDescriptor>,
 }
 
 #[derive(Message)]
-struct File {
+struct FileDescriptor {
     #[prost(string, tag = "2")]
     package: String,
     #[prost(message, repeated, tag = "6")]
-    service: Vec<Service>,
+    service: Vec<ServiceDescriptor>,
 }
 
 #[derive(Message)]
-struct Service {
+struct ServiceDescriptor {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, repeated, tag = "2")]
-    method: Vec<Method>,
+    method: Vec<MethodDescriptor>,
 }
 
 #[derive(Message)]
-struct Method {
+struct MethodDescriptor {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, optional, tag = "4")]
@@ -180,8 +180,8 @@ mod tests {
         let rules = Rules::of_the_contract().expect("every RPC has a rule");
         assert!(rules.iter().count() > 50, "{}", rules.iter().count());
         let get = "/souk.order.v1.OrderService/GetOrder";
-        assert_eq!(rules.verdict(get, Role::Admin), Verdict::May(Reach::All));
-        assert_eq!(rules.verdict(get, Role::Consumer), Verdict::May(Reach::Own));
+        assert_eq!(rules.verdict(get, Role::Admin), Verdict::May(RowAccess::All));
+        assert_eq!(rules.verdict(get, Role::Consumer), Verdict::May(RowAccess::Own));
         assert_eq!(rules.verdict(get, Role::User), Verdict::MayNot);
         assert_eq!(
             rules.verdict("/souk.order.v1.OrderService/Nothing", Role::Admin),
@@ -189,7 +189,7 @@ mod tests {
         );
         assert_eq!(rules.verdict("", Role::Admin), Verdict::NoRule);
         for (name, rule) in rules.iter() {
-            assert!(rule.contains(&(Role::Admin, Reach::All)), "{name}");
+            assert!(rule.contains(&(Role::Admin, RowAccess::All)), "{name}");
         }
     }
 

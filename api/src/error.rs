@@ -31,6 +31,14 @@ pub enum Error {
         /// The id that is unknown.
         id: String,
     },
+    /// The store can't take what a caller gave of a table or its rows, whatever is there.
+    #[error("{subject} {problem}")]
+    Refused {
+        /// What is wrong: `column "price"`, `primary key`, …
+        subject: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The engine refused or failed, for a reason that isn't a part of the request.
     #[error(transparent)]
     Engine(EngineError),

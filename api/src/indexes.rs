@@ -1,5 +1,6 @@
 //! Indexes on the wire: what the calls of `souk.index.v1.IndexService` do and answer.
 
+mod definition;
 mod fields;
 mod service;
 
@@ -14,6 +15,7 @@ use souk_engine::{ChangeProblem, Engine, IndexChange};
 use souk_proto::index::v1::CreateIndexRequest;
 use souk_proto::search::v1::{self as pb, index_change::Kind};
 
+pub use definition::{search_index, search_index_to_wire};
 pub(crate) use service::IndexApi;
 
 use crate::error::Result;

@@ -15,6 +15,8 @@
 //! | [`search`], `search_wire` | requests that search and their answers; between them and the index's queries and answers |
 //! | [`indexes`] | indexes as their users see and change them |
 //! | [`resources`] | the calls on one table, as RPCs make them |
+//! | [`rows`] | the same on a table that its users defined |
+//! | `contract_tables` | the tables that a contract declares |
 //! | [`message`] | resources whose records are messages, and what is true of them beyond the rules of their fields |
 //! | [`generated`] | what generated code is made of |
 //! | [`metrics`] | what is measured of an engine |
@@ -27,12 +29,14 @@ pub mod indexes;
 pub mod message;
 pub mod metrics;
 pub mod resources;
+pub mod rows;
 pub mod search;
 pub mod status;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod wire;
 
+mod contract_tables;
 mod search_wire;
 
 /// Includes the resources that the crate's build script generated.
@@ -43,11 +47,13 @@ macro_rules! include_resources {
     };
 }
 
+pub use contract_tables::contract_tables;
 pub use error::{Error, Result};
 pub use message::{Domain, MessageResource, Plain};
 pub use metrics::open_measured;
 pub use resources::{ExportRequest, ListRequest, Resources};
+pub use rows::Rows;
 pub use search::{
-    ClusterPage, ClusterRequest, ClusterSize, FoundCluster, FoundHit, NearPage, NearbyRequest, SearchPage,
-    SuggestFields, SuggestOrder, SuggestPage, SuggestRequest, Suggestion,
+    ClusterPage, ClusterRequest, ClusterSize, FoundCluster, FoundHit, FoundRow, NearPage, NearbyRequest,
+    SearchPage, SuggestFields, SuggestOrder, SuggestPage, SuggestRequest, Suggestion,
 };

@@ -1,7 +1,7 @@
-//! What an engine measures: all of it is in the table [`ALL`], which `docs/TELEMETRY.md` has for readers.
+//! The metrics of an engine. [`ALL`] has them all; `docs/TELEMETRY.md` describes them.
 //!
-//! What can be looked at whenever somebody asks is in `observed`; what must be noted as it happens is noted by
-//! `EngineMetrics`.
+//! `observed` reads gauges and counters when they are collected; `EngineMetrics` and `CommitMetrics` record durations and
+//! sizes as they happen.
 
 mod observed;
 pub mod table;
@@ -19,24 +19,25 @@ use souk_engine::{Engine, EngineConfig, Result, Tables};
 
 pub use table::ALL;
 
-/// The name of the store in telemetry.
+/// The `db.system.name` of the engine.
 const SYSTEM: &str = "souk";
 
-/// Opens an engine, as [`Engine::open`] does, that is measured on the meter of the role that this is called in. With an index
-/// as large as [`EngineConfig::large_index_from`] the process gets [huge pages](souk_chassis::huge_pages) of memory.
+/// Opens an engine as [`Engine::open`] does, and records its metrics on the [`meter`] of the service that this is
+/// called in. With an index as large as [`EngineConfig::large_index_from`] it allows the process
+/// [huge pages](souk_chassis::huge_pages).
 ///
 /// # Errors
-/// What the engine refuses.
+/// As [`Engine::open`].
 pub async fn open_measured(mut config: EngineConfig, tables: Tables) -> Result<Engine> {
     let meter = meter();
     config.observer = Arc::new(EngineMetrics::new(&meter));
-    config.storage.fjall.observer = Arc::new(Commits::new(&meter));
+    config.storage.fjall.observer = Arc::new(CommitMetrics::new(&meter));
     let engine = Engine::open(config, tables).await?;
     observed::observe(&engine, &meter);
     Ok(engine)
 }
 
-/// Notes what an engine does.
+/// Records the durations of accesses to tables, and of commits of indexes.
 #[derive(Debug)]
 struct EngineMetrics {
     operations: Histogram,
@@ -60,20 +61,21 @@ impl Observer for EngineMetrics {
         error: Option<&'static str>,
         took: Duration,
     ) {
-        let labels = [
+        let attributes = [
             KeyValue::new("db.system.name", SYSTEM),
             KeyValue::new("db.operation.name", operation),
             KeyValue::new("db.collection.name", Arc::clone(table)),
             KeyValue::new("error.type", error.unwrap_or_default()),
         ];
-        let labels = labels.get(..3 + usize::from(error.is_some()));
+        // Without an error, its type is left out.
+        let attributes = attributes.get(..3 + usize::from(error.is_some()));
         self.operations
-            .record(took.as_secs_f64(), labels.unwrap_or_default());
+            .record(took.as_secs_f64(), attributes.unwrap_or_default());
     }
 
     fn applied(&self, table: &Arc<str>, took: Duration) {
-        let labels = [KeyValue::new("db.collection.name", Arc::clone(table))];
-        self.applies.record(took.as_secs_f64(), &labels);
+        let attributes = [KeyValue::new("db.collection.name", Arc::clone(table))];
+        self.applies.record(took.as_secs_f64(), &attributes);
     }
 
     fn holds_much(&self, table: &Arc<str>, documents: u64) {
@@ -87,14 +89,14 @@ impl Observer for EngineMetrics {
     }
 }
 
-/// Notes what the committer of a store writes.
+/// Records the commit groups of a store.
 #[derive(Debug)]
-struct Commits {
+struct CommitMetrics {
     syncs: Histogram,
     groups: Histogram,
 }
 
-impl Commits {
+impl CommitMetrics {
     fn new(meter: &Meter) -> Self {
         Self {
             syncs: table::SYNC_DURATION.histogram(meter),
@@ -103,13 +105,13 @@ impl Commits {
     }
 }
 
-impl StoreObserver for Commits {
+impl StoreObserver for CommitMetrics {
     fn committed(&self, group: CommitGroup) {
         if group.synced {
             self.syncs.record(group.took.as_secs_f64(), &[]);
         }
         if group.commits > 0 {
-            // Groups are far below where a double stops being exact.
+            // Exact: a group has far fewer than 2^53 commits.
             self.groups.record(group.commits as f64, &[]);
         }
     }

@@ -1,13 +1,13 @@
-//! The calls on one table, as RPCs make them: with the numbers and messages of their requests, on behalf of the caller whom
-//! the gateway let in, until the deadline of the call.
+//! Calls of RPCs on one table: they take the numbers and messages of requests, and run on behalf of the RPC's caller, until
+//! its deadline.
 
 mod clusters;
 mod nearby;
-mod search;
+pub(crate) mod search;
 mod suggest;
 
 use futures_util::Stream;
-use souk_access::{Behalf, Reach};
+use souk_access::{CallPrincipal, RowAccess};
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::status::Violations;
 use souk_engine::slices::Slice;
@@ -20,7 +20,8 @@ use souk_engine::{
 use crate::error::{Error, Result};
 use crate::wire::{LIST_SIZE_DEFAULT, LIST_SIZE_MAX, checked, page_size, unsigned};
 
-/// One table with its index, for the RPCs on its resources. Clones share it.
+/// The resources of one table, for RPCs on them: a [`Collection`] that knows each call's caller and deadline. Clones share
+/// it.
 #[derive(Debug)]
 pub struct Resources<R> {
     collection: Collection<R>,
@@ -34,43 +35,44 @@ impl<R> Clone for Resources<R> {
     }
 }
 
-/// What to list: a prefix of a secondary index; the other fields are those of `ListXxxRequest`.
+/// A list of the resources under a prefix of a secondary index; the other fields are those of `ListXxxRequest`.
 #[derive(Clone, Debug)]
 pub struct ListRequest<'a> {
-    /// The secondary index.
+    /// Name of the secondary index.
     pub index: &'a str,
     /// Values of its first columns.
     pub prefix: &'a [Value],
-    /// Which way.
+    /// The order along the index.
     pub direction: Direction,
-    /// How many resources; see [`LIST_SIZE_DEFAULT`] and [`LIST_SIZE_MAX`].
+    /// Most resources of the page; 0 is [`LIST_SIZE_DEFAULT`], and more than [`LIST_SIZE_MAX`] is that.
     pub page_size: i32,
     /// The token of the page before; empty for the first.
     pub page_token: &'a str,
-    /// Wait until the list sees this write.
+    /// A sequence that the list has to include; 0 for any.
     pub min_sequence: i64,
 }
 
-/// What to export; the fields are those of `ExportXxxRequest`.
+/// An export of a slice of a snapshot; the fields are those of `ExportXxxRequest`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExportRequest {
-    /// How many slices the snapshot is read in; 0 is 1, at most [`souk_engine::slices::SLICES_MAX`].
+    /// How many slices the snapshot is divided into; 0 is 1, at most [`souk_engine::slices::SLICES_MAX`], or 1 where
+    /// the table's keys don't begin with a hash.
     pub slice_count: i32,
-    /// Which slice this is, from 0.
+    /// The slice to read, from 0.
     pub slice: i32,
-    /// The snapshot to read; empty takes a new one.
+    /// Token of the snapshot to read; empty takes a new one.
     pub snapshot_token: String,
-    /// Goes on after the block that carried this token; the other fields are then taken from it.
+    /// Token of the block to resume after; empty begins the slice. The other fields then come from the token.
     pub resume_token: String,
-    /// Wait until the snapshot includes this write.
+    /// A sequence that the snapshot has to include; 0 for any.
     pub min_sequence: i64,
 }
 
 impl<R: Resource> Resources<R> {
-    /// The table of a resource.
+    /// The resources `R` of an engine.
     ///
     /// # Errors
-    /// [`EngineError::UndeclaredTable`].
+    /// [`EngineError::UndeclaredTable`] when the engine wasn't opened with their table.
     pub fn new(engine: &Engine) -> Result<Self, EngineError> {
         Ok(Self {
             collection: engine.collection()?,
@@ -153,7 +155,7 @@ impl<R: Resource> Resources<R> {
     /// See [`Collection::update`].
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`], [`EngineError::Contended`], what `change` gives.
+    /// [`EngineError::NotFound`], [`EngineError::EtagMismatch`], [`EngineError::Contended`], the errors of `change`.
     pub async fn update(
         &self,
         id: &str,
@@ -224,18 +226,18 @@ impl<R: Resource> Resources<R> {
     }
 }
 
-/// What the engine has to know of the call that this task serves.
-fn current_call() -> Call {
-    let principal = match Behalf::current() {
-        Behalf::Caller(caller) => Principal::Caller {
+/// Principal and deadline of the call that this task serves, for the engine.
+pub(crate) fn current_call() -> Call {
+    let principal = match CallPrincipal::current() {
+        CallPrincipal::Caller(caller) => Principal::Caller {
             name: caller.name(),
-            owner: (caller.reach() == Reach::Own).then(|| Owner {
+            owner: (caller.row_access() == RowAccess::Own).then(|| Owner {
                 kind: caller.role().word(),
                 id: caller.subject().into(),
             }),
         },
-        Behalf::Service => Principal::Service,
-        Behalf::Unknown => Principal::Unknown,
+        CallPrincipal::Service => Principal::Service,
+        CallPrincipal::Unknown => Principal::Unknown,
     };
     Call {
         principal,
@@ -243,7 +245,7 @@ fn current_call() -> Call {
     }
 }
 
-/// The slice of a request. How many there may be depends on who asks.
+/// The slice of a request, of at most `max`.
 fn slice(request: &ExportRequest, max: u16) -> Result<Slice> {
     let mut violations = Violations::new();
     let count = match u16::try_from(request.slice_count) {
@@ -264,16 +266,19 @@ fn slice(request: &ExportRequest, max: u16) -> Result<Slice> {
     checked(slice, violations)
 }
 
-/// An error of a search, with one of the index `placed` under the paths of the request.
-fn searched(error: EngineError, placed: impl FnOnce(souk_index::Error) -> Error) -> Error {
+/// Translates an error of a search. `at_request_paths` does so for an error of the index, and names the paths of the
+/// request.
+fn searched(error: EngineError, at_request_paths: impl FnOnce(souk_index::Error) -> Error) -> Error {
     match error {
-        EngineError::Index(error) => placed(error),
-        EngineError::PageTokenInvalid { detail } => placed(souk_index::Error::PageTokenInvalid { detail }),
+        EngineError::Index(error) => at_request_paths(error),
+        EngineError::PageTokenInvalid { detail } => {
+            at_request_paths(souk_index::Error::PageTokenInvalid { detail })
+        }
         other => other.into(),
     }
 }
 
 /// A text of a request that was given: an empty one wasn't.
-fn given(text: &str) -> Option<&str> {
+pub(crate) fn given(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use souk_engine::Stored;
 use souk_proto::search::v1 as pb;
 use souk_proto::r#type::v1::{GeoPoint, GeoRectangle};
+use souk_storage::{PrimaryKey, Row};
 
 /// A page of hits.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SearchPage<T> {
+pub struct SearchPage<H> {
     /// The hits in order.
-    pub hits: Vec<FoundHit<T>>,
+    pub hits: Vec<H>,
     /// Gives the next page; empty at the end.
     pub next_page_token: String,
     /// How many hits there are, if asked for.
@@ -30,6 +31,23 @@ pub struct FoundHit<T> {
     pub resource: Option<Stored<T>>,
     /// Its id.
     pub id: String,
+    /// Its score; `None` when the order doesn't need one.
+    pub score: Option<f64>,
+    /// The values by which it was sorted, in the order of `sort`.
+    pub sort_values: Vec<pb::SortValue>,
+    /// The places that matched, by field.
+    pub highlights: BTreeMap<String, pb::HighlightFragments>,
+    /// The nested objects that matched, by path.
+    pub inner_hits: BTreeMap<String, pb::InnerHitList>,
+}
+
+/// One row that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundRow {
+    /// The row; `None` with `HITS_MODE_KEYS`.
+    pub row: Option<Row>,
+    /// Its key.
+    pub key: PrimaryKey,
     /// Its score; `None` when the order doesn't need one.
     pub score: Option<f64>,
     /// The values by which it was sorted, in the order of `sort`.

@@ -45,6 +45,9 @@ impl From<Error> for Status {
             .metadata("id", &id)
             .precondition(name.to_uppercase(), &id, "doesn't exist")
             .build(),
+            Error::Refused { subject, problem } => {
+                StatusBuilder::invalid_argument("INVALID_ARGUMENT", format!("{subject} {problem}")).build()
+            }
             Error::Engine(error) => of_engine(error),
         }
     }
@@ -158,6 +161,13 @@ fn of_engine(error: EngineError) -> Status {
                         format!("its caller has its share of the {max} watches; close one, or watch again later")
                     }
                 },
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .build(),
+            EngineError::TooManyTransactions { max, of } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_TRANSACTIONS",
+                format!("{max} transactions {of} are open already; end one, or wait until its time is up"),
             )
             .metadata("limit", max)
             .retry_after(RETRY_AFTER_FAILURE)
@@ -340,7 +350,7 @@ fn reason(name: &str, what: &str) -> String {
 
 /// All violations under the one reason that programs compare; each description starts with its own.
 fn violations_listed(violations: Violations, reason: &'static str) -> Status {
-    match violations.into_result_as(reason) {
+    match violations.into_result(reason) {
         Err(status) => status,
         Ok(()) => StatusBuilder::internal("a request was refused without a reason").build(),
     }

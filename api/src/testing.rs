@@ -207,7 +207,7 @@ pub fn refused<T>(result: Result<T, Error>) -> Result<T, Vec<String>> {
 /// The paths of the fields that were refused, in order.
 #[must_use]
 pub fn paths(violations: Violations) -> Vec<String> {
-    let Err(status) = violations.into_result() else {
+    let Err(status) = violations.into_result("INVALID_ARGUMENT") else {
         return Vec::new();
     };
     let details = status.get_details_bad_request().into_iter();
@@ -264,17 +264,11 @@ pub async fn serve_guarded<S: Service>(
 pub async fn reopen_trimmed<S: Service>(
     running: Running<S>,
 ) -> Result<Running<S>, Box<dyn std::error::Error>> {
-    let Running {
-        service,
-        stack,
-        directory,
-        ..
-    } = running;
-    let last = service.engine().database().last_sequence();
+    let engine = running.service.engine();
+    let last = engine.database().last_sequence();
     // What an index doesn't have yet is kept for it.
-    service.engine().refreshed(last, None).await?;
-    service.engine().close(Instant::now() + START_MAX).await?;
-    drop((service, stack));
+    engine.refreshed(last, None).await?;
+    let directory = closed(running).await?;
     let mut config = EngineConfig::new(directory.path());
     config.storage.clock = Arc::new(Later);
     config.storage.retention = MIN_RETENTION;
@@ -285,6 +279,28 @@ pub async fn reopen_trimmed<S: Service>(
         Err(StoreError::ChangesTrimmed { .. }) => Ok(running),
         kept => Err(format!("the log still has {kept:?}").into()),
     }
+}
+
+/// Closes a service, and opens it again.
+///
+/// # Errors
+/// What the service or its engine refuses.
+pub async fn reopen<S: Service>(running: Running<S>) -> Result<Running<S>, Box<dyn std::error::Error>> {
+    let directory = closed(running).await?;
+    open(EngineConfig::new(directory.path()), directory, None).await
+}
+
+/// Closes a service; its directory.
+async fn closed<S: Service>(running: Running<S>) -> Result<TempDir, Box<dyn std::error::Error>> {
+    let Running {
+        service,
+        stack,
+        directory,
+        ..
+    } = running;
+    service.engine().close(Instant::now() + START_MAX).await?;
+    drop((service, stack));
+    Ok(directory)
 }
 
 /// A clock that is ahead by more than the log is kept for then, and by less than request ids are.

@@ -60,33 +60,26 @@ pub struct ProcessArgs {
 impl ProcessArgs {
     /// A loader with the file, the environment of this process, the `--set`s and these flags.
     pub fn loader(&self) -> Loader {
-        let loader = self
-            .config
-            .iter()
-            .fold(Loader::new(), |loader, file| loader.file(file));
-        let loader = loader.process_environment().overrides(&self.overrides);
-        let anonymous = self.insecure_allow_anonymous;
+        let files = self.config.iter();
+        let loader = files.fold(Loader::new(), |loader, file| loader.file(file));
+        let [plaintext, anonymous] =
+            [self.allow_plaintext, self.insecure_allow_anonymous].map(|on| on.then_some(true));
+        let metrics = &self.metrics_listen;
         loader
+            .process_environment()
+            .overrides(&self.overrides)
             .flag("--listen", "server.listen", &self.listen)
             .flag("--tls-cert", "server.tls.cert", &self.tls_cert)
             .flag("--tls-key", "server.tls.key", &self.tls_key)
             .flag("--tls-client-ca", "server.tls.client_ca", &self.tls_client_ca)
             .flag("--tls-client-crl", "server.tls.client_crl", &self.tls_client_crl)
-            .switch(
-                "--allow-plaintext",
-                "server.allow_plaintext",
-                self.allow_plaintext,
-            )
-            .switch(
+            .flag("--allow-plaintext", "server.allow_plaintext", &plaintext)
+            .flag(
                 "--insecure-allow-anonymous",
                 "auth.insecure_allow_anonymous",
-                anonymous,
+                &anonymous,
             )
-            .flag(
-                "--metrics-listen",
-                "telemetry.metrics_listen",
-                &self.metrics_listen,
-            )
+            .flag("--metrics-listen", "telemetry.metrics_listen", metrics)
             .flag("--log-format", "telemetry.log_format", &self.log_format)
     }
 }

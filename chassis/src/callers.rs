@@ -7,7 +7,7 @@ use http::Extensions;
 
 pub(crate) mod pool;
 
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 use crate::tls::TlsPeer;
 
 /// Who a call is counted for. Whoever finds out who calls puts it into the extensions of the request; without it the name
@@ -62,7 +62,7 @@ impl CallerKey {
 }
 
 fn address(extensions: &Extensions) -> Option<IpAddr> {
-    Some(extensions.get::<Arc<Ends>>()?.remote.socket.ip())
+    Some(extensions.get::<Arc<ConnectionInfo>>()?.remote.socket.ip())
 }
 
 /// What one peer usually has to itself: of IPv6, whoever has the 64 bits of its network has all the addresses in it.

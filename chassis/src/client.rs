@@ -14,7 +14,7 @@ use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
 use crate::layers::{
-    AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse, refused,
+    Answering, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse, refused,
 };
 use crate::methods::Methods;
 use crate::telemetry::instrument::meter;
@@ -23,8 +23,7 @@ mod bodies;
 mod channel;
 mod connection;
 mod error;
-mod line;
-mod way;
+mod lazy_connection;
 
 pub use channel::Channel;
 pub use error::{CallError, ClientError};
@@ -57,8 +56,7 @@ impl Client {
         config: &ClientConfig,
         methods: Methods,
     ) -> Result<Self, ClientError> {
-        let upstream = Upstream(Channel::new(backend, uri, config)?);
-        Ok(Self::over(upstream, uri, methods))
+        Ok(Self::over(Channel::new(backend, uri, config)?, uri, methods))
     }
 
     /// Calls to a `service` in this process, with `name` as its address in spans.
@@ -112,7 +110,7 @@ impl Service<Request<Body>> for Client {
 struct Inherit<S>(S);
 
 impl<S: Inner> Inner for Inherit<S> {
-    fn call(&self, mut request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, mut request: Request<Body>) -> impl Answering {
         let asked = match deadline::parse(request.headers()) {
             Ok(asked) => asked,
             Err(status) => return Either::Right(refused(status)),
@@ -138,11 +136,9 @@ impl<S: Inner> Inner for Inherit<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct NoAnswer;
 
-struct Upstream(Channel);
-
-impl Inner for Upstream {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        self.0.exchange(request).map(|answered| match answered {
+impl Inner for Channel {
+    fn call(&self, request: Request<Body>) -> impl Answering {
+        self.exchange(request).map(|answered| match answered {
             Ok(response) => response,
             Err(CallError::Request(status) | CallError::Late(status)) => refuse(status),
             Err(CallError::NoAnswer(status)) => {

@@ -31,27 +31,24 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 mod client;
-mod connection;
 pub mod duration;
 mod loader;
-mod rate;
 mod server;
 mod tls;
 
 pub use client::ClientConfig;
-pub use connection::ConnectionConfig;
 pub(crate) use loader::process_environment;
-pub use loader::{ConfigError, Loader, Problem, Problems};
-pub use rate::RateConfig;
-pub use server::{Http2Config, MESSAGE_BYTES_CEILING, MESSAGE_BYTES_FLOOR, ServerConfig};
+use loader::push_zeros;
+pub use loader::{ConfigError, Loader, Problems};
+pub use server::{
+    ConnectionConfig, Http2Config, MESSAGE_BYTES_CEILING, MESSAGE_BYTES_FLOOR, RateConfig, ServerConfig,
+};
 pub use tls::{ClientTlsConfig, ServerTlsConfig};
 
 /// Settings of a process.
 pub trait Config: Default + Serialize + DeserializeOwned {
     /// Adds what can't be said by types: ranges, and settings that don't fit together.
-    fn check(&self, problems: &mut Problems) {
-        let _ = problems;
-    }
+    fn check(&self, problems: &mut Problems);
 }
 
 #[cfg(test)]

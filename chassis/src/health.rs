@@ -22,7 +22,7 @@ use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool};
-use crate::status::{RETRY_AFTER, StatusBuilder};
+use crate::status::StatusBuilder;
 
 #[expect(
     unreachable_pub,
@@ -176,30 +176,18 @@ struct Endpoint {
 
 impl Endpoint {
     fn new(health: Health) -> Self {
-        Self {
-            health,
-            watches: Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX),
-        }
+        let watches = Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX);
+        Self { health, watches }
     }
 }
 
 fn too_many(full: Full) -> Status {
-    let (reason, message, limit) = match full {
-        Full::All => (
-            "WATCHES_MAX",
-            "the server is at its limit of watches of health; ask by Check, or retry with backoff",
-            WATCHES_MAX,
-        ),
-        Full::Share => (
-            "WATCHES_PER_ADDRESS_MAX",
-            "this address has its share of the server's watches of health; ask by Check, or end others",
-            WATCHES_PER_ADDRESS_MAX,
-        ),
-    };
-    StatusBuilder::resource_exhausted(reason, message)
-        .metadata("limit", limit)
-        .retry_after(RETRY_AFTER)
-        .build()
+    let all = "the server is at its limit of watches of health; ask by Check, or retry with backoff";
+    let share = "this address has its share of the server's watches of health; ask by Check, or end others";
+    full.refusal(
+        ("WATCHES_MAX", all, WATCHES_MAX),
+        ("WATCHES_PER_ADDRESS_MAX", share, WATCHES_PER_ADDRESS_MAX),
+    )
 }
 
 /// The only answer to a watch of a service that isn't known, and the end with the drain. The stream stays open, as the protocol wants: a client

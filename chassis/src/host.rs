@@ -37,10 +37,7 @@ pub type CloseError = Box<dyn std::error::Error + Send + Sync>;
 
 type Closing = Pin<Box<dyn Future<Output = Result<(), CloseError>> + Send>>;
 
-struct Closer {
-    name: &'static str,
-    close: Box<dyn FnOnce() -> Closing + Send>,
-}
+type Closer = Box<dyn FnOnce() -> Closing + Send>;
 
 /// One process. See the [module](self).
 pub struct Host {
@@ -49,7 +46,7 @@ pub struct Host {
     stopping: CancellationToken,
     /// By their names.
     tasks: Mutex<BTreeMap<&'static str, TaskTracker>>,
-    closers: Vec<Closer>,
+    closers: Vec<(&'static str, Closer)>,
     telemetry: Option<TelemetryGuard>,
 }
 
@@ -88,13 +85,11 @@ impl Host {
         F: Future<Output = Result<(), CloseError>> + Send + 'static,
     {
         let role = Role::current();
-        self.closers.push(Closer {
-            name,
-            close: Box::new(move || match role {
-                Some(role) => Box::pin(role.scope(async { close().await })),
-                None => Box::pin(async { close().await }),
-            }),
+        let close: Closer = Box::new(move || match role {
+            Some(role) => Box::pin(role.scope(async { close().await })),
+            None => Box::pin(async { close().await }),
         });
+        self.closers.push((name, close));
     }
 
     /// Telemetry, to be flushed last.
@@ -175,7 +170,7 @@ impl Host {
             let running = tasks.iter().filter(|(_, tasks)| !tasks.is_empty());
             cut_off.extend(running.map(|(name, tasks)| format!("task {name} ({})", tasks.len())));
         }
-        for Closer { name, close } in self.closers {
+        for (name, close) in self.closers {
             // Even when the time is over each is asked to close, and may manage at once.
             match tokio::time::timeout_at(deadline, close()).await {
                 Ok(Ok(())) => tracing::debug!(name, "closed"),
@@ -190,13 +185,8 @@ impl Host {
             tracing::error!(cut_off = exit.cut_off.join("; "), "the drain was cut off");
         }
         if let Some(telemetry) = self.telemetry {
-            telemetry
-                .shutdown(
-                    deadline
-                        .saturating_duration_since(Instant::now())
-                        .clamp(FLUSH_MIN, FLUSH_MAX),
-                )
-                .await;
+            let left = deadline.saturating_duration_since(Instant::now());
+            telemetry.shutdown(left.clamp(FLUSH_MIN, FLUSH_MAX)).await;
         }
         exit
     }

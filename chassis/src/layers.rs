@@ -13,8 +13,9 @@ use std::task::Poll;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{Ready, ready};
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body::Frame;
+use opentelemetry::KeyValue;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
@@ -35,13 +36,12 @@ macro_rules! put_around {
 }
 
 pub mod admission;
-pub(crate) mod body;
+pub mod body;
 pub mod catch_panic;
 pub mod concurrency;
 pub mod deadline;
 pub mod drain;
 pub mod error_info;
-pub(crate) mod hold;
 pub mod messages;
 pub mod metrics;
 pub mod outcome;
@@ -91,7 +91,7 @@ impl fmt::Debug for AnyService {
 }
 
 impl Inner for AnyService {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         self.answer(request).map(infallible)
     }
 }
@@ -102,17 +102,13 @@ impl Inner for AnyService {
 /// around such a future would hold it twice.
 pub trait Inner: Send + Sync + 'static {
     /// Answers.
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send;
+    fn call(&self, request: Request<Body>) -> impl Answering;
 }
 
 /// A layer: what it does around what is inside of it.
 pub trait Around: Clone + Send + Sync + 'static {
     /// Answers, by `inner` or by itself.
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send;
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering;
 }
 
 /// A layer and what is inside.
@@ -123,7 +119,7 @@ pub struct Layered<L, S> {
 }
 
 impl<L: Around, S: Inner> Inner for Layered<L, S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         self.layer.call(&self.inner, request)
     }
 }
@@ -137,6 +133,16 @@ pub trait AnswerBody:
 impl<B> AnswerBody for B where
     B: http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
 {
+}
+
+/// What a layer's call comes to: a response.
+pub trait Answering: Future<Output = Response<<Self as Answering>::Body>> + Send {
+    /// Its body.
+    type Body: AnswerBody;
+}
+
+impl<F: Future<Output = Response<B>> + Send, B: AnswerBody> Answering for F {
+    type Body = B;
 }
 
 /// A service from elsewhere, such as a generated one: gRPC over HTTP, infallible, cloned for each call.
@@ -156,6 +162,16 @@ impl<S> TowerService for S where
         + Sync
         + 'static
 {
+}
+
+/// Where calls go, as attributes of spans and metrics.
+pub(crate) fn peer_attributes(peer: &Uri) -> Vec<KeyValue> {
+    let host: Arc<str> = peer.host().unwrap_or_default().into();
+    let port = peer.port_u16().map(i64::from);
+    let port = port.map(|port| KeyValue::new("server.port", port));
+    std::iter::once(KeyValue::new("server.address", host))
+        .chain(port)
+        .collect()
 }
 
 pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {

@@ -9,10 +9,10 @@
 //! - [`causes`]: errors as text. [`status`]: errors with `ErrorInfo`, field violations, retry delays.
 //! - [`methods`]: which RPCs exist, read from the descriptors, so that names in telemetry stay few.
 //! - [`private_files`], [`huge_pages`], [`connection_headers`]: keys that others can read, memory, what a request leaves behind.
-//! - `workers`: threads that serve connections. `gather`: calls that write together.
+//! - `workers`: threads that serve connections. `write_coalescing`: calls that write together.
 //! - [`config`]: defaults in code, then a TOML file, then the environment, then `key=value` overrides; all errors at once.
 //! - [`reload`]: what is made of files, made anew when they change. `dial`, [`tls`]: connections, and TLS and mTLS on them.
-//! - `ends`: the connection that a call came by. [`callers`]: who calls are counted for, and their shares.
+//! - `connection_info`: the connection that a call came by. [`callers`]: who calls are counted for, and their shares.
 //! - [`propagate`], [`telemetry`]: trace context across processes; logs, OpenTelemetry traces and metrics, and their flush at the end.
 //! - [`health`]: `grpc.health.v1`, derived from what the service says about itself.
 //! - [`layers`]: one tower layer a file.
@@ -47,10 +47,9 @@ pub mod causes;
 pub mod client;
 pub mod config;
 pub mod connection_headers;
+mod connection_info;
 mod dial;
-mod ends;
 pub mod fetch;
-mod gather;
 pub mod health;
 pub mod host;
 pub mod huge_pages;
@@ -66,6 +65,7 @@ pub mod status;
 pub mod telemetry;
 pub mod tls;
 mod workers;
+mod write_coalescing;
 
 #[cfg(test)]
 mod testing;

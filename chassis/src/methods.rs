@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prost::Message as _;
-use prost_types::FileDescriptorSet;
 use prost_types::method_options::IdempotencyLevel;
+use prost_types::{FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto};
 use rustc_hash::FxHashMap;
 
 /// `rpc.method` of what no descriptor knows.
@@ -22,6 +22,25 @@ pub struct DescriptorError(#[from] prost::DecodeError);
 pub fn service_of(path: &str) -> &str {
     let name = path.strip_prefix('/').unwrap_or(path);
     name.split_once('/').map_or(name, |(service, _)| service)
+}
+
+/// The files in encoded `FileDescriptorSet`s.
+pub(crate) fn files(descriptor_sets: &[&[u8]]) -> Result<Vec<FileDescriptorProto>, DescriptorError> {
+    let mut files = Vec::new();
+    for bytes in descriptor_sets {
+        files.extend(FileDescriptorSet::decode(*bytes)?.file);
+    }
+    Ok(files)
+}
+
+/// The RPCs of a file, each by its full name.
+pub(crate) fn rpcs(file: &FileDescriptorProto) -> impl Iterator<Item = (String, &MethodDescriptorProto)> {
+    file.service.iter().flat_map(|service| {
+        let service_name = format!("{}.{}", file.package(), service.name());
+        let service_name = service_name.trim_start_matches('.').to_owned();
+        let full = move |method: &MethodDescriptorProto| format!("{service_name}/{}", method.name());
+        service.method.iter().map(move |method| (full(method), method))
+    })
 }
 
 /// The names of the known RPCs, as in `souk.order.v1.OrderService/GetOrder`. Cheap to clone.
@@ -53,33 +72,22 @@ impl Methods {
         descriptor_sets: &[&[u8]],
         mut serves: impl FnMut(&str) -> bool,
     ) -> Result<Self, DescriptorError> {
-        let mut methods = FxHashMap::default();
-        for bytes in descriptor_sets {
-            for file in FileDescriptorSet::decode(*bytes)?.file {
-                let package = file.package();
-                for service in &file.service {
-                    let service_name = match package {
-                        "" => service.name().to_owned(),
-                        package => format!("{package}.{}", service.name()),
-                    };
-                    if serves(&service_name) {
-                        let full = |method: &prost_types::MethodDescriptorProto| {
-                            let name: Arc<str> = format!("{service_name}/{}", method.name()).into();
-                            let level = method.options.as_ref().map(|options| options.idempotency_level());
-                            let safe = level == Some(IdempotencyLevel::NoSideEffects);
-                            let takes_stream = method.client_streaming();
-                            let method = Method {
-                                repeatable: safe && !takes_stream,
-                                takes_stream,
-                                streams: method.server_streaming(),
-                            };
-                            (name, method)
-                        };
-                        methods.extend(service.method.iter().map(full));
-                    }
-                }
-            }
-        }
+        let files = files(descriptor_sets)?;
+        let served = files.iter().flat_map(rpcs);
+        let served = served.filter(|(name, _)| serves(service_of(name)));
+        let methods: FxHashMap<Arc<str>, Method> = served
+            .map(|(name, method)| {
+                let level = method.options.as_ref().map(|options| options.idempotency_level());
+                let safe = level == Some(IdempotencyLevel::NoSideEffects);
+                let takes_stream = method.client_streaming();
+                let method = Method {
+                    repeatable: safe && !takes_stream,
+                    takes_stream,
+                    streams: method.server_streaming(),
+                };
+                (name.into(), method)
+            })
+            .collect();
         let mut names: Vec<_> = methods.keys().cloned().collect();
         names.sort_unstable();
         Ok(Self(Arc::new(Table { methods, names })))
@@ -87,11 +95,8 @@ impl Methods {
 
     /// The known name behind a request path (`/souk.order.v1.OrderService/GetOrder`).
     pub fn known(&self, path: &str) -> Option<&Arc<str>> {
-        let found = self
-            .0
-            .methods
-            .get_key_value(path.strip_prefix('/').unwrap_or(path));
-        found.map(|(name, _)| name)
+        let name = path.strip_prefix('/').unwrap_or(path);
+        self.0.methods.get_key_value(name).map(|(name, _)| name)
     }
 
     fn is(&self, path: &str, so: fn(&Method) -> bool) -> bool {
@@ -122,10 +127,7 @@ impl Methods {
 
     /// The full names of the services that have a known RPC, sorted.
     pub fn services(&self) -> BTreeSet<&str> {
-        self.names()
-            .filter_map(|name| name.split_once('/'))
-            .map(|(service, _)| service)
-            .collect()
+        self.names().map(|name| service_of(name)).collect()
     }
 }
 

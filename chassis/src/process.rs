@@ -45,7 +45,7 @@ use crate::host::{self, Exit, Host};
 use crate::huge_pages;
 use crate::private_files;
 use crate::server::{BindError, Listener, Stack};
-use crate::telemetry::prometheus::{EndpointError, MetricsEndpoint, Scraper};
+use crate::telemetry::prometheus::{self, EndpointError, Scraper};
 use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
 
 /// Why what a process serves couldn't be made: an error of the service.
@@ -129,10 +129,7 @@ impl Process {
         };
         match started {
             Some(Ok(stack)) => {
-                match listener.local_addr() {
-                    Ok(address) => say(&format!("listening on {address}")),
-                    Err(error) => tracing::warn!(%error, "the address can't be told"),
-                }
+                say_where(listener.local_addr(), |address| format!("listening on {address}"));
                 Ok(host.run(listener, stack, config, stop).await)
             }
             Some(Err(source)) => {
@@ -147,20 +144,24 @@ impl Process {
 
 /// Serves metrics, and says where: the line `metrics on http://<address>/metrics` on standard output.
 async fn metrics(address: SocketAddr, scraper: Scraper) -> Result<AbortOnDropHandle<()>, EndpointError> {
-    let endpoint = MetricsEndpoint::bind(address).await?;
-    match endpoint.local_addr() {
-        Ok(address) => say(&format!("metrics on http://{address}/metrics")),
-        Err(error) => tracing::warn!(%error, "the address of metrics can't be told"),
-    }
-    Ok(AbortOnDropHandle::new(tokio::spawn(endpoint.serve(scraper))))
+    let listener = prometheus::bind(address).await?;
+    say_where(listener.local_addr(), |address| {
+        format!("metrics on http://{address}/metrics")
+    });
+    Ok(AbortOnDropHandle::new(tokio::spawn(prometheus::serve(
+        listener, scraper,
+    ))))
 }
 
-/// A line on standard output, for whoever started the process.
-fn say(line: &str) {
-    let mut stdout = io::stdout().lock();
-    let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
-    if let Err(error) = written {
-        tracing::warn!(%error, line, "nobody reads what this process says");
+/// A line on standard output with the address that was taken, for whoever started the process.
+fn say_where(address: io::Result<SocketAddr>, line: impl FnOnce(SocketAddr) -> String) {
+    let said = address.and_then(|address| {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{}", line(address))?;
+        stdout.flush()
+    });
+    if let Err(error) = said {
+        tracing::warn!(%error, "nobody is told where this process listens");
     }
 }
 

@@ -30,17 +30,9 @@ pub fn extract(headers: &HeaderMap) -> Context {
     })
 }
 
-/// Name of the W3C header of baggage, which says nothing of a trace.
-const BAGGAGE: &str = "baggage";
-
 /// Did a caller send the context of a trace?
 pub(crate) fn is_told(headers: &HeaderMap) -> bool {
-    let Some(propagator) = PROPAGATOR.get() else {
-        return headers.contains_key(TRACEPARENT);
-    };
-    propagator
-        .fields()
-        .any(|name| name != BAGGAGE && headers.contains_key(name))
+    headers.contains_key(TRACEPARENT) || headers.contains_key(TRACESTATE)
 }
 
 /// Takes the trace that a caller sent out of `headers`: what is left of its context, which is its baggage, and the span that it named.
@@ -49,15 +41,6 @@ pub(crate) fn take_trace(headers: &mut HeaderMap) -> (Context, Option<SpanContex
     let named = told.span().span_context().clone();
     headers.remove(TRACEPARENT);
     headers.remove(TRACESTATE);
-    for name in PROPAGATOR
-        .get()
-        .into_iter()
-        .flat_map(|propagator| propagator.fields())
-    {
-        if name != BAGGAGE {
-            headers.remove(name);
-        }
-    }
     let baggage = told.baggage().iter();
     let baggage: Vec<_> = baggage
         .map(|(key, (value, metadata))| KeyValueMetadata::new(key.clone(), value.clone(), metadata.clone()))

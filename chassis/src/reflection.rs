@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{Request, Response};
+use http::Request;
 use tonic::Status;
 use tonic::body::Body;
 use tonic_reflection::server::v1::{self, ServerReflectionServer as V1};
@@ -13,10 +13,9 @@ use tonic_reflection::server::{Builder, Error};
 
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool};
-use crate::layers::hold::hold_until_dropped;
-use crate::layers::{AnswerBody, Inner, refused};
+use crate::layers::body::hold_until_dropped;
+use crate::layers::{Answering, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
-use crate::status::{RETRY_AFTER, StatusBuilder};
 
 /// Descriptors every server has besides its own: health, and the error details without which clients show raw bytes.
 pub const BUILT_IN: [&[u8]; 2] = [
@@ -66,21 +65,12 @@ pub(crate) fn is_asked(path: &str) -> bool {
 
 /// Both services, with a number of streams.
 pub(crate) struct Reflection<S> {
-    services: S,
-    streams: Arc<Pool>,
-}
-
-impl<S> Reflection<S> {
-    pub(crate) fn new(services: S) -> Self {
-        Self {
-            services,
-            streams: Pool::with_each(STREAMS_MAX, STREAMS_PER_CALLER_MAX),
-        }
-    }
+    pub(crate) services: S,
+    pub(crate) streams: Arc<Pool>,
 }
 
 impl<S: Inner> Inner for Reflection<S> {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         let caller = CallerKey::of(request.extensions());
         match self.streams.take(caller.as_ref().map(Columns::of)) {
             Ok(taken) => {
@@ -93,22 +83,13 @@ impl<S: Inner> Inner for Reflection<S> {
 }
 
 fn too_many(full: Full) -> Status {
-    let (reason, message, limit) = match full {
-        Full::All => (
-            "REFLECTIONS_MAX",
-            "the server is at its limit of streams of reflection; retry with backoff",
-            STREAMS_MAX,
-        ),
-        Full::Share => (
-            "REFLECTIONS_PER_CALLER_MAX",
-            "the caller has its share of the server's streams of reflection; ask on one of them, or end others",
-            STREAMS_PER_CALLER_MAX,
-        ),
-    };
-    StatusBuilder::resource_exhausted(reason, message)
-        .metadata("limit", limit)
-        .retry_after(RETRY_AFTER)
-        .build()
+    let all = "the server is at its limit of streams of reflection; retry with backoff";
+    let share =
+        "the caller has its share of the server's streams of reflection; ask on one of them, or end others";
+    full.refusal(
+        ("REFLECTIONS_MAX", all, STREAMS_MAX),
+        ("REFLECTIONS_PER_CALLER_MAX", share, STREAMS_PER_CALLER_MAX),
+    )
 }
 
 /// Both reflection services. They list `services` and themselves, and answer for every type in `descriptor_sets` and

@@ -1,15 +1,16 @@
-//! Something made of files, made anew when they change.
+//! Values made of files, reloaded when the files change.
 //!
-//! Once a second at most somebody looks whether they have: whoever is about to [use](Reloading::fresh) what is made of them
-//! and can wait for a disk, or a task that [follows](Reloading::follow) them. What can't be made of the new files (a
-//! certificate whose key isn't there yet, a list with a mistake) leaves the old in force, with a warning for each state of
-//! the files, and is tried again at each look: what was in the way, such as rights, may be gone without a trace on the files.
+//! Files are polled at most once a second, by the next [user](Reloading::fresh) of the value that can wait for a disk, or by a background
+//! [task](Reloading::follow). What can't be made of the new files (a certificate whose key isn't there yet, a list with a mistake) leaves
+//! the old value in force, with a warning for each state of the files, and is tried again at each poll: what was in the way, such as rights,
+//! may be gone without a trace on the files.
 
 use std::error::Error;
 use std::fmt;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -191,12 +192,9 @@ impl<T: Send + Sync + 'static> Reloading<T> {
 }
 
 fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
-    files.iter().map(|file| stamp(file)).collect()
-}
-
-fn stamp(file: &Path) -> Stamp {
-    let data = std::fs::metadata(file).ok()?;
-    Some((data.mtime(), data.mtime_nsec(), data.size(), data.ino()))
+    let stamp = |data: Metadata| (data.mtime(), data.mtime_nsec(), data.size(), data.ino());
+    let seen = files.iter().map(std::fs::metadata);
+    seen.map(|data| data.ok().map(stamp)).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! | 4 | [`catch_panic`](crate::layers::catch_panic) | below what must see the answer, above all that runs or holds something |
 //! | 5 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
 //! | 6 | [`admission`](crate::layers::admission) | before those who aren't let in take anything from others |
-//! | 7 | [`rate`](crate::layers::rate) | the cheapest refusal of those who are known, before a place is taken |
+//! | 7 | [`rate`](crate::layers::rate) | after admission, so that the limiter can key on the caller; before a place is taken |
 //! | 8 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
 //! | 9 | [`error_info`](crate::layers::error_info) | completes what tonic makes; the layers above speak for themselves |
 //! | 10 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
@@ -31,12 +31,12 @@ use crate::callers::pool::{Columns, Full, Pool};
 use crate::config::ServerConfig;
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
+use crate::layers::body::hold_until_dropped;
 use crate::layers::catch_panic::CatchPanicLayer;
 use crate::layers::concurrency::{ConcurrencyLayer, ConcurrencyLimits};
 use crate::layers::deadline::{DeadlineLayer, MalformedTimeoutLayer};
-use crate::layers::drain::{DrainGate, DrainLayer};
+use crate::layers::drain::DrainGate;
 use crate::layers::error_info::ErrorInfoLayer;
-use crate::layers::hold::hold_until_dropped;
 use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
@@ -45,7 +45,7 @@ use crate::layers::trace::{Believe, TraceLayer};
 use crate::layers::{AnswerBody, AnyService, Inner, ResponseFuture, TowerService, infallible, refuse};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
-use crate::status::{RETRY_AFTER, StatusBuilder};
+use crate::status::status_in;
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CALLS_ACTIVE;
 
@@ -54,19 +54,16 @@ mod body_timeout;
 mod crowd;
 mod dispatch;
 mod frames;
-mod leftover;
 mod lifetime;
+mod lingering;
 mod listener;
-mod mounted;
-mod opening;
 mod stall;
 mod watched;
 
 pub use accept::{Served, serve};
 pub use listener::{BindError, Listener, bind};
 
-use dispatch::Dispatch;
-use mounted::Mounted;
+use dispatch::{Dispatch, Mounted};
 
 /// Streams open at a time, and answers being sent, for each place to work.
 const ANSWERS_PER_CALL: usize = 8;
@@ -78,8 +75,8 @@ pub struct Services {
     /// Full names of what is mounted or forwarded.
     names: Vec<String>,
     descriptors: Vec<u8>,
-    forwarded: Vec<String>,
-    forwarder: Option<AnyService>,
+    /// Names of services, and where their calls go.
+    forwarded: Option<(Vec<String>, AnyService)>,
     admit: Option<Arc<dyn Admit>>,
     believe: Option<Arc<dyn Believe>>,
 }
@@ -96,8 +93,7 @@ impl Services {
             mounted: Mounted::default(),
             names: Vec::new(),
             descriptors: descriptors.to_vec(),
-            forwarded: Vec::new(),
-            forwarder: None,
+            forwarded: None,
             admit: None,
             believe: None,
         })
@@ -115,8 +111,7 @@ impl Services {
     /// the first.
     #[must_use]
     pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner) -> Self {
-        self.forwarded = names;
-        self.forwarder = Some(AnyService::layered(forwarder));
+        self.forwarded = Some((names, AnyService::layered(forwarder)));
         self
     }
 
@@ -202,8 +197,13 @@ impl Stack {
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
-        request.extensions_mut().insert(Told(told));
-        passed(infallible(self.own.answer(request).await))?;
+        request.extensions_mut().insert(LoggedAs(told));
+        let passed = infallible(self.own.answer(request).await);
+        if passed.extensions().get::<Own>().is_none() {
+            let refusal = passed.extensions().get::<Status>().cloned();
+            let refusal = refusal.or_else(|| status_in(passed.headers()));
+            return Err(refusal.unwrap_or_else(|| Status::unknown("a layer answered without a status")));
+        }
         let taken = taken?;
         Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
     }
@@ -232,7 +232,7 @@ impl Service<Request<Body>> for Stack {
 pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Result<Stack, ReflectionError> {
     let meter = &meter();
     let mut names = services.names;
-    names.extend(services.forwarded.iter().cloned());
+    names.extend(services.forwarded.iter().flat_map(|(names, _)| names.clone()));
     names.push(health::SERVICE_NAME.to_owned());
     let sets = [services.descriptors.as_slice()];
     let (v1, v1alpha) = reflection::services(&sets, &names)?;
@@ -253,13 +253,13 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         // Calls count from before they wait.
         answers_max: streams_max.saturating_add(config.queue_max),
         // Behind a front door all calls come from its address.
-        by_origin: services.forwarder.is_some(),
+        by_origin: services.forwarded.is_some(),
     };
     let routes = Dispatch::new(
         services.mounted,
         AnyService::tower(health.clone().into_service()),
         reflection,
-        (services.forwarded, services.forwarder),
+        services.forwarded,
         config.message_bytes_max,
         &methods,
         &Arc::new(Layouts::read(&all_sets)?),
@@ -273,14 +273,14 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
     let own = ServiceBuilder::new()
         .layer(trace.clone())
         .layer(metrics.clone())
-        .layer(DrainLayer::new(gate.clone()))
+        .layer(gate.clone())
         .layer(rate.clone().of_own_answers())
         .service(OwnAnswer);
     // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
         .layer(trace)
         .layer(metrics)
-        .layer(DrainLayer::new(gate.clone()))
+        .layer(gate.clone())
         .layer(CatchPanicLayer)
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
         .layer(AdmissionLayer::new(services.admit, rate.clone()))
@@ -304,7 +304,7 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
 
 /// What is told of the answer to a request, in its extensions; `None` when it went well.
 #[derive(Clone, Debug)]
-struct Told(Option<Status>);
+struct LoggedAs(Option<Status>);
 
 /// On an answer that no layer replaced.
 #[derive(Clone, Copy, Debug)]
@@ -316,8 +316,8 @@ struct OwnAnswer;
 
 impl Inner for OwnAnswer {
     async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
-        let told = request.extensions().get::<Told>();
-        let told = told.and_then(|Told(told)| told.clone());
+        let told = request.extensions().get::<LoggedAs>();
+        let told = told.and_then(|LoggedAs(told)| told.clone());
         let mut response: Response<Body> = refuse(told.unwrap_or_else(|| Status::ok("")));
         response.extensions_mut().insert(Own);
         response
@@ -326,34 +326,12 @@ impl Inner for OwnAnswer {
 
 /// Refuses one more of `max` that nobody has taken yet.
 fn too_many(full: Full, max: usize) -> Status {
-    let (reason, message) = match full {
-        Full::All => (
-            "OWN_ANSWER_LIMIT",
-            "the server has too many answers that nobody takes; retry with backoff",
-        ),
-        Full::Share => (
-            "CALLER_OWN_ANSWER_LIMIT",
-            "this address has too many answers that it doesn't take; take them, then retry",
-        ),
-    };
-    StatusBuilder::resource_exhausted(reason, message)
-        .metadata("limit", max)
-        .retry_after(RETRY_AFTER)
-        .build()
-}
-
-/// Did the answer come through the layers?
-///
-/// # Errors
-/// With the refusal of a layer.
-fn passed(response: Response<Body>) -> Result<(), Status> {
-    if response.extensions().get::<Own>().is_some() {
-        return Ok(());
-    }
-    let status = response.extensions().get::<Status>().cloned();
-    Err(status
-        .or_else(|| Status::from_header_map(response.headers()))
-        .unwrap_or_else(|| Status::unknown("a layer answered without a status")))
+    let all = "the server has too many answers that nobody takes; retry with backoff";
+    let share = "this address has too many answers that it doesn't take; take them, then retry";
+    full.refusal(
+        ("OWN_ANSWER_LIMIT", all, max),
+        ("CALLER_OWN_ANSWER_LIMIT", share, max),
+    )
 }
 
 #[cfg(test)]

@@ -18,12 +18,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use http_body::Frame;
 use percent_encoding::percent_decode;
+use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 mod violations;
 
-pub use violations::{FieldPath, REASON_SEVERAL, VIOLATIONS_LISTED_MAX, Violations};
+pub use violations::{FieldPath, VIOLATIONS_LISTED_MAX, Violations};
 
 /// The `domain` of every `ErrorInfo` that Souk sends.
 pub const DOMAIN: &str = "souk";
@@ -231,12 +232,29 @@ pub fn code_in(headers: &HeaderMap) -> Option<Code> {
     Some(Code::from_bytes(code.as_bytes()))
 }
 
-/// The message of an error in headers or trailers. (`Status::from_header_map` panics on details that aren't base64.)
-pub fn message_in(headers: &HeaderMap) -> String {
+/// The message of an error in headers or trailers.
+pub(crate) fn message_in(headers: &HeaderMap) -> String {
     headers
         .get(Status::GRPC_MESSAGE)
         .map(|text| percent_decode(text.as_bytes()).decode_utf8_lossy().into_owned())
         .unwrap_or_default()
+}
+
+/// The error in headers or trailers; `None` where a call went well or goes on. (`Status::from_header_map` panics on details that aren't
+/// base64, which are none here, and takes the code away from an error whose message isn't UTF-8.)
+pub fn status_in(headers: &HeaderMap) -> Option<Status> {
+    let code = code_in(headers).filter(|code| *code != Code::Ok)?;
+    let metadata = MetadataMap::from_headers(headers.clone());
+    let details = metadata.get_bin("grpc-status-details-bin");
+    let details = details
+        .and_then(|details| details.to_bytes().ok())
+        .unwrap_or_default();
+    Some(Status::with_details_and_metadata(
+        code,
+        message_in(headers),
+        details,
+        metadata,
+    ))
 }
 
 /// The last frame of a stream that ends in `status`.
@@ -281,9 +299,10 @@ pub fn code_name(code: Code) -> &'static str {
     }
 }
 
-/// The reason in the `ErrorInfo` of `status`, if it has one.
+/// The reason in the `ErrorInfo` of `status`, if it has one; another process may have made it, and put there what is none.
 pub fn reason(status: &Status) -> Option<String> {
-    status.get_details_error_info().map(|info| info.reason)
+    let info = status.get_details_error_info()?;
+    Some(info.reason).filter(|reason| is_reason(reason))
 }
 
 /// Is `reason` what AIP-193 allows: `[A-Z][A-Z0-9_]+[A-Z0-9]`, at most 63 characters?

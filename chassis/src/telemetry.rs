@@ -2,17 +2,18 @@
 //!
 //! Log lines go to stderr, each with the `trace_id` and `span_id` it belongs to. Spans, metrics and log records go to an OTLP
 //! collector by gRPC when one is named. Calls that aren't recorded, all of them without a collector, have no spans but ids, so that logs and
-//! stored records join up; see [`TracePlace`].
+//! stored records join up; see `sampling`.
 //!
 //! Which `OTEL_` variables are read, and how, is in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is
 //! refused or warned of. Metrics can also be fetched, see [`prometheus`]; what there is to measure stands in
 //! [`instruments`].
 
-use std::fmt;
 use std::net::SocketAddr;
 
+use opentelemetry::logs::LoggerProvider as _;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::propagation::TextMapCompositePropagator;
+use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::{LogExporter, SdkLoggerProvider};
@@ -43,11 +44,9 @@ pub mod prometheus;
 mod role;
 pub(crate) mod sampling;
 mod span_events;
-mod trace_place;
 
 pub use guard::TelemetryGuard;
 pub use role::Role;
-pub use trace_place::{InPlace, TracePlace};
 
 use environment::OtelEnvironment;
 use guard::Providers;
@@ -102,7 +101,7 @@ impl TelemetryConfig {
         if exposed && !server.allow_plaintext {
             let message = "other machines can reach it, and metrics have neither TLS nor keys: listen on 127.0.0.1, or say \
                            --allow-plaintext where the network itself is trusted";
-            problems.push(&format!("{path}.metrics_listen"), message);
+            problems.push_in(path, "metrics_listen", message);
         }
     }
 }
@@ -130,6 +129,7 @@ pub enum TelemetryError {
 }
 
 /// Telemetry that is built but not installed: for tests, and for several in one process.
+#[derive(Debug)]
 pub struct Telemetry {
     dispatch: Dispatch,
     tracers: Option<ByRole<SdkTracerProvider>>,
@@ -138,16 +138,6 @@ pub struct Telemetry {
     propagator: Option<TextMapCompositePropagator>,
     scraper: Option<Scraper>,
     warnings: Vec<String>,
-}
-
-impl fmt::Debug for Telemetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Telemetry")
-            .field("tracers", &self.tracers)
-            .field("meters", &self.meters)
-            .field("loggers", &self.loggers)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Telemetry {
@@ -195,11 +185,11 @@ impl Telemetry {
 
     /// Parts with what is needed to flush it, without making it the process's; for [`Self::dispatch`] in tests.
     pub fn into_guard(self) -> TelemetryGuard {
-        TelemetryGuard(Providers {
-            tracers: self.tracers.iter().flat_map(ByRole::iter).cloned().collect(),
-            meters: self.meters.iter().flat_map(ByRole::iter).cloned().collect(),
-            loggers: self.loggers.iter().flat_map(ByRole::iter).cloned().collect(),
-        })
+        TelemetryGuard(Some(Providers {
+            tracers: self.tracers.iter().flat_map(ByRole::values).collect(),
+            meters: self.meters.iter().flat_map(ByRole::values).collect(),
+            loggers: self.loggers.iter().flat_map(ByRole::values).collect(),
+        }))
     }
 }
 
@@ -278,7 +268,7 @@ impl TelemetryBuilder {
         let (mut tracers, mut meters, mut loggers, mut scraper) = (None, None, None, None);
         if !environment.disabled {
             let resource = |role: Option<Role>| resource(self.service, role, &instance, &environment);
-            tracers = Some(by_role(&self.roles, |role| {
+            tracers = Some(ByRole::try_new(&self.roles, |role| {
                 let builder = SdkTracerProvider::builder()
                     .with_resource(resource(role))
                     .with_sampler(environment.sampler.clone())
@@ -290,7 +280,7 @@ impl TelemetryBuilder {
                 })
             })?);
             if self.loggers.is_some() || environment.logs.is_some() {
-                loggers = Some(by_role(&self.roles, |role| {
+                loggers = Some(ByRole::try_new(&self.roles, |role| {
                     let builder = SdkLoggerProvider::builder().with_resource(resource(role));
                     Ok(match (&self.loggers, &environment.logs) {
                         (Some(add), _) => add(builder).build(),
@@ -306,8 +296,8 @@ impl TelemetryBuilder {
                 exemplar::keep(environment.exemplars);
             }
             if fetched || environment.metrics.is_some() {
-                let readers = by_role(&self.roles, |_| Ok(Reader::default()))?;
-                meters = Some(by_role(&self.roles, |role| {
+                let readers = ByRole::try_new(&self.roles, |_| Ok(Reader::default()))?;
+                meters = Some(ByRole::try_new(&self.roles, |role| {
                     let builder = SdkMeterProvider::builder().with_resource(resource(role));
                     let builder = match fetched {
                         true => builder.with_reader(readers.of(role).clone()),
@@ -318,13 +308,12 @@ impl TelemetryBuilder {
                         None => builder.build(),
                     })
                 })?);
-                let read = std::iter::once(None).chain(self.roles.iter().copied().map(Some));
-                scraper = fetched
-                    .then(|| Scraper::new(read.map(|role| (role, readers.of(role).clone())).collect()));
+                let readers = readers.iter().map(|(role, reader)| (role, reader.clone()));
+                scraper = fetched.then(|| Scraper::new(readers.collect()));
             }
         }
         let spans = tracers.as_ref().map(|providers| {
-            let tracer = RoleTracer::new(providers, METER);
+            let tracer = RoleTracer(providers.map(|provider| provider.tracer(METER)));
             let layer = tracing_opentelemetry::layer().with_tracer(tracer.clone());
             // Code locations, modules, thread and busy times on every span would double its size and tell nothing.
             let layer = layer
@@ -332,25 +321,24 @@ impl TelemetryBuilder {
                 .with_target(false)
                 .with_threads(false)
                 .with_tracked_inactivity(false);
-            let exported = self.tracers.is_some() || environment.traces.is_some();
-            let recorded = Recorded::new(
-                targets(Level::INFO),
-                environment.sampler.clone(),
+            let recorded = Recorded {
+                targets: targets(Level::INFO),
+                sampler: environment.sampler.clone(),
                 tracer,
-                exported,
-            );
+                exported: self.tracers.is_some() || environment.traces.is_some(),
+            };
             layer
                 .with_filter(recorded)
                 .and_then(SpanEvents.with_filter(targets(Level::INFO)))
         });
-        let records = loggers
-            .as_ref()
-            .map(|providers| LogRecords::new(providers, METER, targets(Level::TRACE)));
-        let lines = LogLayer::new(
-            self.config.log_format,
-            self.log_sink.unwrap_or_else(log::stderr),
-            records,
-        );
+        let lines = LogLayer {
+            format: self.config.log_format,
+            sink: self.log_sink.unwrap_or_else(log::stderr),
+            records: loggers.as_ref().map(|providers| LogRecords {
+                loggers: providers.map(|provider| provider.logger(METER)),
+                wanted: targets(Level::TRACE),
+            }),
+        };
         let subscriber = tracing_subscriber::registry()
             .with(spans)
             .with(lines.with_filter(filter));
@@ -359,7 +347,7 @@ impl TelemetryBuilder {
             tracers,
             meters,
             loggers,
-            propagator: (!environment.disabled).then(|| environment.propagator()),
+            propagator: (!environment.disabled).then_some(environment.propagator),
             scraper,
             warnings: environment.warnings,
         })
@@ -381,17 +369,6 @@ fn targets(level: Level) -> Targets {
     Targets::new()
         .with_default(level)
         .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
-}
-
-fn by_role<T>(
-    roles: &[Role],
-    make: impl Fn(Option<Role>) -> Result<T, TelemetryError>,
-) -> Result<ByRole<T>, TelemetryError> {
-    let own = roles.iter().map(|role| Ok((*role, make(Some(*role))?)));
-    Ok(ByRole::new(
-        make(None)?,
-        own.collect::<Result<_, TelemetryError>>()?,
-    ))
 }
 
 /// Who is speaking: a role by its own name; the process by `OTEL_SERVICE_NAME`, then `OTEL_RESOURCE_ATTRIBUTES`, then

@@ -41,22 +41,19 @@ pub(crate) fn runtimes() -> Vec<RuntimeMetrics> {
     running.map(|runtime| (*runtime).clone()).collect()
 }
 
-/// Cores that this process may keep busy: those that it runs on, or what a quota leaves of them.
-fn parallelism() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
-}
-
-/// The workers of a process whose calls wait for others: one for each core.
+/// The workers of a process whose calls wait for others: one for each core that it runs on, or that a quota leaves of them.
 pub(crate) fn for_calls_that_wait() -> usize {
-    parallelism().min(WORKERS_MAX)
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    cores.min(WORKERS_MAX)
 }
 
 /// The workers of a process whose calls do their work in it: one for each core where there are so few that a connection loses nothing by
 /// it, since the threads of storage and index have the others; else none.
 pub(crate) fn for_calls_that_work() -> usize {
-    Some(for_calls_that_wait())
-        .filter(|cores| *cores < CORES_SHARED_MIN)
-        .unwrap_or(0)
+    match for_calls_that_wait() {
+        few if few < CORES_SHARED_MIN => few,
+        _ => 0,
+    }
 }
 
 /// See the [module](self). They end soon after they are dropped, and with them what still runs on them; nobody waits for one that is stuck, say in a

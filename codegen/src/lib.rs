@@ -1,9 +1,12 @@
-//! Compiles contracts, `.proto` files, in build scripts: messages and services by tonic's and prost's generators; the
-//! rules of fields (`rules`); resources, which are a table's definition, the way between messages and rows, and the RPCs
-//! that every resource has ([`resources`]); and, as a program, the service itself of a resource that has no other RPCs ([`service`]).
+//! Compiles contracts, which are `.proto` files, in build scripts:
 //!
-//! An RPC without a rule of access, or with one that contradicts itself, or without a path for HTTP, isn't compiled; neither
-//! is a field with a rule that nothing would enforce, nor a resource that the generator doesn't know how to keep.
+//! - messages and services, by the generators of tonic and prost;
+//! - the rules of fields (`rules`);
+//! - resources ([`resources`]): a table's definition, the conversion between messages and rows, and the standard RPCs;
+//! - and, as a program, the `.proto` file of a service that has standard RPCs alone ([`service`]).
+//!
+//! The build fails on an RPC without an access rule, or with one that contradicts itself, or without an HTTP path; on a field
+//! with a rule that isn't enforced; and on a resource that the generator can't keep.
 //!
 //! It is **not** linked into any program, and knows no domain.
 
@@ -24,27 +27,28 @@ pub mod service;
 
 pub use names::Modules;
 
-/// Why a contract isn't compiled.
+/// Errors say what is wrong with a contract, and where: cargo shows them as the failure of the build script.
 pub type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
-/// Packages of options alone: nothing at run time needs their types.
-const OPTIONS: [&str; 4] = [
+/// Packages that have options alone, whose types aren't needed at run time.
+const OPTION_PACKAGES: [&str; 4] = [
     "buf.validate",
     "souk.resource.v1",
     "souk.route.v1",
     "souk.rule.v1",
 ];
-/// What every process with tables serves beside its own services.
-const SHARED: &str = "souk/index/v1/index.proto";
+/// The service that every process with tables serves besides its own: it has to be among its descriptors.
+const INDEX_SERVICE: &str = "souk/index/v1/index.proto";
 
-/// Compiles the contract of the crate whose build script this is.
+/// Compiles the contract of the crate whose build script calls this, and returns its descriptors.
 ///
-/// `folders` are those that imports are relative to, `files` the contract's own. `shared` is where the types of all other
-/// packages of Souk are, for example `::souk_proto`; `None` when there are no others. Written into `OUT_DIR` are what
-/// [`tonic::include_proto`](https://docs.rs/tonic) includes, `rules.rs`, and `descriptors.binpb`.
+/// `folders` are the import paths, `files` the contract's own files. `shared` is the module with the types of all other
+/// packages of Souk, for example `::souk_proto`; `None` when there are no others. Writes to `OUT_DIR`: the files that
+/// [`tonic::include_proto`](https://docs.rs/tonic) includes, `rules.rs` with the rules of fields, and `descriptors.binpb`
+/// with the encoded `FileDescriptorSet`.
 ///
 /// # Errors
-/// What is wrong with the contract.
+/// What is wrong with the contract; outside of a build script.
 pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Result<DescriptorPool> {
     folders.iter().for_each(|folder| rerun_if_changed(folder));
     let out = out_dir()?;
@@ -54,7 +58,7 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
         .include_source_info(true)
         .open_files(files)?;
     if shared.is_some() {
-        compiler.open_file(SHARED)?;
+        compiler.open_file(INDEX_SERVICE)?;
     }
     let pool = compiler.descriptor_pool();
     access::check(&pool)?;
@@ -64,7 +68,7 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
     let modules = Modules::new(own.map(|file| file.package().to_owned()).collect(), shared);
     std::fs::write(out.join("rules.rs"), rules::compile(&pool, &modules)?)?;
     std::fs::write(out.join("descriptors.binpb"), descriptors(&compiler)?)?;
-    set.file.retain(|file| !OPTIONS.contains(&file.package()));
+    set.file.retain(|file| !OPTION_PACKAGES.contains(&file.package()));
     let mut config = tonic_prost_build::configure()
         // Maps in key order: the same message always encodes to the same bytes.
         .btree_map(".")
@@ -72,7 +76,7 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
     let packages: BTreeSet<&str> = set.file.iter().map(|file| file.package()).collect();
     for package in packages {
         if package.starts_with(names::OWN) && !modules.is_own(package) {
-            // prost makes another name of a raw identifier.
+            // prost mangles a raw identifier in a path; souk-proto has the module by another name, too.
             let module = modules.module(package).replace("r#type", "types");
             config = config.extern_path(format!(".{package}"), module);
         }
@@ -81,21 +85,21 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
     Ok(pool)
 }
 
-/// Has cargo run the build script again when this changes.
+/// Makes cargo run the build script again when the file or folder changes.
 #[expect(clippy::print_stdout, reason = "how a build script speaks to cargo")]
 pub(crate) fn rerun_if_changed(path: &Path) {
     println!("cargo:rerun-if-changed={}", path.display());
 }
 
-/// Where a build script writes.
+/// The folder that a build script writes to.
 ///
 /// # Errors
-/// Outside of one.
+/// When `OUT_DIR` isn't set: outside of a build script.
 pub fn out_dir() -> Result<PathBuf> {
     Ok(PathBuf::from(std::env::var("OUT_DIR")?))
 }
 
-/// All descriptors, with the comments of our own files: those of others would double them.
+/// The encoded `FileDescriptorSet` of all files, with the comments of Souk's own alone: those of others would double its size.
 fn descriptors(compiler: &protox::Compiler) -> Result<Vec<u8>> {
     let set = compiler
         .descriptor_pool()
@@ -116,12 +120,12 @@ fn descriptors(compiler: &protox::Compiler) -> Result<Vec<u8>> {
 mod tests {
     use prost_reflect::DescriptorPool;
 
-    /// What the build says of an RPC with these options.
+    /// Checks the access rule of an RPC with these options.
     fn built_with(options: &str) -> Result<(), String> {
         super::access::check(&compiled_with(options))
     }
 
-    /// A contract of one RPC with these options.
+    /// Compiles a contract of one RPC with these options.
     fn compiled_with(options: &str) -> DescriptorPool {
         let folder = tempfile::tempdir().expect("a folder");
         let file = format!(

@@ -59,8 +59,8 @@ impl Modules {
     pub(crate) fn inside(&self, message: &MessageDescriptor) -> String {
         let path = self.of_message(message);
         match path.rsplit_once("::") {
-            Some((module, name)) => format!("{module}::{}", module_of(name)),
-            None => module_of(&path),
+            Some((module, name)) => format!("{module}::{}", member_of(name)),
+            None => member_of(&path),
         }
     }
 
@@ -70,7 +70,7 @@ impl Modules {
         let mut types: Vec<&str> = inside.split('.').filter(|name| !name.is_empty()).collect();
         let last = types.pop().unwrap_or_default();
         let mut path = self.module(package);
-        for name in types.into_iter().map(module_of).chain([last.to_owned()]) {
+        for name in types.into_iter().map(member_of).chain([camel(last)]) {
             path += "::";
             path += &name;
         }
@@ -78,9 +78,21 @@ impl Modules {
     }
 }
 
-/// The module of what is declared in a message of this name.
-fn module_of(message: &str) -> String {
-    identifier(&snake(message))
+/// The member of a message's type that is this field, or the module of what is declared in this message.
+pub(crate) fn member_of(name: &str) -> String {
+    identifier(&snake(name))
+}
+
+/// The module of a service's server, as tonic has it: each capital begins a word.
+pub(crate) fn server_of(service: &str) -> String {
+    let mut module = String::new();
+    for letter in service.chars() {
+        if letter.is_uppercase() && !module.is_empty() {
+            module.push('_');
+        }
+        module.extend(letter.to_lowercase());
+    }
+    module + "_server"
 }
 
 /// A name as an identifier.
@@ -100,4 +112,26 @@ pub(crate) fn snake(name: &str) -> String {
 /// `shop_id` as `ShopId`, as prost has it.
 pub(crate) fn camel(name: &str) -> String {
     name.to_upper_camel_case()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_code_that_prost_and_tonic_generate() {
+        let modules = Modules::new(vec!["souk.shop.v1".to_owned()], Some("::souk_proto"));
+        assert_eq!(
+            modules.path("souk.shop.v1.SKU", "souk.shop.v1"),
+            "crate::shop::v1::Sku"
+        );
+        assert_eq!(
+            modules.path("souk.type.v1.OrderLine.Type", "souk.type.v1"),
+            "::souk_proto::r#type::v1::order_line::Type"
+        );
+        assert_eq!(member_of("fooBar"), "foo_bar");
+        assert_eq!(member_of("type"), "r#type");
+        assert_eq!(server_of("ShopService"), "shop_service_server");
+        assert_eq!(server_of("SKUService"), "s_k_u_service_server");
+    }
 }

@@ -1,15 +1,15 @@
-//! What the build demands of the ways by HTTP.
+//! Checks the HTTP paths of RPCs: every RPC has one.
 
 use prost_reflect::DescriptorPool;
 
 use crate::options::extension;
 
-/// The option that says how an RPC is called by HTTP.
-const RULE: &str = "google.api.http";
+/// The option with the HTTP method and path of an RPC.
+const HTTP: &str = "google.api.http";
 
-/// Refuses to build while an RPC doesn't say how it is called by HTTP.
+/// Refuses a contract with RPCs that have no HTTP path, and names them all.
 pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
-    let option = extension(pool, RULE)?;
+    let option = extension(pool, HTTP)?;
     let missing: Vec<String> = pool
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>())
@@ -20,7 +20,7 @@ pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{} RPCs don't say how they are called by HTTP:\n{}\nadd to each: option ({RULE}) = {{get: \"/v1/…\"}};",
+        "{} RPCs don't say how they are called by HTTP:\n{}\nadd to each: option ({HTTP}) = {{get: \"/v1/…\"}};",
         missing.len(),
         missing.join("\n")
     ))

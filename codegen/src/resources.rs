@@ -1,8 +1,9 @@
-//! Generates resources: for each service of a package that has a table (`souk.resource.v1.table`), the table's definition, the
-//! way between its message and its rows, and the RPCs that every resource has. What isn't generated, other RPCs and those
-//! `by_hand`, is a trait that the service implements.
+//! Generates resources: for each service of a package with a table (`souk.resource.v1.table`), the table's definition, the
+//! conversion between its message and its rows, and the standard RPCs. Other RPCs, and standard ones that are named `by_hand`,
+//! are a trait that the service implements.
 //!
-//! The generated code is on `souk_api`; its crate includes it by `souk_api::include_resources!()`.
+//! The generated code uses `souk_api::generated`. It is written to `resources.rs` in the build script's `OUT_DIR`, and included
+//! by `souk_api::include_resources!()`. The templates have placeholders, `$MARKER$` and others, that `Resource::code` fills in.
 
 mod field;
 mod method;
@@ -13,22 +14,22 @@ use std::path::Path;
 
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, ServiceDescriptor};
 
-use self::field::Field;
-use self::method::Method;
-use crate::names::{Modules, camel, identifier, snake};
+use self::field::{Field, refuse_search};
+use self::method::ResourceMethod;
+use crate::names::{Modules, camel, member_of, server_of, snake};
 use crate::options::{messages, names, option, text, texts};
 use crate::{Result, access, out_dir, rerun_if_changed};
 
 /// The option of a service that has a table.
 const TABLE: &str = "souk.resource.v1.table";
-/// Fields that every resource has, and that clients only read.
+/// The output-only fields, which every resource has.
 const OUTPUT_ONLY: [&str; 4] = ["create_time", "update_time", "revision", "etag"];
 
-/// Generates the resources of a package of the contract that all services share, into the build script's `OUT_DIR`. The crate
-/// has to depend on souk-proto.
+/// Generates the resources of a package of souk-proto's contract, but for the RPCs named `by_hand`. The crate has to depend on
+/// souk-proto.
 ///
 /// # Errors
-/// What can't be generated.
+/// What of the contract can't be generated; when there is no RPC of a name in `by_hand`.
 pub fn shared(package: &str, by_hand: &[&str]) -> Result<()> {
     let path = std::env::var("DEP_SOUK_PROTO_DESCRIPTORS")?;
     rerun_if_changed(Path::new(&path));
@@ -41,10 +42,10 @@ pub fn shared(package: &str, by_hand: &[&str]) -> Result<()> {
     )
 }
 
-/// Generates the resources of a package of a crate's own contract, which [`crate::compile`] compiled.
+/// Generates the resources of a package of the crate's own contract, which [`crate::compile`] compiled.
 ///
 /// # Errors
-/// What can't be generated.
+/// As [`shared`].
 pub fn own(pool: &DescriptorPool, package: &str, by_hand: &[&str]) -> Result<()> {
     let modules = Modules::new(vec![package.to_owned()], Some("::souk_proto"));
     generate(pool, package, by_hand, &modules)
@@ -52,33 +53,36 @@ pub fn own(pool: &DescriptorPool, package: &str, by_hand: &[&str]) -> Result<()>
 
 fn generate(pool: &DescriptorPool, package: &str, by_hand: &[&str], modules: &Modules) -> Result<()> {
     let mut code = format!("use {} as pb;\n", modules.module(package));
-    let mut left: BTreeSet<&str> = by_hand.iter().copied().collect();
+    let mut unused: BTreeSet<&str> = by_hand.iter().copied().collect();
     for service in pool
         .services()
         .filter(|service| service.package_name() == package)
     {
         if let Some(table) = option(&service.options(), TABLE)? {
-            code += &Resource::read(&service, table, by_hand)?.code(&mut left);
+            code += &Resource::read(&service, table, by_hand)?.code(&mut unused);
         }
     }
-    if let Some(name) = left.first() {
+    if let Some(name) = unused.first() {
         return Err(format!("{package} has no RPC {name} that could be written by hand").into());
     }
     std::fs::write(out_dir()?.join("resources.rs"), code)?;
     Ok(())
 }
 
-/// A service with a table.
+/// A service with a table, and the message that is the resource.
 struct Resource {
     /// `Order` of `OrderService`.
     item: String,
-    /// `Orders` of the table `orders`.
+    /// The generated type that implements `souk_engine::Resource`: `Orders` of the table `orders`.
     marker: String,
     service: ServiceDescriptor,
     message: MessageDescriptor,
+    /// Name of the field with the id, the message's first.
     id: String,
+    /// The fields that have columns.
     fields: Vec<Field>,
-    methods: Vec<Method>,
+    methods: Vec<ResourceMethod>,
+    /// The option of the service.
     table: DynamicMessage,
 }
 
@@ -101,20 +105,20 @@ impl Resource {
             return Err(format!("{} is the id, which is searched as it is", id.full_name()).into());
         }
         for output in OUTPUT_ONLY {
-            if message.get_field_by_name(output).is_none() {
-                return Err(format!("{} has no {output}", message.full_name()).into());
-            }
+            let field = message.get_field_by_name(output);
+            let field = field.ok_or_else(|| format!("{} has no {output}", message.full_name()))?;
+            refuse_search(&field)?;
         }
-        let kept = fields.filter(|field| !OUTPUT_ONLY.contains(&field.name()));
+        let stored = fields.filter(|field| !OUTPUT_ONLY.contains(&field.name()));
         let resource = Self {
             item: item.to_owned(),
             marker: camel(&text(&table, "name")),
             service: service.clone(),
             id: id.name().to_owned(),
-            fields: kept.map(|field| Field::read(&field)).collect::<Result<_>>()?,
+            fields: stored.map(|field| Field::read(&field)).collect::<Result<_>>()?,
             methods: service
                 .methods()
-                .map(|method| Method::read(&method, item, &message, by_hand))
+                .map(|method| ResourceMethod::read(&method, item, &message, by_hand))
                 .collect::<Result<_>>()?,
             message,
             table,
@@ -126,14 +130,14 @@ impl Resource {
         Ok(resource)
     }
 
-    /// Refuses indexes and owners by columns that don't hold one value that rows can be found by.
+    /// Refuses secondary indexes by columns without an order, and owners by columns that hold no text.
     fn check_table(&self) -> Result<()> {
         let field = |name: &str| self.fields.iter().find(|field| field.name() == name);
         for index in messages(&self.table, "secondary_indexes") {
             for column in texts(&index, "columns") {
                 if !field(&column).is_some_and(Field::is_ordered) {
                     let index = text(&index, "name");
-                    return Err(self.wrong(format!(
+                    return Err(self.error(format!(
                         "its index {index} is ordered by {column}, which is no text, number, flag or time"
                     )));
                 }
@@ -142,13 +146,14 @@ impl Resource {
         for owner in messages(&self.table, "owners") {
             let named = text(&owner, "field");
             if named != self.id && !field(&named).is_some_and(Field::is_text) {
-                return Err(self.wrong(format!("its rows are owned by {named}, which is no text")));
+                return Err(self.error(format!("its rows are owned by {named}, which is no text")));
             }
         }
         Ok(())
     }
 
-    /// Refuses an RPC that lists what no index has, or to whom owns no rows that stand together in it.
+    /// Refuses an RPC that lists a prefix that no secondary index has. It may let in roles to their own rows only if the owner
+    /// is the first column of the index: then each owner's rows are adjacent.
     fn check_list(&self, method: &MethodDescriptor) -> Result<()> {
         let Some(list) = option(&method.options(), method::LIST)? else {
             return Ok(());
@@ -159,7 +164,7 @@ impl Resource {
         let columns = found.map(|index| texts(index, "columns")).unwrap_or_default();
         if by.is_empty() || !columns.starts_with(&by) {
             let name = method.name();
-            return Err(self.wrong(format!(
+            return Err(self.error(format!(
                 "{name} lists by {by:?}, with which no index {index} begins"
             )));
         }
@@ -169,7 +174,7 @@ impl Resource {
             .into_iter()
             .find(|role| self.owned_by(role) != by.first().cloned())
         {
-            Some(role) => Err(self.wrong(format!(
+            Some(role) => Err(self.error(format!(
                 "{} lets in {role} to its own, which isn't where {index} begins",
                 method.name()
             ))),
@@ -184,23 +189,24 @@ impl Resource {
         Some(text(owner, "field"))
     }
 
-    fn wrong(&self, problem: impl std::fmt::Display) -> Box<dyn std::error::Error> {
+    fn error(&self, problem: impl std::fmt::Display) -> Box<dyn std::error::Error> {
         format!("{}: {problem}", self.service.full_name()).into()
     }
 
-    fn code(&self, by_hand: &mut BTreeSet<&str>) -> String {
-        let mut code = self.resource() + &self.record();
-        code += &self.rpcs(by_hand);
+    /// The code of the resource. RPCs that the service has to write are removed from `unused`.
+    fn code(&self, unused: &mut BTreeSet<&str>) -> String {
+        let mut code = self.engine_resource() + &self.message_resource();
+        code += &self.server(unused);
         let names = [
             ("ITEM", self.item.clone()),
             ("MARKER", self.marker.clone()),
-            ("MESSAGE", self.message.name().to_owned()),
+            ("MESSAGE", camel(self.message.name())),
             ("TABLE", text(&self.table, "name")),
             ("NAME", snake(&self.item)),
             ("ID_FIELD", self.id.clone()),
-            ("ID", identifier(&self.id)),
+            ("ID", member_of(&self.id)),
             ("SERVICE", self.service.name().to_owned()),
-            ("SERVER", snake(self.service.name()) + "_server"),
+            ("SERVER", server_of(self.service.name())),
         ];
         for (name, value) in names {
             code = code.replace(&format!("${name}$"), &value);
@@ -208,9 +214,13 @@ impl Resource {
         code
     }
 
-    /// What the engine has to know.
-    fn resource(&self) -> String {
-        let each = |part: &dyn Fn(&Field) -> String| self.fields.iter().map(part).collect::<String>();
+    /// The code of all fields, one after the other.
+    fn each_field(&self, code: impl Fn(&Field) -> String) -> String {
+        self.fields.iter().map(code).collect()
+    }
+
+    /// The marker type, and its implementation of the engine's trait.
+    fn engine_resource(&self) -> String {
         format!(
             r#"
 /// `$SERVICE$`'s resources, [`pb::$MESSAGE$`], in the table `$TABLE$`.
@@ -253,13 +263,13 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
 }}
 "#,
             self.schema(),
-            each(&Field::declared),
-            each(&Field::as_column),
-            each(&Field::of_column),
+            self.each_field(Field::declared),
+            self.each_field(Field::as_column),
+            self.each_field(Field::of_column),
         )
     }
 
-    /// Secondary indexes, owners, and the field of the id.
+    /// The part of the definition that is of no field but the id's: secondary indexes, owners, and the id's search field.
     fn schema(&self) -> String {
         let mut code = String::new();
         for index in messages(&self.table, "secondary_indexes") {
@@ -279,7 +289,7 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
                 text(&owner, "field")
             );
         }
-        // Nested objects are documents of their own, which have no key.
+        // Nested objects are documents of their own, without a key: an index with them can't have the id as its key.
         let key = if self.fields.iter().any(Field::is_nested) {
             ""
         } else {
@@ -292,13 +302,12 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
         code
     }
 
-    /// What the API has to know.
-    fn record(&self) -> String {
+    /// The implementation of the API's trait.
+    fn message_resource(&self) -> String {
         let uses = match self.fields.iter().any(|field| !field.normalize().is_empty()) {
             true => "use ::souk_api::generated::*;\n        ",
             false => "",
         };
-        let each = |part: &dyn Fn(&Field) -> String| self.fields.iter().map(part).collect::<String>();
         format!(
             r#"
 impl ::souk_api::generated::MessageResource for $MARKER$ {{
@@ -343,27 +352,27 @@ impl ::souk_api::generated::MessageResource for $MARKER$ {{
     }}
 }}
 "#,
-            each(&|field| format!("{:?}, ", field.name())),
-            each(&Field::put),
-            each(&Field::normalize),
+            self.each_field(|field| format!("{:?}, ", field.name())),
+            self.each_field(Field::put),
+            self.each_field(Field::normalize),
         )
     }
 
-    /// The RPCs.
-    fn rpcs(&self, by_hand: &mut BTreeSet<&str>) -> String {
-        let (by_itself, handed): (Vec<&Method>, Vec<&Method>) =
+    /// The server of the RPCs, and the trait of those that the service has to write.
+    fn server(&self, unused: &mut BTreeSet<&str>) -> String {
+        let (standard, written): (Vec<&ResourceMethod>, Vec<&ResourceMethod>) =
             self.methods.iter().partition(|method| method.is_standard());
-        for method in &handed {
-            by_hand.remove(method.name());
+        for method in &written {
+            unused.remove(method.name());
         }
-        let bound = if handed.is_empty() {
+        let bound = if written.is_empty() {
             "::souk_api::Domain<$MARKER$>".to_owned()
         } else {
             "$ITEM$Methods".to_owned()
         };
         let mut code = String::new();
-        if !handed.is_empty() {
-            let declared: String = handed.iter().map(|method| method.declared()).collect();
+        if !written.is_empty() {
+            let declared: String = written.iter().map(|method| method.trait_method()).collect();
             let _ = write!(
                 code,
                 r#"
@@ -373,7 +382,7 @@ pub trait $ITEM$Methods: ::souk_api::Domain<$MARKER$> {{{declared}}}
 "#
             );
         }
-        let watches = self.methods.iter().any(Method::ends_with_the_drain);
+        let watches = self.methods.iter().any(ResourceMethod::is_endless);
         let (draining, draining_argument, draining_given) = match watches {
             true => (
                 "draining: ::souk_api::generated::CancellationToken,\n    ",
@@ -382,9 +391,9 @@ pub trait $ITEM$Methods: ::souk_api::Domain<$MARKER$> {{{declared}}}
             ),
             false => ("", "_", ""),
         };
-        let types: String = self.methods.iter().map(Method::stream_type).collect();
-        let methods: String = by_itself.iter().map(|method| method.code()).collect();
-        let handed: String = handed.iter().map(|method| method.handed()).collect();
+        let types: String = self.methods.iter().map(ResourceMethod::stream_type).collect();
+        let methods: String = standard.iter().map(|method| method.standard_method()).collect();
+        let delegating: String = written.iter().map(|method| method.delegating_method()).collect();
         let _ = write!(
             code,
             r#"
@@ -427,7 +436,7 @@ impl<D: {bound}> $ITEM$Api<D> {{
 
 #[tonic::async_trait]
 impl<D: {bound}> pb::$SERVER$::$SERVICE$ for $ITEM$Api<D> {{
-{types}{methods}{handed}}}
+{types}{methods}{delegating}}}
 "#
         );
         code
@@ -503,6 +512,14 @@ mod tests {
             (
                 "Kind kind = 3 [(buf.validate.field).enum.defined_only = true];",
                 "two values of the word \"a\"",
+            ),
+            (
+                "Size size = 3 [(buf.validate.field) = {ignore: IGNORE_ALWAYS, enum: {defined_only: true}}];",
+                "ignores its rules",
+            ),
+            (
+                "message Part { string name = 1 [(souk.resource.v1.search).hidden = true]; } repeated Part parts = 3;",
+                "can't be said",
             ),
             ("optional string text = 3;", "doesn't know how to keep"),
             ("repeated int64 numbers = 3;", "doesn't know how to keep"),

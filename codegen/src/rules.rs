@@ -1,6 +1,9 @@
-//! Compiles the rules of fields, `buf.validate` options, to Rust: an `impl Validate` for every message of the contract's own
-//! that a request can hold. A rule that isn't known here fails the build, so that none stands in the contract without being
+//! Compiles the rules of fields, which are `buf.validate` options, to Rust: an `impl Validate` for every message of a
+//! contract that a request can hold. A rule that isn't known here fails the build, so that the contract has none that isn't
 //! enforced.
+//!
+//! The generated code calls `souk_proto::rules::check`. Of a field it is a block with its path as `at`, and the statements of
+//! its rules, for example `StringRules { max_len: 3, ..StringRules::ANY }.check(&self.name, at, report);`.
 
 use std::fmt::Write as _;
 
@@ -9,12 +12,12 @@ use prost_reflect::{
     MessageDescriptor, OneofDescriptor, Value,
 };
 
-use crate::names::{Modules, OWN, camel, identifier};
+use crate::names::{Modules, OWN, camel, member_of};
 use crate::options::{extension, flag};
 
-/// The code for all rules of a contract.
+/// Compiles the rules of the messages whose packages are `modules`' own.
 pub(crate) fn compile(pool: &DescriptorPool, modules: &Modules) -> Result<String, String> {
-    let contract = Contract {
+    let compiler = RuleCompiler {
         field: extension(pool, "buf.validate.field")?,
         message: extension(pool, "buf.validate.message")?,
         oneof: extension(pool, "buf.validate.oneof")?,
@@ -26,17 +29,18 @@ pub(crate) fn compile(pool: &DescriptorPool, modules: &Modules) -> Result<String
         .flat_map(|service| service.methods().collect::<Vec<_>>());
     let inputs = methods.map(|method| method.input());
     let mut messages: Vec<MessageDescriptor> = Vec::new();
-    let add = |found: &mut Vec<MessageDescriptor>, message: MessageDescriptor| {
-        if message.full_name().starts_with(OWN) && !found.contains(&message) {
-            found.push(message);
+    let add = |messages: &mut Vec<MessageDescriptor>, message: MessageDescriptor| {
+        if message.full_name().starts_with(OWN) && !messages.contains(&message) {
+            messages.push(message);
         }
     };
     inputs.for_each(|input| add(&mut messages, input));
     let mut code = String::new();
-    let mut at = 0;
-    while let Some(message) = messages.get(at).cloned() {
-        let body = contract.message(&message, &mut |inner| add(&mut messages, inner))?;
-        at += 1;
+    // It grows while it is read, by the messages inside of messages.
+    let mut next = 0;
+    while let Some(message) = messages.get(next).cloned() {
+        let body = compiler.message(&message, &mut |inner| add(&mut messages, inner))?;
+        next += 1;
         if !modules.is_own(message.package_name()) {
             continue;
         }
@@ -51,8 +55,8 @@ pub(crate) fn compile(pool: &DescriptorPool, modules: &Modules) -> Result<String
     Ok(code)
 }
 
-/// The options that hold rules.
-struct Contract<'a> {
+/// Compiles rules, given the options that hold them.
+struct RuleCompiler<'a> {
     field: ExtensionDescriptor,
     message: ExtensionDescriptor,
     oneof: ExtensionDescriptor,
@@ -60,12 +64,12 @@ struct Contract<'a> {
     modules: &'a Modules,
 }
 
-impl Contract<'_> {
-    /// The statements that check a message; `found` is told of the messages in it.
+impl RuleCompiler<'_> {
+    /// The statements that check a message; `add_message` is called with the messages in it.
     fn message(
         &self,
         message: &MessageDescriptor,
-        found: &mut dyn FnMut(MessageDescriptor),
+        add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         if message.options().has_extension(&self.message) {
             return Err(unknown(message.full_name(), "a rule of the whole message"));
@@ -73,12 +77,12 @@ impl Contract<'_> {
         let mut code = String::new();
         for field in message.fields() {
             if field.containing_oneof().is_none_or(|oneof| oneof.is_synthetic()) {
-                let name = identifier(field.name());
-                code += &self.field(&field, &Access::Field(format!("self.{name}")), found)?;
+                let name = member_of(field.name());
+                code += &self.field(&field, &Operand::Field(format!("self.{name}")), add_message)?;
             }
         }
         for oneof in message.oneofs().filter(|oneof| !oneof.is_synthetic()) {
-            code += &self.oneof(&oneof, found)?;
+            code += &self.oneof(&oneof, add_message)?;
         }
         Ok(code)
     }
@@ -87,19 +91,19 @@ impl Contract<'_> {
     fn oneof(
         &self,
         oneof: &OneofDescriptor,
-        found: &mut dyn FnMut(MessageDescriptor),
+        add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         let message = oneof.parent_message();
-        let of = format!("{}::{}", self.modules.inside(message), camel(oneof.name()));
+        let enum_path = format!("{}::{}", self.modules.inside(message), camel(oneof.name()));
         let mut arms = String::new();
         let mut checked = 0;
         for field in oneof.fields() {
-            let check = self.field(&field, &Access::Value("value".to_owned()), found)?;
+            let check = self.field(&field, &Operand::Value("value".to_owned()), add_message)?;
             if !check.is_empty() {
                 checked += 1;
                 let _ = writeln!(
                     arms,
-                    "Some({of}::{}(value)) => {{\n{check}}}",
+                    "Some({enum_path}::{}(value)) => {{\n{check}}}",
                     camel(field.name())
                 );
             }
@@ -112,10 +116,13 @@ impl Contract<'_> {
             let names: Vec<&str> = fields.iter().map(FieldDescriptor::name).collect();
             let (first, others) = names.split_first().ok_or("a oneof without fields")?;
             let none = if fields.len() == message.fields().len() {
-                format!("check::none_of({:?}, {first:?}, at, report)", message.name())
+                format!(
+                    "check::none_of_message({:?}, {first:?}, at, report)",
+                    message.name()
+                )
             } else {
                 format!(
-                    "check::none_beside({:?}, &at.field({first:?}), report)",
+                    "check::none_of_oneof({:?}, &at.field({first:?}), report)",
                     others.join(", ")
                 )
             };
@@ -124,8 +131,8 @@ impl Contract<'_> {
         if arms.is_empty() {
             return Ok(arms);
         }
-        let name = identifier(oneof.name());
-        // All that has no rule; there may be nothing left.
+        let name = member_of(oneof.name());
+        // The fields without rules, if there are any.
         let others = if required && checked == oneof.fields().len() {
             ""
         } else {
@@ -138,29 +145,29 @@ impl Contract<'_> {
     fn field(
         &self,
         field: &FieldDescriptor,
-        access: &Access,
-        found: &mut dyn FnMut(MessageDescriptor),
+        operand: &Operand,
+        add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         let options = field.options();
         let rules = options.get_extension(&self.field);
-        let set = options.has_extension(&self.field);
-        let mut rules = Rules::read(
-            set.then(|| rules.as_message()).flatten(),
+        let is_set = options.has_extension(&self.field);
+        let mut rules = FieldRules::read(
+            is_set.then(|| rules.as_message()).flatten(),
             field.full_name(),
             self.modules,
         )?;
         if rules.ignore == Ignore::Always {
             return rules.finish(String::new());
         }
-        let (Access::Field(place) | Access::Value(place)) = access;
-        let has_presence = matches!(access, Access::Field(_)) && field.supports_presence();
+        let (Operand::Field(place) | Operand::Value(place)) = operand;
+        let has_presence = matches!(operand, Operand::Field(_)) && field.supports_presence();
         let check = if field.is_map() {
-            rules.map(field, place, found)?
+            rules.map(field, place, add_message)?
         } else if field.is_list() {
-            rules.list(field, place, found)?
+            rules.list(field, place, add_message)?
         } else if has_presence {
             let required = std::mem::take(&mut rules.required);
-            let check = rules.value(&field.kind(), "value", found)?;
+            let check = rules.value(&field.kind(), "value", add_message)?;
             match (check.is_empty(), required) {
                 (true, false) => check,
                 (true, true) => format!("check::required({place}.is_some(), at, report);\n"),
@@ -170,14 +177,14 @@ impl Contract<'_> {
                 ),
             }
         } else {
-            let place = match access {
-                Access::Field(place) => format!("&{place}"),
-                Access::Value(_) if rules.required => {
+            let place = match operand {
+                Operand::Field(place) => format!("&{place}"),
+                Operand::Value(_) if rules.required => {
                     return Err(unknown(field.full_name(), "required inside of a oneof"));
                 }
-                Access::Value(place) => place.clone(),
+                Operand::Value(place) => place.clone(),
             };
-            rules.value(&field.kind(), &place, found)?
+            rules.value(&field.kind(), &place, add_message)?
         };
         let check = rules.finish(check)?;
         if check.is_empty() {
@@ -192,7 +199,7 @@ impl Contract<'_> {
                     "advice about all that is in a message",
                 ));
             }
-            Some(advice) => format!("let report = &mut check::advised({advice:?}, report);\n"),
+            Some(advice) => format!("let report = &mut check::with_advice({advice:?}, report);\n"),
         };
         Ok(format!(
             "{{\nlet at = &at.field({:?});\n{advised}{check}}}\n",
@@ -201,11 +208,11 @@ impl Contract<'_> {
     }
 }
 
-/// How a value is reached.
-enum Access {
-    /// A field of the message.
+/// The Rust expression of what is checked.
+enum Operand {
+    /// A field of the message, by value.
     Field(String),
-    /// A reference to the value itself.
+    /// A reference to a value, which is set.
     Value(String),
 }
 
@@ -217,10 +224,10 @@ enum Ignore {
     Always,
 }
 
-/// The rules of a field, of the elements of a list, or of the names or values of a map. What was read is taken out; what is
-/// left isn't known.
-struct Rules<'a> {
-    /// Whose they are.
+/// The rules of a field, of the items of a list, or of the keys or values of a map. A rule that code is generated for is
+/// taken out, so that those that are left in the end aren't known.
+struct FieldRules<'a> {
+    /// Full name of the field.
     name: String,
     required: bool,
     ignore: Ignore,
@@ -229,7 +236,7 @@ struct Rules<'a> {
     modules: &'a Modules,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> FieldRules<'a> {
     fn read(rules: Option<&DynamicMessage>, name: &str, modules: &'a Modules) -> Result<Self, String> {
         let mut read = Self {
             name: name.to_owned(),
@@ -245,13 +252,13 @@ impl<'a> Rules<'a> {
                 ("ignore", Value::EnumNumber(1)) => read.ignore = Ignore::WhenZero,
                 ("ignore", Value::EnumNumber(3)) => read.ignore = Ignore::Always,
                 (kind, Value::Message(rules)) => {
-                    let set = rules
+                    let standard = rules
                         .fields()
                         .map(|(rule, value)| (rule.name().to_owned(), value.clone()));
-                    let more = rules
+                    let extended = rules
                         .extensions()
                         .map(|(rule, value)| (rule.full_name().to_owned(), value.clone()));
-                    read.kind = Some((kind.to_owned(), set.chain(more).collect()));
+                    read.kind = Some((kind.to_owned(), standard.chain(extended).collect()));
                 }
                 (rule, _) => return Err(unknown(name, rule)),
             }
@@ -259,7 +266,10 @@ impl<'a> Rules<'a> {
         Ok(read)
     }
 
-    /// `check`, unless rules are left that nothing in it enforces.
+    /// Returns `check`, the code of these rules.
+    ///
+    /// # Errors
+    /// When rules are left, which it doesn't enforce.
     fn finish(self, check: String) -> Result<String, String> {
         if let Some((kind, left)) = &self.kind {
             let left = left.first().map_or("", |(rule, _)| rule.as_str());
@@ -271,8 +281,8 @@ impl<'a> Rules<'a> {
         Ok(check)
     }
 
-    /// Takes the rules of a type.
-    fn of(&mut self, kind: &str) -> Vec<(String, Value)> {
+    /// Takes the rules of a type, for example `string`; none when they are those of another.
+    fn take_type_rules(&mut self, kind: &str) -> Vec<(String, Value)> {
         match self.kind.take() {
             Some((name, rules)) if name == kind => rules,
             other => {
@@ -282,12 +292,12 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// The statements that check a single value, which `value` is a reference to.
+    /// The statement that checks a single value, by the expression of a reference to it.
     fn value(
         &mut self,
         kind: &Kind,
         value: &str,
-        found: &mut dyn FnMut(MessageDescriptor),
+        add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         match kind {
             Kind::String => self.string(value),
@@ -297,11 +307,11 @@ impl<'a> Rules<'a> {
             Kind::Double => self.number("double", "f64", value),
             Kind::Enum(of) => self.enumeration(of, value),
             Kind::Message(of) if of.full_name() == "google.protobuf.Timestamp" => {
-                self.span("timestamp", value)
+                self.time("timestamp", value)
             }
-            Kind::Message(of) if of.full_name() == "google.protobuf.Duration" => self.span("duration", value),
+            Kind::Message(of) if of.full_name() == "google.protobuf.Duration" => self.time("duration", value),
             Kind::Message(of) if of.full_name().starts_with(OWN) => {
-                found(of.clone());
+                add_message(of.clone());
                 Ok(format!("{value}.validate(at, report);\n"))
             }
             _ => Ok(String::new()),
@@ -309,33 +319,35 @@ impl<'a> Rules<'a> {
     }
 
     fn string(&mut self, value: &str) -> Result<String, String> {
-        let mut set = String::new();
-        for (rule, given) in self.of("string") {
+        let mut fields = String::new();
+        for (rule, given) in self.take_type_rules("string") {
             let _ = match (rule.as_str(), &given) {
-                ("min_len" | "max_len", Value::U64(chars)) => write!(set, "{rule}: {chars}, "),
-                ("uuid", Value::Bool(uuid)) => write!(set, "uuid: {uuid}, "),
+                ("min_len" | "max_len", Value::U64(chars)) => write!(fields, "{rule}: {chars}, "),
+                ("uuid", Value::Bool(uuid)) => write!(fields, "uuid: {uuid}, "),
                 ("pattern", Value::String(pattern)) => {
                     regex::Regex::new(pattern).map_err(|error| format!("{}: {error}", self.name))?;
                     write!(
-                        set,
-                        "pattern: {{ static PATTERN: Pattern = Pattern::new(|| check::regex({pattern:?})); Some(&PATTERN) }}, "
+                        fields,
+                        "pattern: {{ static PATTERN: LazyRegex = LazyRegex::new(|| check::regex({pattern:?})); Some(&PATTERN) }}, "
                     )
                 }
                 ("not_in", Value::List(not_in)) => {
                     let texts: Vec<&str> = not_in.iter().filter_map(Value::as_str).collect();
-                    write!(set, "not_in: &{texts:?}, ")
+                    write!(fields, "not_in: &{texts:?}, ")
                 }
-                ("souk.rule.v1.printable", Value::Bool(printable)) => write!(set, "printable: {printable}, "),
+                ("souk.rule.v1.printable", Value::Bool(printable)) => {
+                    write!(fields, "printable: {printable}, ")
+                }
                 _ => return Err(unknown(&self.name, &format!("string.{rule}"))),
             };
         }
-        self.common(&mut set);
-        Ok(checked("Text", "ANY", &set, value))
+        self.take_common_rules(&mut fields);
+        Ok(checked("StringRules", "ANY", &fields, value))
     }
 
     fn number(&mut self, kind: &str, rust: &str, value: &str) -> Result<String, String> {
-        let mut set = String::new();
-        for (rule, given) in self.of(kind) {
+        let mut fields = String::new();
+        for (rule, given) in self.take_type_rules(kind) {
             let number = match &given {
                 Value::I32(number) => number.to_string(),
                 Value::I64(number) => number.to_string(),
@@ -345,84 +357,85 @@ impl<'a> Rules<'a> {
                 _ => return Err(unknown(&self.name, &format!("{kind}.{rule}"))),
             };
             let _ = match rule.as_str() {
-                "gte" => write!(set, "lower: Bound::Included({number}), "),
-                "gt" => write!(set, "lower: Bound::Excluded({number}), "),
-                "lte" => write!(set, "upper: Bound::Included({number}), "),
-                "lt" => write!(set, "upper: Bound::Excluded({number}), "),
-                "finite" => write!(set, "finite: {number}, "),
+                "gte" => write!(fields, "lower: Bound::Included({number}), "),
+                "gt" => write!(fields, "lower: Bound::Excluded({number}), "),
+                "lte" => write!(fields, "upper: Bound::Included({number}), "),
+                "lt" => write!(fields, "upper: Bound::Excluded({number}), "),
+                "finite" => write!(fields, "finite: {number}, "),
                 _ => return Err(unknown(&self.name, &format!("{kind}.{rule}"))),
             };
         }
-        self.common(&mut set);
-        Ok(checked("Number", &format!("<{rust}>::ANY"), &set, value))
+        self.take_common_rules(&mut fields);
+        Ok(checked("NumberRules", &format!("<{rust}>::ANY"), &fields, value))
     }
 
     fn enumeration(&mut self, of: &EnumDescriptor, value: &str) -> Result<String, String> {
-        let mut set = String::new();
-        for (rule, given) in self.of("enum") {
+        let mut fields = String::new();
+        for (rule, given) in self.take_type_rules("enum") {
             match (rule.as_str(), &given) {
                 ("defined_only", Value::Bool(true)) => {
                     let example = of.values().nth(1);
                     let example = example.as_ref().map_or("", |value| value.name());
                     let _ = write!(
-                        set,
-                        "defined: Some(Defined {{ name: {:?}, example: {example:?}, is: {}::is_valid }}), ",
+                        fields,
+                        "defined: Some(DefinedValues {{ name: {:?}, example: {example:?}, is: {}::is_valid }}), ",
                         of.name(),
                         self.modules.path(of.full_name(), of.package_name())
                     );
                 }
                 ("not_in", Value::List(not_in)) => {
                     let numbers: Vec<i32> = not_in.iter().filter_map(Value::as_i32).collect();
-                    let _ = write!(set, "not_in: &{numbers:?}, ");
+                    let _ = write!(fields, "not_in: &{numbers:?}, ");
                 }
                 _ => return Err(unknown(&self.name, &format!("enum.{rule}"))),
             }
         }
-        self.common(&mut set);
-        Ok(checked("Enumeration", "ANY", &set, value))
+        self.take_common_rules(&mut fields);
+        Ok(checked("EnumRules", "ANY", &fields, value))
     }
 
-    /// A point in time, or a length of time.
-    fn span(&mut self, kind: &str, value: &str) -> Result<String, String> {
-        let mut set = String::new();
-        for (rule, given) in self.of(kind) {
-            let of = given.as_message();
-            let part = |name| of.and_then(|of| of.get_field_by_name(name).map(|part| part.into_owned()));
+    /// Rules of a timestamp or a duration.
+    fn time(&mut self, kind: &str, value: &str) -> Result<String, String> {
+        let mut fields = String::new();
+        for (rule, given) in self.take_type_rules(kind) {
+            let bound = given.as_message();
+            let part =
+                |name| bound.and_then(|bound| bound.get_field_by_name(name).map(|part| part.into_owned()));
             let seconds = part("seconds").and_then(|seconds| seconds.as_i64());
             let nanos = part("nanos").and_then(|nanos| nanos.as_i32());
             let bound = format!("({}, {})", seconds.unwrap_or(0), nanos.unwrap_or(0));
             let _ = match rule.as_str() {
-                "gte" => write!(set, "lower: Bound::Included({bound}), "),
-                "gt" => write!(set, "lower: Bound::Excluded({bound}), "),
-                "lte" => write!(set, "upper: Bound::Included({bound}), "),
-                "lt" => write!(set, "upper: Bound::Excluded({bound}), "),
+                "gte" => write!(fields, "lower: Bound::Included({bound}), "),
+                "gt" => write!(fields, "lower: Bound::Excluded({bound}), "),
+                "lte" => write!(fields, "upper: Bound::Included({bound}), "),
+                "lt" => write!(fields, "upper: Bound::Excluded({bound}), "),
                 _ => return Err(unknown(&self.name, &format!("{kind}.{rule}"))),
             };
         }
-        Ok(checked("Span", "ANY", &set, value))
+        Ok(checked("TimeRules", "ANY", &fields, value))
     }
 
     fn list(
         &mut self,
         field: &FieldDescriptor,
         place: &str,
-        found: &mut dyn FnMut(MessageDescriptor),
+        add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
-        let mut set = String::new();
+        let mut fields = String::new();
         let mut items = None;
         let mut unique = false;
-        for (rule, given) in self.of("repeated") {
+        for (rule, given) in self.take_type_rules("repeated") {
             match (rule.as_str(), &given) {
                 ("min_items" | "max_items", Value::U64(count)) => {
-                    let _ = write!(set, "{rule}: {count}, ");
+                    let _ = write!(fields, "{rule}: {count}, ");
                 }
                 ("unique", Value::Bool(given)) => unique = *given,
                 ("items", Value::Message(rules)) => items = Some(rules.clone()),
                 _ => return Err(unknown(&self.name, &format!("repeated.{rule}"))),
             }
         }
-        let each = self.element(items.as_ref(), &field.kind(), "item", found)?;
-        if set.is_empty() && each.is_empty() && !unique {
+        let each = self.element(items.as_ref(), &field.kind(), "item", add_message)?;
+        if fields.is_empty() && each.is_empty() && !unique {
             return Ok(String::new());
         }
         let each = if each.is_empty() {
@@ -430,11 +443,13 @@ impl<'a> Rules<'a> {
         } else {
             format!("|item, at, report| {{\n{each}}}")
         };
-        let mut check = format!("List {{ {set}..List::ANY }}.check(&{place}, at, report, {each});\n");
+        let mut check = format!(
+            "RepeatedRules {{ {fields}..RepeatedRules::ANY }}.check(&{place}, at, report, {each});\n"
+        );
         if unique {
             let _ = writeln!(
                 check,
-                "List {{ {set}..List::ANY }}.check_unique(&{place}, at, report);"
+                "RepeatedRules {{ {fields}..RepeatedRules::ANY }}.check_unique(&{place}, at, report);"
             );
         }
         Ok(check)
@@ -444,14 +459,14 @@ impl<'a> Rules<'a> {
         &mut self,
         field: &FieldDescriptor,
         place: &str,
-        found: &mut dyn FnMut(MessageDescriptor),
+        add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
-        let mut set = String::new();
+        let mut fields = String::new();
         let (mut keys, mut values) = (None, None);
-        for (rule, given) in self.of("map") {
+        for (rule, given) in self.take_type_rules("map") {
             match (rule.as_str(), &given) {
                 ("min_pairs" | "max_pairs", Value::U64(count)) => {
-                    let _ = write!(set, "{rule}: {count}, ");
+                    let _ = write!(fields, "{rule}: {count}, ");
                 }
                 ("keys", Value::Message(rules)) => keys = Some(rules.clone()),
                 ("values", Value::Message(rules)) => values = Some(rules.clone()),
@@ -460,58 +475,63 @@ impl<'a> Rules<'a> {
         }
         let kind = field.kind();
         let entry = kind.as_message().ok_or("a map without entries")?;
-        let key = self.element(keys.as_ref(), &entry.map_entry_key_field().kind(), "key", found)?;
+        let key = self.element(
+            keys.as_ref(),
+            &entry.map_entry_key_field().kind(),
+            "key",
+            add_message,
+        )?;
         let value = self.element(
             values.as_ref(),
             &entry.map_entry_value_field().kind(),
             "value",
-            found,
+            add_message,
         )?;
-        if set.is_empty() && key.is_empty() && value.is_empty() {
+        if fields.is_empty() && key.is_empty() && value.is_empty() {
             return Ok(String::new());
         }
-        let of_key = if key.is_empty() { "_key" } else { "key" };
-        let of_value = if value.is_empty() { "_value" } else { "value" };
+        let key_name = if key.is_empty() { "_key" } else { "key" };
+        let value_name = if value.is_empty() { "_value" } else { "value" };
         let key = if key.is_empty() {
             key
         } else {
-            format!("{{\nlet report = &mut check::of_name(report);\n{key}}}\n")
+            format!("{{\nlet report = &mut check::for_key(report);\n{key}}}\n")
         };
         Ok(format!(
-            "Map {{ {set}..Map::ANY }}.check(&{place}, at, report, |{of_key}, {of_value}, at, report| {{\n{key}{value}}});\n"
+            "MapRules {{ {fields}..MapRules::ANY }}.check(&{place}, at, report, |{key_name}, {value_name}, at, report| {{\n{key}{value}}});\n"
         ))
     }
 
-    /// The statements that check an element, which `element` is a reference to.
+    /// The statement that checks an item, a key or a value, by the expression of a reference to it.
     fn element(
         &self,
         rules: Option<&DynamicMessage>,
         kind: &Kind,
         element: &str,
-        found: &mut dyn FnMut(MessageDescriptor),
+        add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         let mut rules = Self::read(rules, &self.name, self.modules)?;
-        let check = rules.value(kind, element, found)?;
+        let check = rules.value(kind, element, add_message)?;
         rules.finish(check)
     }
 
-    /// Adds the rules that every type has.
-    fn common(&mut self, set: &mut String) {
+    /// Takes `required` and `ignore`, which every type has, and adds them to the `fields` of a literal.
+    fn take_common_rules(&mut self, fields: &mut String) {
         if std::mem::take(&mut self.required) {
-            *set += "required: true, ";
+            *fields += "required: true, ";
         }
         if self.ignore == Ignore::WhenZero {
-            *set += "ignore_zero: true, ";
+            *fields += "ignore_zero: true, ";
         }
     }
 }
 
-/// The statement that checks `value` by a rule of `kind`, unless nothing is `set`.
-fn checked(kind: &str, any: &str, set: &str, value: &str) -> String {
-    if set.is_empty() {
+/// The statement that checks `value` by rules of the type `kind`, with these `fields` of its literal; empty without fields.
+fn checked(kind: &str, any: &str, fields: &str, value: &str) -> String {
+    if fields.is_empty() {
         return String::new();
     }
-    format!("{kind} {{ {set}..{kind}::{any} }}.check({value}, at, report);\n")
+    format!("{kind} {{ {fields}..{kind}::{any} }}.check({value}, at, report);\n")
 }
 
 fn unknown(name: &str, rule: &str) -> String {
@@ -520,7 +540,7 @@ fn unknown(name: &str, rule: &str) -> String {
     )
 }
 
-/// Is it a message with fields that have rules of their own?
+/// Whether it is a message with fields that have rules of their own.
 fn is_own(kind: &Kind) -> bool {
     kind.as_message()
         .is_some_and(|message| message.full_name().starts_with(OWN))

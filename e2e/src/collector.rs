@@ -1,4 +1,5 @@
-//! An OpenTelemetry collector in the test's own process: it takes spans, metrics and log records over OTLP/gRPC and keeps them.
+//! An OpenTelemetry collector in the test's own process: it receives spans, metrics and log records over OTLP/gRPC, and keeps
+//! them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
 use opentelemetry_proto::tonic::common::v1::any_value;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -32,28 +34,27 @@ mod metrics;
 
 pub use metrics::{Point, Series};
 
-/// How long a test waits for the spans of a trace. Exporters send in batches, at the latest every few
-/// hundred milliseconds in the suites.
+/// How long a test waits for telemetry. The suites' exporters send batches every few hundred milliseconds at most.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// One log record of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// `service.name` of who logged it.
+pub struct LogRecord {
+    /// The `service.name` of the process.
     pub service: String,
     /// `INFO`, `WARN` and so on.
     pub severity: String,
     /// The message.
     pub body: String,
-    /// Its fields.
+    /// The fields besides the message.
     pub attributes: BTreeMap<String, String>,
     /// The trace that it belongs to, in hexadecimal; empty for none.
     pub trace_id: String,
-    /// And the span.
+    /// The span that it belongs to, in hexadecimal; empty for none.
     pub span_id: String,
 }
 
-/// Takes spans from every process of a suite.
+/// A collector for the processes of a suite. Clones are the same collector.
 #[derive(Clone)]
 pub struct Collector {
     address: SocketAddr,
@@ -62,12 +63,13 @@ pub struct Collector {
 
 struct Received {
     spans: Mutex<Vec<Span>>,
-    records: Mutex<Vec<Record>>,
+    records: Mutex<Vec<LogRecord>>,
+    /// The last point of each series.
     metrics: Mutex<BTreeMap<Series, Point>>,
-    /// When each service sent metrics last.
-    heard: Mutex<BTreeMap<String, Instant>>,
-    /// Exports so far.
-    count: watch::Sender<usize>,
+    /// When each service last exported metrics.
+    last_metrics: Mutex<BTreeMap<String, Instant>>,
+    /// Exports so far; it changes after what they hold was added.
+    exports: watch::Sender<usize>,
 }
 
 impl Collector {
@@ -82,12 +84,12 @@ impl Collector {
             spans: Mutex::default(),
             records: Mutex::default(),
             metrics: Mutex::default(),
-            heard: Mutex::default(),
-            count: watch::Sender::new(0),
+            last_metrics: Mutex::default(),
+            exports: watch::Sender::new(0),
         });
-        let spans = TraceServiceServer::new(Sink(Arc::clone(&received)));
-        let metrics = MetricsServiceServer::new(Sink(Arc::clone(&received)));
-        let logs = LogsServiceServer::new(Sink(Arc::clone(&received)));
+        let spans = TraceServiceServer::new(Receiver(Arc::clone(&received)));
+        let metrics = MetricsServiceServer::new(Receiver(Arc::clone(&received)));
+        let logs = LogsServiceServer::new(Receiver(Arc::clone(&received)));
         tokio::spawn(
             tonic::transport::Server::builder()
                 .add_service(spans)
@@ -98,19 +100,19 @@ impl Collector {
         Ok(Self { address, received })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What to put into `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// Its URL, for `OTEL_EXPORTER_OTLP_ENDPOINT`.
     #[must_use]
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// All spans so far that belong to a trace.
+    /// The spans of a trace so far.
     #[must_use]
     pub fn trace(&self, trace_id: &str) -> Trace {
         Trace::new(
@@ -132,7 +134,7 @@ impl Collector {
 
     /// All log records so far.
     #[must_use]
-    pub fn records(&self) -> Vec<Record> {
+    pub fn records(&self) -> Vec<LogRecord> {
         self.received.records.lock().clone()
     }
 
@@ -145,21 +147,21 @@ impl Collector {
             .collect()
     }
 
-    /// The services that sent metrics after a moment: those that live.
+    /// The services that exported metrics after a moment, so that they live.
     #[must_use]
     pub fn heard_since(&self, moment: Instant) -> Vec<String> {
-        let heard = self.received.heard.lock();
-        let since = heard.iter().filter(|(_, at)| **at > moment);
+        let last_metrics = self.received.last_metrics.lock();
+        let since = last_metrics.iter().filter(|(_, at)| **at > moment);
         since.map(|(service, _)| service.clone()).collect()
     }
 
-    /// All series so far.
+    /// All series of all metrics so far.
     #[must_use]
     pub fn series(&self) -> Vec<Series> {
         self.received.metrics.lock().keys().cloned().collect()
     }
 
-    /// All spans so far that link to a trace from another one.
+    /// The spans of other traces so far that link to a trace.
     #[must_use]
     pub fn linking_to(&self, trace_id: &str) -> Vec<Span> {
         let spans = self.received.spans.lock();
@@ -170,23 +172,23 @@ impl Collector {
             .collect()
     }
 
-    /// Waits until what the collector has satisfies a condition.
+    /// Waits until `condition`, which is called after each export, returns something.
     ///
     /// # Errors
-    /// When it doesn't within 20 seconds; the message shows what is there of the trace.
+    /// When it doesn't within 20 seconds; the message shows the spans of the trace so far.
     pub async fn wait_for<T>(
         &self,
         trace_id: &str,
         condition: impl Fn(&Self) -> Option<T>,
     ) -> anyhow::Result<T> {
-        let mut count = self.received.count.subscribe();
+        let mut exports = self.received.exports.subscribe();
         let wait = async {
             loop {
-                count.mark_unchanged();
+                exports.mark_unchanged();
                 if let Some(found) = condition(self) {
                     return found;
                 }
-                if count.changed().await.is_err() {
+                if exports.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
             }
@@ -201,10 +203,11 @@ impl Collector {
     }
 }
 
-struct Sink(Arc<Received>);
+/// The three services of OTLP.
+struct Receiver(Arc<Received>);
 
 #[tonic::async_trait]
-impl TraceService for Sink {
+impl TraceService for Receiver {
     async fn export(
         &self,
         request: Request<ExportTraceServiceRequest>,
@@ -220,13 +223,13 @@ impl TraceService for Sink {
             }
         }
         self.0.spans.lock().extend(spans);
-        self.0.count.send_modify(|exports| *exports += 1);
+        self.0.exports.send_modify(|exports| *exports += 1);
         Ok(Response::new(ExportTraceServiceResponse::default()))
     }
 }
 
 #[tonic::async_trait]
-impl MetricsService for Sink {
+impl MetricsService for Receiver {
     async fn export(
         &self,
         request: Request<ExportMetricsServiceRequest>,
@@ -236,7 +239,7 @@ impl MetricsService for Sink {
             let mut attributes = attributes_of(resource.resource.map(|r| r.attributes).unwrap_or_default());
             let mut take = |name| attributes.remove(name).unwrap_or_default();
             let (service, instance) = (take("service.name"), take("service.instance.id"));
-            self.0.heard.lock().insert(service.clone(), Instant::now());
+            self.0.last_metrics.lock().insert(service.clone(), Instant::now());
             for metric in resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics) {
                 let name = metric.name.clone();
                 for (labels, point) in metrics::points(metric) {
@@ -251,13 +254,13 @@ impl MetricsService for Sink {
             }
         }
         self.0.metrics.lock().extend(all);
-        self.0.count.send_modify(|exports| *exports += 1);
+        self.0.exports.send_modify(|exports| *exports += 1);
         Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }
 
 #[tonic::async_trait]
-impl LogsService for Sink {
+impl LogsService for Receiver {
     async fn export(
         &self,
         request: Request<ExportLogsServiceRequest>,
@@ -273,7 +276,7 @@ impl LogsService for Sink {
                 .into_iter()
                 .flat_map(|scope| scope.log_records)
             {
-                records.push(Record {
+                records.push(LogRecord {
                     service: service.clone(),
                     severity: record.severity_text,
                     body: record
@@ -288,7 +291,7 @@ impl LogsService for Sink {
             }
         }
         self.0.records.lock().extend(records);
-        self.0.count.send_modify(|exports| *exports += 1);
+        self.0.exports.send_modify(|exports| *exports += 1);
         Ok(Response::new(ExportLogsServiceResponse::default()))
     }
 }
@@ -305,7 +308,9 @@ fn span_of(span: opentelemetry_proto::tonic::trace::v1::Span, service: &str) -> 
         end_ns: span.end_time_unix_nano,
         attributes: attributes_of(span.attributes),
         trace_state: span.trace_state,
-        error: span.status.is_some_and(|s| s.code == 2),
+        error: span
+            .status
+            .is_some_and(|status| status.code() == StatusCode::Error),
         links: span
             .links
             .iter()

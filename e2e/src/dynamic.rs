@@ -1,4 +1,4 @@
-//! Calls by name and JSON, by the descriptors alone: for tests that go over all RPCs.
+//! A dynamic client: calls any RPC by its name and JSON, by the descriptors alone, for tests of all RPCs.
 
 use anyhow::Context as _;
 use http::uri::PathAndQuery;
@@ -8,9 +8,9 @@ use serde_json::Value;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::Channel;
-use tonic::{Request, Status, Streaming};
+use tonic::{Code, Request, Status, Streaming};
 
-/// A client of every service.
+/// A dynamic client of all services.
 #[derive(Clone, Debug)]
 pub struct Dynamic {
     channel: Channel,
@@ -19,7 +19,7 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// Calls by a channel.
+    /// A client that calls through a channel.
     ///
     /// # Errors
     /// When the contract's descriptors are damaged.
@@ -31,10 +31,10 @@ impl Dynamic {
         })
     }
 
-    /// The same with a header on each call.
+    /// Adds a header to each call.
     ///
     /// # Errors
-    /// When it can't be one.
+    /// When name or value can't be those of a header.
     pub fn with(mut self, name: &str, value: &str) -> anyhow::Result<Self> {
         let name = AsciiMetadataKey::from_bytes(name.as_bytes())?;
         let value: AsciiMetadataValue = value.parse()?;
@@ -52,7 +52,7 @@ impl Dynamic {
             .collect()
     }
 
-    /// What an RPC takes.
+    /// The message that an RPC takes, by the RPC's full name.
     ///
     /// # Errors
     /// When there is no such RPC.
@@ -72,16 +72,16 @@ impl Dynamic {
             .with_context(|| format!("no {name}"))
     }
 
-    /// Calls an RPC with one answer.
+    /// Calls an RPC, and returns its response, or the first one of a stream.
     ///
     /// # Errors
-    /// The outer one when the call can't be made, the inner one is the answer.
+    /// The outer one when the call can't be made; the inner one is the status that it ended with.
     pub async fn call(&self, name: &str, request: &Value) -> anyhow::Result<Result<Value, Status>> {
         let (answers, _) = self.stream(name, request, |_| true).await?;
         Ok(answers.map(|answers| answers.into_iter().next().unwrap_or_default()))
     }
 
-    /// Calls an RPC and takes all that comes back, until it ends or `last` says so of an answer.
+    /// Calls an RPC, and reads its responses until it ends, or `last` is true of one.
     ///
     /// # Errors
     /// When the call can't be made.
@@ -104,7 +104,11 @@ impl Dynamic {
                     let is_last = last(&answer);
                     answers.push(answer);
                     if is_last {
-                        return Ok(WholeAnswer::ended(answers, headers, None));
+                        let answer = WholeAnswer::ended(answers, headers, None);
+                        return Ok(WholeAnswer {
+                            is_cut: true,
+                            ..answer
+                        });
                     }
                 }
                 Ok(None) => return Ok(WholeAnswer::ended(answers, headers, stream.trailers().await?)),
@@ -113,26 +117,28 @@ impl Dynamic {
         }
     }
 
-    /// Calls an RPC and takes answers until it ends or `last` says so of one; and whether it ended by itself.
+    /// [`Self::whole`], with the responses alone, and whether the call ended before `last` was true.
     ///
     /// # Errors
-    /// The outer one when the call can't be made, the inner one is the answer.
+    /// The outer one when the call can't be made; the inner one is the status that it ended with.
     pub async fn stream(
         &self,
         name: &str,
         request: &Value,
         last: impl Fn(&Value) -> bool,
     ) -> anyhow::Result<(Result<Vec<Value>, Status>, bool)> {
-        Ok(match self.open(name, request).await? {
-            Ok(answers) => take(answers, last).await,
-            Err(status) => (Err(status), true),
-        })
+        let answer = self.whole(name, request, last).await?;
+        let answers = match answer.ended.code() {
+            Code::Ok => Ok(answer.answers),
+            _ => Err(answer.ended),
+        };
+        Ok((answers, !answer.is_cut))
     }
 
-    /// Calls an RPC, whose answers are taken one by one.
+    /// Calls an RPC, and returns the stream of its responses.
     ///
     /// # Errors
-    /// The outer one when the call can't be made, the inner one is the answer.
+    /// The outer one when the call can't be made; the inner one is the status that it ended with.
     pub async fn open(
         &self,
         name: &str,
@@ -143,10 +149,10 @@ impl Dynamic {
         Ok(response.map(tonic::Response::into_inner))
     }
 
-    /// A message of the contract as JSON, as answers are.
+    /// A message of the contract as JSON, in the form of responses; `name` is its full name.
     ///
     /// # Errors
-    /// When there is none of that name, or it is another.
+    /// When there is no message of that name, or `message` is another.
     pub fn json(&self, name: &str, message: &impl prost::Message) -> anyhow::Result<Value> {
         let descriptor = self.pool.get_message_by_name(name);
         let descriptor = descriptor.with_context(|| format!("no {name}"))?;
@@ -154,7 +160,7 @@ impl Dynamic {
         to_json(&message)
     }
 
-    async fn prepare(&self, name: &str, request: &Value) -> anyhow::Result<Prepared> {
+    async fn prepare(&self, name: &str, request: &Value) -> anyhow::Result<PreparedCall> {
         let method = self.method(name)?;
         let message = DynamicMessage::deserialize(method.input(), request)
             .with_context(|| format!("{name}: {request}"))?;
@@ -168,7 +174,7 @@ impl Dynamic {
 }
 
 /// A call that is ready to be made.
-type Prepared = (
+type PreparedCall = (
     Request<DynamicMessage>,
     PathAndQuery,
     JsonCodec,
@@ -178,12 +184,14 @@ type Prepared = (
 /// All that came back from a call.
 #[derive(Clone, Debug)]
 pub struct WholeAnswer {
-    /// The answers, as many as there were before it ended.
+    /// The responses, also those before an error.
     pub answers: Vec<Value>,
-    /// How it ended.
+    /// The status that it ended with; OK when it was cut.
     pub ended: Status,
-    /// Headers and trailers, but for those that hold how it ended; sorted.
+    /// Headers and trailers but for the status, each as `name: value`, sorted.
     pub metadata: Vec<String>,
+    /// Whether the client stopped reading, at the response that it took for the last.
+    pub is_cut: bool,
 }
 
 impl WholeAnswer {
@@ -208,31 +216,12 @@ impl WholeAnswer {
             answers,
             ended,
             metadata,
+            is_cut: false,
         }
     }
 }
 
-async fn take(
-    mut stream: Streaming<Value>,
-    last: impl Fn(&Value) -> bool,
-) -> (Result<Vec<Value>, Status>, bool) {
-    let mut answers = Vec::new();
-    loop {
-        match stream.message().await {
-            Ok(Some(answer)) => {
-                let is_last = last(&answer);
-                answers.push(answer);
-                if is_last {
-                    return (Ok(answers), false);
-                }
-            }
-            Ok(None) => return (Ok(answers), true),
-            Err(status) => return (Err(status), true),
-        }
-    }
-}
-
-/// Messages out, JSON in.
+/// Encodes messages, and decodes them to JSON.
 #[derive(Clone, Debug)]
 struct JsonCodec(MessageDescriptor);
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context as _;
 
-use crate::schema::Schema;
+use crate::schema::SpanSchema;
 use crate::spans::{Span, SpanKind, Trace};
 
 /// How much later a span may end than the one around it, in nanoseconds: a span ends when the last that holds it lets it go, which is
@@ -32,7 +32,7 @@ const GIVEN_UP: [&str; 3] = ["CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"];
 /// That of the first law that doesn't hold.
 pub fn all(trace: &Trace, root: &str) -> anyhow::Result<()> {
     whole(trace, root)?;
-    let schema = Schema::souk()?;
+    let schema = SpanSchema::souk()?;
     for span in trace.spans() {
         schema.check(span).with_context(|| trace.to_string())?;
         statuses(span).with_context(|| trace.to_string())?;

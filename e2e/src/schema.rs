@@ -1,7 +1,7 @@
-//! What spans there may be: `e2e/telemetry/spans.json` names them, with their kinds, services and attributes.
+//! The schema of spans: `e2e/telemetry/spans.json` lists all kinds of spans, with their services and attributes.
 //!
-//! A span that no entry allows is a mistake, and so is an attribute that its entry doesn't name: what isn't in the file is
-//! added there, in sight of whoever reads dashboards.
+//! A span that no rule allows is a mistake, and so is an attribute that its rule doesn't name. A new one is added to the file,
+//! which dashboards and alerts are written by.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,10 @@ use serde::Deserialize;
 
 use crate::spans::Span;
 
-/// The file.
 const FILE: &str = include_str!("../telemetry/spans.json");
-/// Longest text of an attribute, in bytes.
+/// Longest value of [`Format::Text`], in bytes.
 const TEXT_BYTES_MAX: usize = 255;
-/// The codes of gRPC.
+/// The names of gRPC's status codes, by their numbers.
 pub const CODES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -35,38 +34,43 @@ pub const CODES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// The spans that there may be.
+/// The spans that are allowed.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Schema {
-    spans: Vec<Entry>,
+pub struct SpanSchema {
+    spans: Vec<SpanRule>,
 }
 
-/// One kind of span.
+/// The rule of one kind of span.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct SpanRule {
+    /// What the span is, for failures.
     what: String,
-    /// With attributes in braces.
+    /// The span's name; `{key}` stands for the value of an attribute.
     name: String,
+    /// OpenTelemetry's span kinds, as `SERVER`.
     kinds: Vec<String>,
+    /// Values of `service.name`.
     services: Vec<String>,
-    required: BTreeMap<String, Allowed>,
-    optional: BTreeMap<String, Allowed>,
+    /// Attributes by their keys.
+    required: BTreeMap<String, AllowedValues>,
+    optional: BTreeMap<String, AllowedValues>,
 }
 
-/// The values of an attribute.
+/// The values that an attribute may have.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Allowed {
+enum AllowedValues {
     OneOf(Vec<String>),
-    Like(Like),
+    Format(Format),
 }
 
+/// A format of values, by its name in the file.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Like {
-    /// One of gRPC's codes.
+enum Format {
+    /// One of [`CODES`].
     Code,
     /// `package.Service/Method`, or `_OTHER`.
     Method,
@@ -74,56 +78,51 @@ enum Like {
     Port,
     /// A whole number that isn't negative.
     Integer,
-    /// A name in lower case.
+    /// A table's name: lower-case letters and underscores.
     Table,
-    /// A reason of an error, or its code.
+    /// Reason or code of an error: upper-case letters, digits and underscores.
     Reason,
-    /// A short line.
+    /// A line of at most [`TEXT_BYTES_MAX`] bytes.
     Text,
 }
 
-impl Like {
+impl Format {
     fn allows(self, value: &str) -> bool {
-        let upper = |text: &str| {
-            let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-            !text.is_empty() && text.chars().all(fits)
-        };
+        let consists = |text: &str, of: fn(char) -> bool| !text.is_empty() && text.chars().all(of);
         match self {
             Self::Code => CODES.contains(&value),
             Self::Method => {
-                let name = |text: &str| {
-                    let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
-                    !text.is_empty() && text.chars().all(fits)
-                };
+                let is_name =
+                    |text: &str| consists(text, |c| c.is_ascii_alphanumeric() || c == '.' || c == '_');
                 let parts = value.split_once('/');
-                value == "_OTHER" || parts.is_some_and(|(service, method)| name(service) && name(method))
+                value == "_OTHER"
+                    || parts.is_some_and(|(service, method)| is_name(service) && is_name(method))
             }
             Self::Port => value.parse::<u16>().is_ok_and(|port| port > 0),
             Self::Integer => value.parse::<u64>().is_ok(),
-            Self::Table => {
-                let fits = |c: char| c.is_ascii_lowercase() || c == '_';
-                !value.is_empty() && value.chars().all(fits)
-            }
-            Self::Reason => upper(value),
+            Self::Table => consists(value, |c| c.is_ascii_lowercase() || c == '_'),
+            Self::Reason => consists(value, |c| {
+                c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'
+            }),
             Self::Text => value.len() <= TEXT_BYTES_MAX && !value.chars().any(char::is_control),
         }
     }
 }
 
-impl Allowed {
+impl AllowedValues {
     fn allows(&self, value: &str) -> bool {
         match self {
             Self::OneOf(values) => values.iter().any(|allowed| allowed == value),
-            Self::Like(like) => like.allows(value),
+            Self::Format(format) => format.allows(value),
         }
     }
 }
 
-impl Schema {
+impl SpanSchema {
     /// The schema of Souk's spans.
     ///
     /// # Errors
-    /// When the file can't be read.
+    /// When the file is malformed.
     pub fn souk() -> anyhow::Result<Self> {
         Self::read(FILE)
     }
@@ -132,23 +131,22 @@ impl Schema {
         serde_json::from_str(text).context("telemetry/spans.json")
     }
 
-    /// Is the span one that there may be?
+    /// Checks a span by the first rule of its kind and name.
     ///
     /// # Errors
-    /// When it isn't, with what is wrong with it.
+    /// When there is no such rule, or the span breaks it; says how.
     pub fn check(&self, span: &Span) -> anyhow::Result<()> {
         let kind = format!("{:?}", span.kind).to_uppercase();
-        let named = |entry: &&Entry| entry.kinds.contains(&kind) && entry.name_of(span) == span.name;
-        let entry = self.spans.iter().find(named);
-        let entry = entry.with_context(|| format!("the schema has no {kind} span like {span:?}"))?;
-        entry
-            .check(span)
-            .with_context(|| format!("{kind} `{}`, {}", span.name, entry.what))
+        let is_of = |rule: &&SpanRule| rule.kinds.contains(&kind) && rule.name_of(span) == span.name;
+        let rule = self.spans.iter().find(is_of);
+        let rule = rule.with_context(|| format!("the schema has no {kind} span like {span:?}"))?;
+        rule.check(span)
+            .with_context(|| format!("{kind} `{}`, {}", span.name, rule.what))
     }
 }
 
-impl Entry {
-    /// What a span of this kind with its attributes is called.
+impl SpanRule {
+    /// The name that a span with these attributes must have.
     fn name_of(&self, span: &Span) -> String {
         let mut name = self.name.clone();
         for (key, value) in &span.attributes {

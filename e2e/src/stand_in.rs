@@ -1,4 +1,4 @@
-//! A backend that stands in for the shop service behind a real gateway: it keeps what arrives, and answers as it is told.
+//! A fake shop service for a real gateway: it records the calls that arrive, and answers by a script.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,17 +17,17 @@ use tonic::server::{Grpc, NamedService};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
-/// What the stand-in says to its n-th call, from 0; `None` never answers.
-type Script = Arc<dyn Fn(usize) -> Option<Result<GetShopResponse, Status>> + Send + Sync>;
+/// The answer to the n-th call, from 0; `None` never answers.
+type CallScript = Arc<dyn Fn(usize) -> Option<Result<GetShopResponse, Status>> + Send + Sync>;
 
-/// A call as it arrived.
+/// A call that arrived.
 #[derive(Clone, Debug)]
-pub struct Arrived {
-    /// Its headers that are text.
+pub struct ReceivedCall {
+    /// Its headers whose values are ASCII text.
     pub headers: BTreeMap<String, String>,
 }
 
-impl Arrived {
+impl ReceivedCall {
     /// A header; empty when there is none.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
@@ -35,11 +35,11 @@ impl Arrived {
     }
 }
 
-/// A backend that serves `souk.shop.v1.ShopService/GetShop`. Dropping it ends it.
+/// A fake backend that serves `souk.shop.v1.ShopService/GetShop` and health. Dropping it stops it.
 #[derive(Debug)]
 pub struct StandIn {
     address: SocketAddr,
-    arrived: Arc<watch::Sender<Vec<Arrived>>>,
+    arrived: Arc<watch::Sender<Vec<ReceivedCall>>>,
     serving: AbortHandle,
 }
 
@@ -50,10 +50,10 @@ impl Drop for StandIn {
 }
 
 impl StandIn {
-    /// Starts one on a free port that answers by a script.
+    /// Starts one on a free port of 127.0.0.1. `script` gives the answer to the n-th call, from 0; `None` never answers.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is free.
     pub async fn start(
         script: impl Fn(usize) -> Option<Result<GetShopResponse, Status>> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
@@ -61,7 +61,7 @@ impl StandIn {
         let address = listener.local_addr()?;
         let arrived = Arc::new(watch::Sender::new(Vec::new()));
         let (_, health) = tonic_health::server::health_reporter();
-        let service = Service {
+        let service = ScriptedService {
             script: Arc::new(script),
             arrived: Arc::clone(&arrived),
         };
@@ -78,7 +78,7 @@ impl StandIn {
         })
     }
 
-    /// Where it listens, as a URI.
+    /// Its URI, for a gateway's `--backend`.
     #[must_use]
     pub fn uri(&self) -> String {
         format!("http://{}", self.address)
@@ -86,7 +86,7 @@ impl StandIn {
 
     /// The calls so far.
     #[must_use]
-    pub fn arrived(&self) -> Vec<Arrived> {
+    pub fn arrived(&self) -> Vec<ReceivedCall> {
         self.arrived.borrow().clone()
     }
 
@@ -94,7 +94,7 @@ impl StandIn {
     ///
     /// # Errors
     /// When the stand-in has ended.
-    pub async fn nth(&self, n: usize) -> anyhow::Result<Arrived> {
+    pub async fn nth(&self, n: usize) -> anyhow::Result<ReceivedCall> {
         let mut calls = self.arrived.subscribe();
         let calls = calls.wait_for(|calls| calls.len() >= n).await?;
         let call = calls.get(n - 1).cloned();
@@ -103,16 +103,16 @@ impl StandIn {
 }
 
 #[derive(Clone)]
-struct Service {
-    script: Script,
-    arrived: Arc<watch::Sender<Vec<Arrived>>>,
+struct ScriptedService {
+    script: CallScript,
+    arrived: Arc<watch::Sender<Vec<ReceivedCall>>>,
 }
 
-impl NamedService for Service {
+impl NamedService for ScriptedService {
     const NAME: &'static str = "souk.shop.v1.ShopService";
 }
 
-impl tower::Service<HttpRequest<Body>> for Service {
+impl tower::Service<HttpRequest<Body>> for ScriptedService {
     type Response = HttpResponse<Body>;
     type Error = Infallible;
     type Future = std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse<Body>, Infallible>> + Send>>;
@@ -125,7 +125,7 @@ impl tower::Service<HttpRequest<Body>> for Service {
         let text = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
             Some((name.to_string(), value.to_str().ok()?.to_owned()))
         };
-        let arrived = Arrived {
+        let arrived = ReceivedCall {
             headers: request.headers().iter().filter_map(text).collect(),
         };
         let mut nth = 0;

@@ -113,9 +113,9 @@ impl Suite {
 
     async fn launch(&mut self) -> anyhow::Result<()> {
         self.members.clear();
-        for part in self.plan.parts(self.directory.path()) {
-            let mut arguments = part.arguments;
-            for backend in part.backends {
+        for process in self.plan.processes(self.directory.path()) {
+            let mut arguments = process.arguments;
+            for backend in process.backends {
                 let behind = self.members.iter().find(|member| member.name == backend);
                 let address = behind.and_then(Member::address);
                 let address = address.with_context(|| format!("{backend} comes before the gateway"))?;
@@ -126,13 +126,13 @@ impl Suite {
                 false => None,
             };
             self.members.push(Member {
-                name: part.name,
+                name: process.name,
                 arguments,
-                environment: part.environment,
+                environment: process.environment,
                 process: None,
                 link,
             });
-            self.begin(part.name).await?;
+            self.begin(process.name).await?;
         }
         self.wait_until_serving().await
     }

@@ -37,6 +37,7 @@ use crate::search_pool::SearchPool;
 use crate::slices::{SNAPSHOT_AGE_MAX, SNAPSHOTS_MAX, SNAPSHOTS_OF_CALLER_MAX, Snapshots};
 use crate::stored;
 use crate::table::TableHandle;
+use crate::transactions::Transactions;
 use crate::views::{VIEW_AGE_MAX, VIEWS_MAX, VIEWS_OF_CALLER_MAX, Views};
 use crate::watch_places::{WATCHES_MAX, WatchPlaces};
 
@@ -213,6 +214,7 @@ impl Engine {
             snapshots,
             views,
             watches: WatchPlaces::new(WATCHES_MAX),
+            transactions: Transactions::default(),
             read_ahead: ReadAhead::default(),
             observer: config.observer,
             tail,

@@ -179,6 +179,14 @@ pub enum EngineError {
         /// Whose: [`LimitOf::Caller`] has its share of them.
         of: LimitOf,
     },
+    /// As many transactions as allowed are open.
+    #[error("{max} transactions {of} are open")]
+    TooManyTransactions {
+        /// [`crate::transactions::TRANSACTIONS_MAX`], [`crate::transactions::TRANSACTIONS_OF_CALLER_MAX`].
+        max: usize,
+        /// Which of them.
+        of: LimitOf,
+    },
     /// Changes after the wanted sequence aren't kept any more.
     #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]
     ChangesTrimmed {

@@ -1,4 +1,4 @@
-//! Indexes as their users see and change them.
+//! Administration of search indexes: descriptions of them, and changes of what can be searched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,30 +30,30 @@ pub struct IndexDescription {
     pub weight: u8,
     /// Whether it answers.
     pub phase: IndexPhase,
-    /// Why searches don't see new changes, for clients, and for how long that has been so.
+    /// Why searches don't see new changes, in words for clients, and for how long they haven't.
     pub stalled: Option<(&'static str, Duration)>,
-    /// Whether the log is kept for it longer than it needs, as the store can't be told how far it is.
+    /// Whether the log is held back longer than the index needs it: its position couldn't be stored.
     pub is_log_held: bool,
-    /// What can be searched; nothing of an index that doesn't answer.
+    /// The fields that can be searched; empty unless it serves.
     pub fields: Vec<IndexedField>,
-    /// What can be searched when it is built; nothing where that is the same.
+    /// The fields that can be searched once the build under way is done; empty without one.
     pub fields_to_be: Vec<IndexedField>,
-    /// Of an index that answers.
+    /// The index that serves, if one does.
     pub serving: Option<ServingIndex>,
-    /// Of an index that is built.
+    /// The build under way, or the one that failed.
     pub build: Option<IndexBuild>,
 }
 
-/// Whether an index answers.
+/// The state of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexPhase {
     /// It is being opened, or built from the table.
     Building,
-    /// It answers.
+    /// It serves searches.
     Serving,
-    /// It answers, and another is built to take its place.
+    /// It serves searches, and its replacement is being built.
     Rebuilding,
-    /// It doesn't answer, and isn't tried again before a restart.
+    /// It doesn't serve, and isn't tried again before a restart.
     Failed,
 }
 
@@ -66,70 +66,71 @@ pub struct IndexedField {
     pub kind: FieldKind,
     /// Whether it may have several values.
     pub array: bool,
-    /// What fills it, where that isn't the resource: `<column>` or `<column>.<attribute>`.
+    /// The column, or the path into one, that its values come from: `<column>` or `<column>.<attribute>`. `None` where code
+    /// declares it.
     pub source: Option<String>,
 }
 
-/// An index that answers.
+/// The index that serves searches.
 #[derive(Clone, Debug)]
 pub struct ServingIndex {
     /// The last change that searches see.
     pub sequence: u64,
-    /// Changes that they don't see yet.
+    /// Changes of the log that they don't see yet.
     pub lag_changes: u64,
-    /// Age of the first of them.
+    /// Age of the first of those; zero without any.
     pub lag: Duration,
-    /// How large it is.
+    /// Its documents and bytes.
     pub size: IndexSize,
-    /// Whether its segments become fewer while nobody writes.
+    /// Whether it still merges segments that could be fewer.
     pub is_merging: bool,
     /// Values that don't fit their fields.
     pub misfits: MisfitReport,
-    /// Which rows those of [`MisfitReport::recent`] are of, in the same order: their ids, or keys; `None` where a key isn't one.
+    /// The ids, or keys, of the rows of [`MisfitReport::recent`], in the same order; `None` where a document's key is damaged.
     pub misfit_ids: Vec<Option<String>>,
 }
 
-/// An index that is built.
+/// The build of an index.
 #[derive(Clone, Debug)]
 pub struct IndexBuild {
-    /// What it is at.
+    /// Its step.
     pub step: BuildStep,
-    /// Rows that are in it.
+    /// Rows that are indexed.
     pub rows: u64,
-    /// Rows of the table, about.
+    /// Estimate of the table's rows.
     pub rows_about: u64,
-    /// It has those rows as of this sequence.
+    /// The sequence as of which those rows are indexed.
     pub sequence: u64,
-    /// Changes since.
+    /// Changes of the log behind that sequence.
     pub lag_changes: u64,
-    /// Why it doesn't go on at the moment; it tries again by itself.
+    /// Why it waits, if it does; it goes on by itself.
     pub waiting: Option<String>,
 }
 
-/// What a build is at.
+/// The step of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildStep {
-    /// It takes the rows of the table.
+    /// Reads the rows of the table.
     Reading,
-    /// It has them, and takes the changes since.
+    /// Has read them, and applies the changes since.
     CatchingUp,
-    /// It has ended, and begins again with the process.
+    /// Has failed; begins again with the process.
     Failed,
 }
 
-/// What a change of an index comes to.
+/// The cost of a change of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEffect {
-    /// Whether the present index does as it is.
+    /// Whether it takes effect without a build.
     pub instant: bool,
-    /// Rows that are read for a new one, about.
+    /// Estimate of the rows that a build reads; 0 without one.
     pub rows_about: u64,
-    /// Bytes of a new one, about.
+    /// Estimate of the bytes of the new index; 0 without one.
     pub bytes_about: u64,
 }
 
 impl Engine {
-    /// All indexes: by table, and of each in the order in which they were created.
+    /// Describes all indexes, in the order of their tables' names, and those of a table in the order in which they were created.
     ///
     /// # Errors
     /// What store and indexes refuse.
@@ -143,7 +144,7 @@ impl Engine {
         Ok(indexes)
     }
 
-    /// An index.
+    /// Describes an index.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; what store and indexes refuse.
@@ -152,14 +153,15 @@ impl Engine {
         described(self, &table, &index).await
     }
 
-    /// Begins to change what can be searched by an index. Another change waits until this one is made or dropped.
+    /// Begins to change what can be searched by an index. Waits for other changes of tables and indexes, and keeps them
+    /// waiting until this one is made or dropped.
     ///
     /// # Errors
     /// [`EngineError::NotFound`].
     pub async fn redesign(&self, name: &str) -> Result<Redesign> {
-        // Before it waits: whoever asks several processes goes on with the next.
+        // Before it waits: a gateway that asks one process after the other can go on with the next.
         self.indexed(name)?;
-        let turn = Arc::clone(self.changing()).lock_owned().await;
+        let lock = Arc::clone(self.changing()).lock_owned().await;
         let (table, index) = self.indexed(name)?;
         let definition = table.definition();
         let declared = definition.search_index(name).cloned();
@@ -178,7 +180,7 @@ impl Engine {
             kept,
             weights: Vec::new(),
             is_redesigned: false,
-            _turn: turn,
+            _changing: lock,
         })
     }
 
@@ -189,7 +191,8 @@ impl Engine {
     }
 }
 
-/// Changes of what can be searched by an index, which are made together, with weights of the indexes of its table.
+/// A change of what can be searched by an index: several [`IndexChange`]s that are made together, with weights of the indexes of
+/// its table.
 #[derive(Debug)]
 #[must_use = "nothing is changed before `make`"]
 pub struct Redesign {
@@ -197,21 +200,22 @@ pub struct Redesign {
     table: Arc<OpenTable>,
     index: Arc<OpenIndex>,
     definition: Arc<TableDefinition>,
-    /// The search index of the definition.
+    /// The search index of the table's definition.
     declared: SearchIndexDefinition,
-    /// What is to be kept beside what code declares.
+    /// The changes of it that are stored, and those of this change: only where code declares the definition.
     kept: KeptChanges,
-    /// What they lead to.
+    /// The search index with all of them.
     search: SearchIndexDefinition,
     /// By the names of indexes of the table.
     weights: Vec<(String, u8)>,
     /// Whether anything but weights is asked for.
     is_redesigned: bool,
-    _turn: OwnedMutexGuard<()>,
+    /// Keeps other changes of tables and indexes waiting.
+    _changing: OwnedMutexGuard<()>,
 }
 
 impl Redesign {
-    /// Says what is wrong with a change behind those that were added.
+    /// Checks a change as if it were added next.
     ///
     /// # Errors
     /// All that is wrong with it.
@@ -272,7 +276,7 @@ impl Redesign {
         }
     }
 
-    /// Has the index built anew from the rows, also where nothing else changes. One that is being built is left to that.
+    /// Adds a rebuild from the rows, also where nothing else changes. Does nothing while a build is under way.
     pub fn rebuild(&mut self) {
         self.is_redesigned = true;
         let is_built =
@@ -309,12 +313,11 @@ impl Redesign {
         changed
     }
 
-    /// Makes the changes that were added, or with `validate_only` only says what they come to. The present index answers
-    /// until one with the changes is built. When this returns, the changes are durable. They are made also when nobody waits for
-    /// it any more.
+    /// Makes the changes that were added, durably, or with `validate_only` only returns their cost. The present index serves
+    /// until one with the changes is built. The changes are made also when the caller drops the future.
     ///
     /// # Errors
-    /// [`EngineError::IndexBuilding`]; what store and indexes refuse.
+    /// [`EngineError::IndexBuilding`] while a first build is under way; what store and indexes refuse.
     pub async fn make(self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
         undisturbed(self.made(validate_only)).await
     }
@@ -323,7 +326,7 @@ impl Redesign {
         let (engine, table, index) = (&self.engine, &self.table, &self.index);
         let name = index.name();
         let search = match is_declared(table, name) {
-            // What is kept may be fewer changes that come to the same: then they have to come to exactly the same.
+            // Of the stored changes, as a restart computes it: some of them may have cancelled each other out.
             true => index_change::changed(&self.declared, &self.kept),
             false => self.search.clone(),
         };
@@ -334,7 +337,7 @@ impl Redesign {
                 serving.index.size()?,
                 serving.design.fingerprint() == design.fingerprint(),
             ),
-            // A change may be what helps; how large it will be isn't known.
+            // The change may be the remedy; how large the index will be isn't known.
             Phase::Failed(_) => (IndexSize::default(), false),
             Phase::Absent | Phase::Building => {
                 return Err(EngineError::IndexBuilding {
@@ -401,7 +404,7 @@ pub(crate) fn weigh(engine: &Engine, table: &OpenTable) {
     engine.inner().count_indexes();
 }
 
-/// Runs a change of tables or indexes to its end even when its caller goes away.
+/// Runs a change of tables or indexes to its end, even when the caller drops the future.
 pub(crate) async fn undisturbed<T: Send + 'static>(
     change: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
@@ -409,7 +412,8 @@ pub(crate) async fn undisturbed<T: Send + 'static>(
     changed.map_err(|_| EngineError::Defect("a change of tables or indexes panicked"))?
 }
 
-/// Has an index built for another design. When that fails, the one before is wanted: whoever asks again has it built.
+/// Makes a design the wanted one of an index, and starts its build. When that fails, the design before is wanted again, so
+/// that a retry isn't taken for done.
 pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) -> Result<()> {
     let before = index.wanted();
     index.want(design);
@@ -422,8 +426,8 @@ pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) 
     redesigned
 }
 
-/// The build under way, or the one that failed. What has taken the place of the index that answered is no build any more: searches may
-/// find it before that is noted.
+/// The build under way, or the one that failed. None once the wanted index serves, which may be before its build is noted
+/// as done.
 fn build_under_way(index: &OpenIndex) -> Option<Build> {
     let wanted = index.wanted();
     let serves_wanted = index
@@ -433,7 +437,7 @@ fn build_under_way(index: &OpenIndex) -> Option<Build> {
     index.state.build().filter(|_| !serves_wanted)
 }
 
-/// An index as it is now.
+/// Describes an index.
 pub(crate) async fn described(
     engine: &Engine,
     table: &OpenTable,
@@ -471,7 +475,7 @@ pub(crate) async fn described(
             if build.is_some() {
                 described.fields_to_be = fields(table, index, &wanted);
             }
-            // As searches do: an index that has just begun to answer may be ahead of the number.
+            // An index that has just begun to serve may be ahead of the state; searches take the later one, too.
             let applied = state.applied().max(serving.index.applied_sequence());
             let lag = lag(engine, applied).await?;
             let misfits = serving.index.misfits();
@@ -507,7 +511,7 @@ pub(crate) async fn described(
     Ok(described)
 }
 
-/// The fields of a design. Where what code declares comes from is its own affair.
+/// The fields of a design, without the sources of those that code declares.
 fn fields(table: &OpenTable, index: &OpenIndex, design: &Design) -> Vec<IndexedField> {
     let definition = table.definition();
     let declared = definition.search().filter(|_| is_declared(table, index.name()));
@@ -526,7 +530,7 @@ fn fields(table: &OpenTable, index: &OpenIndex, design: &Design) -> Vec<IndexedF
     fields.collect()
 }
 
-/// The age of the first change behind a sequence.
+/// The age of the first change behind a sequence; zero without one.
 async fn lag(engine: &Engine, applied: u64) -> Result<Duration> {
     let next = engine.database().changes(applied, 1).await?;
     let age = next

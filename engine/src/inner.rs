@@ -18,6 +18,7 @@ use crate::open_table::OpenTable;
 use crate::read_ahead::{Events, ReadAhead};
 use crate::search_pool::SearchPool;
 use crate::slices::Snapshots;
+use crate::transactions::Transactions;
 use crate::views::Views;
 use crate::watch_places::WatchPlaces;
 
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
     pub(crate) watches: Arc<WatchPlaces>,
+    pub(crate) transactions: Transactions,
     pub(crate) read_ahead: ReadAhead<Events>,
     /// Whether every call has a known principal.
     pub(crate) guarded: bool,

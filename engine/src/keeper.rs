@@ -7,18 +7,17 @@
 //! | serving | one index follows the log, and answers |
 //! | draft | another is filled from the table, then follows the log, and takes the place of the serving one |
 //!
-//! An index is complete or not by its own last commit, and is found by the fingerprint of its design: so at any moment a
-//! crash leaves folders that the next opening understands. The new index replaces the old one between two searches.
-//! For that the old one stops following the log, and answers as it is until the new one has reached it: what searches
-//! see never goes back. No thread ends by a failure: each has a [supervisor], and whose failure it was is known by the
-//! fingerprint.
+//! The last commit of an index says whether it is complete, and its folder is named by the fingerprint of its design: so
+//! the next opening understands what a crash at any moment leaves. A new index replaces the old one between two searches.
+//! Before, the old one stops following the log, and serves as it is until the new one has reached its sequence: what
+//! searches see never goes back. A failure ends no thread: each has a [supervisor].
 
 mod backoff;
 mod draft;
 mod folder;
 mod follower;
 mod pending;
-mod rhythm;
+mod refresh_policy;
 mod room;
 mod supervisor;
 #[cfg(test)]
@@ -89,10 +88,10 @@ struct Keeping {
     folder: PathBuf,
     consumer: Consumer,
     runtime: Handle,
-    /// Whose telemetry that of the threads is.
+    /// The trace context of the threads.
     context: Context,
     threads: Mutex<Threads>,
-    /// Held by whoever replaces the serving index, or the draft.
+    /// Locked while the serving index or the draft is replaced.
     changing: Mutex<()>,
 }
 
@@ -106,19 +105,19 @@ struct Threads {
 /// A thread, and how to stop it.
 #[derive(Debug)]
 struct Running {
-    /// The fingerprint of the design whose index it keeps; `None` of one that opens.
+    /// Fingerprint of the design whose index it builds or lets follow the log; `None` of the opening thread.
     follows: Option<u64>,
     stop: CancellationToken,
     thread: JoinHandle<()>,
 }
 
-/// Whether an index may take the place of the one that answers.
+/// Whether an index may serve in the place of another.
 enum Promotion {
-    /// Not yet: something else is changing.
+    /// Not now, because another change is under way: try again.
     Later,
-    /// Nobody else follows the log: once it includes everything that searches have seen.
+    /// Once it has reached the last sequence that searches have seen: the other index has stopped following the log.
     Alone {
-        /// That is this sequence.
+        /// That sequence.
         reached: u64,
     },
 }
@@ -207,15 +206,15 @@ impl Keeper {
         }
         let wanted = keeping.index.wanted();
         if matches!(keeping.state().phase(), Phase::Failed(_)) {
-            // What was given up is no more to be followed: also if it is wanted again.
+            // An index that was given up doesn't follow the log any more, even if its design is wanted again.
             let failed = keeping.threads.lock().serving.take();
             failed.into_iter().for_each(Running::join);
         }
-        let answers = keeping.state().serving();
-        let answers = answers.map(|serving| serving.design.fingerprint());
-        // Another than the one that answers, when it has taken its place but isn't as far yet.
+        let serving = keeping.state().serving();
+        let serving = serving.map(|serving| serving.design.fingerprint());
+        // Not the one that serves, while its replacement is promoted but hasn't reached it yet.
         let followed = keeping.threads.lock().serving.as_ref().and_then(|it| it.follows);
-        let kept: Vec<u64> = answers
+        let kept: Vec<u64> = serving
             .into_iter()
             .chain(followed)
             .chain([wanted.fingerprint()])
@@ -230,14 +229,14 @@ impl Keeper {
     /// Ends the threads, and waits for them: the index is no more.
     fn end(self) {
         self.keeping.closing.cancel();
-        // Whoever changes the index sees that, or is waited for.
+        // A change of the index sees that, or ends before this goes on.
         drop(self.keeping.changing.lock());
         self.join();
     }
 
     /// Waits for the threads, which end when the engine closes.
     pub(crate) fn join(self) {
-        // Each may start, or become, the one behind it until it has ended.
+        // In this order: the opening thread may start the others, and the draft may become the serving one.
         let opening = self.keeping.threads.lock().opening.take();
         opening.into_iter().for_each(Running::join);
         let draft = self.keeping.threads.lock().draft.take();
@@ -257,7 +256,7 @@ impl Keeping {
         &self.index.state
     }
 
-    /// `stop` ends the opening.
+    /// The options of the index of a design; its opening ends when `stop` is cancelled.
     fn index_options(&self, design: &Design, stop: &CancellationToken) -> IndexOptions {
         let mut options = IndexOptions::default();
         options.writer_memory_bytes = self.options.writer_memory;
@@ -269,14 +268,17 @@ impl Keeping {
         options
     }
 
-    /// An index has about so many documents, or will have.
+    /// Tells the observer of a large index, which has about this many documents, or will have.
     fn expect(&self, documents: u64) {
         if documents >= self.options.large_index_from {
             self.observer.holds_much(self.table.shared_name(), documents);
         }
     }
 
-    /// Runs something on a thread of its own.
+    /// Runs `run` on a new thread, given the token that stops it.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] when the system gives no thread.
     fn spawn(
         self: &Arc<Self>,
         doing: &'static str,
@@ -303,7 +305,8 @@ impl Keeping {
         })
     }
 
-    /// Keeps the index of a design, which may be open already, on a thread of its own.
+    /// Starts a supervised thread that opens or builds the index of a design, unless it is `opened`, and lets it follow the
+    /// log.
     fn supervise(
         self: &Arc<Self>,
         doing: &'static str,
@@ -315,14 +318,14 @@ impl Keeping {
         })
     }
 
-    /// Whether the index of a design is the one that follows the log to answer, or has been chosen to.
+    /// Whether the index of a design serves, or was promoted to.
     fn follows(&self, fingerprint: u64) -> bool {
         let threads = self.threads.lock();
         let serving = threads.serving.as_ref().and_then(|serving| serving.follows);
         serving == Some(fingerprint)
     }
 
-    /// Looks what there is until that can be seen.
+    /// [`Self::open`], tried until it succeeds.
     fn open_until_done(self: &Arc<Self>, stop: &CancellationToken) {
         let mut backoff = Backoff::default();
         while let Some(failure) = Failure::of(|| self.open(stop)) {
@@ -338,7 +341,7 @@ impl Keeping {
         }
     }
 
-    /// Looks what there is, and starts what is needed.
+    /// Opens the index in the folder, if there is one to serve, and starts a build if its design isn't the wanted one.
     fn open(self: &Arc<Self>, stop: &CancellationToken) -> Result<()> {
         let _changing = self.changing.lock();
         let wanted = self.index.wanted();
@@ -366,7 +369,7 @@ impl Keeping {
         Ok(())
     }
 
-    /// Starts to build an index of a design, which then takes the place of the serving one.
+    /// Starts to build the index of a design, which then replaces the serving one.
     fn draft(self: &Arc<Self>, design: Arc<Design>) -> Result<()> {
         self.tell(Step::Reading, 0, 0, 0);
         let mut threads = self.threads.lock();
@@ -374,21 +377,22 @@ impl Keeping {
         Ok(())
     }
 
-    /// Whether what is told of a build is told of that of a design: it is the draft, or there is none.
+    /// Whether a build of this design is the one whose progress is shown: the draft, or any while there is none.
     fn builds(&self, design: &Design) -> bool {
         let threads = self.threads.lock();
         let draft = threads.draft.as_ref().and_then(|draft| draft.follows);
         draft.is_none_or(|fingerprint| fingerprint == design.fingerprint())
     }
 
-    /// Tells why the build of a design waits, or that it doesn't.
+    /// Shows why the build of a design waits, or that it doesn't.
     fn tell_waiting(&self, design: &Design, waiting: Option<String>) {
         if self.builds(design) {
             self.state().with_build(|build| build.waiting = waiting);
         }
     }
 
-    /// Waits while the merges of an index hold as much as they may; not long, and hardly while its changes are awaited.
+    /// Backpressure: waits while merges under way hold as much memory as they may, but at most [`MERGES_WAIT_MAX`], or
+    /// [`MERGES_WAIT_AWAITED`] while a search waits for the changes.
     fn wait_for_merges(&self, writer: &IndexWriter, stop: &CancellationToken, is_awaited: impl Fn() -> bool) {
         let began = Instant::now();
         let patience = || match is_awaited() {
@@ -437,7 +441,7 @@ impl Keeping {
         }
     }
 
-    /// Tells how far a draft is.
+    /// Shows how far a build is.
     fn tell(&self, step: Step, rows: u64, about: u64, sequence: u64) {
         self.state().set_build(Some(Build {
             step,
@@ -448,8 +452,8 @@ impl Keeping {
         }));
     }
 
-    /// Lets the index of a design, which is as far as the log was when it was opened, answer. A draft takes the place of
-    /// the serving one, which stops following; from then on nothing but its own end keeps it from answering.
+    /// Promotes the index of a design, once it has caught up with the log: a draft replaces the serving index, which stops
+    /// following the log. After that nothing but the end of its thread keeps it from serving.
     fn promote(&self, fingerprint: u64) -> Promotion {
         let Some(_changing) = self.changing.try_lock() else {
             return Promotion::Later;
@@ -471,9 +475,9 @@ impl Keeping {
         }
     }
 
-    /// Removes what the index of a design, which serves and is durable, has replaced.
+    /// Removes the folders and feeds that the index of a design, which serves and is durable, has replaced.
     fn remove_others(&self, design: &Design) -> Result<()> {
-        // Whoever is changing something may be waiting for this thread to end, and removes what there is to remove.
+        // A change under way may be waiting for this thread to end, and removes them itself.
         let Some(_changing) = self.changing.try_lock() else {
             return Ok(());
         };
@@ -495,7 +499,7 @@ pub(crate) async fn end(keepers: Vec<Keeper>) -> Result<()> {
     ended.map_err(|_| EngineError::Defect("ending an index panicked"))
 }
 
-/// Takes changes into an index, as many at a time as it takes: a transaction may have more.
+/// Applies changes to an index, in batches of [`MAX_OPERATIONS`]: a transaction may have more.
 fn take_in(writer: &mut IndexWriter, operations: Vec<Operation>) -> Result<()> {
     let mut operations = operations.into_iter();
     loop {
@@ -589,15 +593,15 @@ fn index_of_consumer(name: &str) -> Option<String> {
 
 const CONSUMER_PREFIX: &str = "index_";
 
-/// Why an index doesn't answer while its build has no room.
+/// Why an index stalls while its build waits for disk space, in words for clients.
 const BUILD_WAITS: &str = "the device has too little room for its build";
 
-/// How long an index waits for merges to let go of memory before it takes in some changes nevertheless. Well below what
-/// [health](crate::health) takes for silence.
+/// How long an index waits for merges to release memory before it applies changes nevertheless. Well below the time after
+/// which [health](crate::health) takes an index for stalled.
 const MERGES_WAIT_MAX: Duration = Duration::from_secs(4);
-/// The same while somebody waits for the changes.
+/// The same while a search waits for the changes.
 const MERGES_WAIT_AWAITED: Duration = Duration::from_millis(100);
-/// How often it looks whether they have, and whether somebody does.
+/// How often it checks whether merges have, and whether a search does.
 const MERGES_LOOK: Duration = Duration::from_millis(20);
 
 /// The names of the threads.

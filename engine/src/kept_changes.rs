@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::index_change::{IndexChange, KeptChanges};
 use crate::protobuf::{self, Malformed, Value, Writer};
 
-/// The table, which no resource can have: its name begins as those of the engine do.
+/// The table. No resource can have it: names that begin with an underscore are the engine's.
 const TABLE: &str = "_index_changes";
 const NAME: &str = "index";
 const CHANGES: &str = "changes";
@@ -82,32 +82,44 @@ async fn table(database: &Database) -> Result<Table> {
     Ok(database.ensure_table(schema).await?)
 }
 
-/// The numbers of the messages' fields. A message with one of several kinds has the number of the kind.
+/// Field numbers of the messages.
 mod number {
+    /// The list of changes.
     pub(super) const CHANGE: u64 = 1;
 
+    /// `IndexChange`, which has one of them.
     pub(super) const ADD_FIELD: u64 = 1;
     pub(super) const DROP_FIELD: u64 = 2;
     pub(super) const SET_ANALYZER: u64 = 3;
 
-    /// Of each change.
+    /// All kinds of changes.
     pub(super) const FIELD: u64 = 1;
-    /// Of an added field.
+    /// `AddField`.
     pub(super) const TYPE: u64 = 2;
     pub(super) const ANALYZER: u64 = 3;
     pub(super) const SOURCE: u64 = 4;
-    /// Of a changed analyzer.
+    /// `SetAnalyzer`.
     pub(super) const NEW_ANALYZER: u64 = 2;
 
+    /// `Analyzer`, which has one of them, and may have the last besides.
     pub(super) const SINGLE_WORD: u64 = 1;
     pub(super) const SPLIT: u64 = 2;
     pub(super) const MIN_WORD: u64 = 3;
     pub(super) const MAX_WORD: u64 = 4;
     pub(super) const FUZZY: u64 = 5;
     pub(super) const STEMMED: u64 = 6;
+
+    /// The options of each kind of analyzer.
+    pub(super) const SINGLE_WORD_CASE_SENSITIVE: u64 = 1;
+    pub(super) const SINGLE_WORD_DELIMIT_WORD: u64 = 2;
+    pub(super) const SPLIT_DELIMITER: u64 = 1;
+    pub(super) const SPLIT_CASE_SENSITIVE: u64 = 2;
+    pub(super) const FUZZY_MIN_CHARS: u64 = 1;
+    pub(super) const FUZZY_MAX_CHARS: u64 = 2;
+    pub(super) const FUZZY_CASE_SENSITIVE: u64 = 3;
 }
 
-/// The types of fields that can be added, by their numbers; TEXT has an analyzer besides.
+/// The types of fields that can be added, by their numbers in the contract, but for TEXT, which has an analyzer.
 static TYPES: [(i64, FieldKind); 6] = [
     (1, FieldKind::Keyword),
     (3, FieldKind::Long),
@@ -154,25 +166,23 @@ fn encoded_analyzer(analyzer: &Analyzer) -> Vec<u8> {
             case_sensitive,
             delimit_word,
         } => {
-            let options = options.number_unless_zero(1, i64::from(*case_sensitive));
-            (
-                number::SINGLE_WORD,
-                options.number_unless_zero(2, i64::from(*delimit_word)),
-            )
+            let options = options
+                .number_unless_zero(number::SINGLE_WORD_CASE_SENSITIVE, i64::from(*case_sensitive))
+                .number_unless_zero(number::SINGLE_WORD_DELIMIT_WORD, i64::from(*delimit_word));
+            (number::SINGLE_WORD, options)
         }
         Analyzer::Split {
             delimiter,
             case_sensitive,
         } => {
             let delimiter = delimiter.as_deref().unwrap_or_default();
-            let options = options.bytes_unless_empty(1, delimiter.as_bytes());
-            (
-                number::SPLIT,
-                options.number_unless_zero(2, i64::from(*case_sensitive)),
-            )
+            let options = options
+                .bytes_unless_empty(number::SPLIT_DELIMITER, delimiter.as_bytes())
+                .number_unless_zero(number::SPLIT_CASE_SENSITIVE, i64::from(*case_sensitive));
+            (number::SPLIT, options)
         }
         Analyzer::MinWord => (number::MIN_WORD, options),
-        // No base is stemmed.
+        // `base` never returns a stemmed one.
         Analyzer::MaxWord | Analyzer::Stemmed(_) => (number::MAX_WORD, options),
         Analyzer::Fuzzy {
             min_chars,
@@ -180,9 +190,9 @@ fn encoded_analyzer(analyzer: &Analyzer) -> Vec<u8> {
             case_sensitive,
         } => {
             let options = options
-                .number_unless_zero(1, i64::from(*min_chars))
-                .number_unless_zero(2, i64::from(*max_chars))
-                .number_unless_zero(3, i64::from(*case_sensitive));
+                .number_unless_zero(number::FUZZY_MIN_CHARS, i64::from(*min_chars))
+                .number_unless_zero(number::FUZZY_MAX_CHARS, i64::from(*max_chars))
+                .number_unless_zero(number::FUZZY_CASE_SENSITIVE, i64::from(*case_sensitive));
             (number::FUZZY, options)
         }
     };
@@ -262,19 +272,21 @@ fn decoded_analyzer(message: &[u8]) -> Result<Analyzer, Malformed> {
         };
         base = Some(match kind {
             number::SINGLE_WORD => Analyzer::SingleWord {
-                case_sensitive: flag(1),
-                delimit_word: flag(2),
+                case_sensitive: flag(number::SINGLE_WORD_CASE_SENSITIVE),
+                delimit_word: flag(number::SINGLE_WORD_DELIMIT_WORD),
             },
             number::SPLIT => Analyzer::Split {
-                delimiter: option(1).and_then(Value::text).map(str::to_owned),
-                case_sensitive: flag(2),
+                delimiter: option(number::SPLIT_DELIMITER)
+                    .and_then(Value::text)
+                    .map(str::to_owned),
+                case_sensitive: flag(number::SPLIT_CASE_SENSITIVE),
             },
             number::MIN_WORD => Analyzer::MinWord,
             number::MAX_WORD => Analyzer::MaxWord,
             number::FUZZY => Analyzer::Fuzzy {
-                min_chars: chars(1),
-                max_chars: chars(2),
-                case_sensitive: flag(3),
+                min_chars: chars(number::FUZZY_MIN_CHARS),
+                max_chars: chars(number::FUZZY_MAX_CHARS),
+                case_sensitive: flag(number::FUZZY_CASE_SENSITIVE),
             },
             _ => return Err(Malformed),
         });

@@ -21,13 +21,13 @@
 //! | [`definition`] | what a table is |
 //! | `value_tree`, `document` | what cells hold, by their types; rows as documents |
 //! | [`resource`], `stored` | what a service says about its records; they as rows |
-//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`] | what is kept between calls, for searches, exports and watches |
+//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`], [`transactions`] | what is kept between calls, for searches, exports, watches and transactions |
 //! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
 //! | `owners`, `handovers`, `scope`, `index_state`, `open_index`, `open_table` | open tables, whose indexes share their searches, and are waited for; which rows a call meets: all, or its caller's own |
 //! | `health`, `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
 //! | `catalog` | the definitions of tables that are created at run time |
 //! | `inner`, [`figures`] | what an engine's clones share; what there is to measure of it |
-//! | [`table`], [`mod@export`], [`watch`] | the calls on one table: reads, writes, lists, searches; streams of a snapshot, and of changes |
+//! | [`table`], [`mod@export`], [`watch`] | the calls on one table: reads, writes, lists, searches, transactions; streams of a snapshot, and of changes |
 //! | [`collection`] | the same as resources |
 //! | [`engine`](mod@engine), [`index_admin`], [`index_creation`], `table_admin` | opens a database with its tables, tells its health, closes it; indexes as their users see and change them; indexes, and tables, created, changed and dropped |
 //!
@@ -105,6 +105,7 @@ pub mod read_ahead;
 pub mod resource;
 pub mod slices;
 pub mod table;
+pub mod transactions;
 pub mod views;
 pub mod watch;
 pub mod watch_places;
@@ -157,6 +158,8 @@ pub use souk_index as index;
 /// The table types that resources are declared with.
 pub use souk_storage as storage;
 pub use table::{
-    Attempt, IndexAnswer, ListPage, ListQuery, MAX_PAGE_BYTES, RowHit, Search, SearchProfile, SearchResults,
-    TableHandle, TableWrite,
+    Attempt, IndexAnswer, ListPage, ListQuery, MAX_PAGE_BYTES, RowHit, RowsPage, Search, SearchProfile,
+    SearchResults, TableHandle, TableWrite,
 };
+pub use table_admin::TablesPage;
+pub use transactions::Seeing;

@@ -7,7 +7,9 @@
 mod list;
 mod page;
 mod range;
+mod rows;
 mod search;
+mod transaction;
 mod write;
 
 use std::ops::Deref;
@@ -21,6 +23,7 @@ use tracing::{Instrument as _, Span, info_span};
 
 pub use self::list::{ListPage, ListQuery};
 pub use self::page::MAX_PAGE_BYTES;
+pub use self::rows::RowsPage;
 pub use self::search::{IndexAnswer, RowHit, Search, SearchProfile, SearchResults};
 pub(crate) use self::write::UPDATE_ATTEMPTS;
 pub use self::write::{Attempt, TableWrite};
@@ -30,6 +33,7 @@ use crate::definition::TableDefinition;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::inner::Inner;
+use crate::key;
 use crate::observer::ErrorType;
 use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
@@ -156,6 +160,22 @@ impl TableHandle {
     /// By which the shares of the call's caller are counted.
     pub(crate) fn caller(&self) -> Option<Arc<str>> {
         self.call.principal.name().map(Arc::clone)
+    }
+
+    /// How far one of its secondary indexes is.
+    ///
+    /// # Errors
+    /// [`souk_storage::Error::IndexNotFound`].
+    pub fn secondary_index_state(&self, index: &str) -> Result<souk_storage::IndexState> {
+        Ok(self.open.table.index_state(index)?)
+    }
+
+    /// The row behind the key of a document as people name it: its id, or the values of its key.
+    ///
+    /// # Errors
+    /// When the key isn't one of a document.
+    pub fn name_of(document_key: &[u8]) -> Result<String> {
+        key::document_name(document_key).ok_or(EngineError::Defect("the index holds a key that isn't one"))
     }
 
     /// How long the call may wait.

@@ -20,9 +20,19 @@ use crate::index_state::Phase;
 use crate::keeper::{self, Keeper};
 use crate::open_table::{Home, OpenTable};
 use crate::table::TableHandle;
+use crate::token::{self, TokenKind};
 
 /// How long the creation of a table waits for its empty index. It answers later where that takes longer.
 const EMPTY_INDEX_MAX: Duration = Duration::from_secs(10);
+
+/// A page of the tables that were created at run time.
+#[derive(Clone, Debug)]
+pub struct TablesPage {
+    /// What they are, by name.
+    pub tables: Vec<Arc<TableDefinition>>,
+    /// Gives the next page; empty at the end.
+    pub next_page_token: String,
+}
 
 impl Engine {
     /// Creates a table, durably. It takes writes and searches when this returns.
@@ -43,8 +53,22 @@ impl Engine {
     /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`], [`EngineError::InvalidDefinition`],
     /// [`EngineError::LimitExceeded`], [`EngineError::IndexBuilding`]; what the store refuses.
     pub async fn alter_table(&self, definition: TableDefinition) -> Result<()> {
-        let engine = self.clone();
-        undisturbed(async move { engine.alter(definition).await }).await
+        definition.check()?;
+        let name = definition.name().to_owned();
+        self.change_table(&name, |present| *present = definition).await
+    }
+
+    /// [`Engine::alter_table`] of what the table is by then: no other change comes between.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn change_table(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut TableDefinition) + Send + 'static,
+    ) -> Result<()> {
+        let (engine, name) = (self.clone(), name.to_owned());
+        undisturbed(async move { engine.alter(&name, change).await }).await
     }
 
     /// Drops a table that was created at run time, durably, with its rows and its indexes. Its name is free when this returns.
@@ -61,6 +85,35 @@ impl Engine {
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<TableDefinition>> {
         self.tables().iter().map(|table| table.definition()).collect()
+    }
+
+    /// A page of the tables that were created at run time, by name.
+    ///
+    /// # Errors
+    /// [`EngineError::PageTokenInvalid`].
+    pub fn tables_page(&self, page_size: usize, page_token: &str) -> Result<TablesPage> {
+        let after = match page_token {
+            "" => Vec::new(),
+            sealed => token::open(TokenKind::Tables, 0, sealed)
+                .map_err(|detail| EngineError::PageTokenInvalid { detail })?,
+        };
+        let tables = self.tables();
+        let created = tables.iter().filter(|table| table.home == Home::Catalog);
+        let mut rest = created
+            .filter(|table| table.name().as_bytes() > after.as_slice())
+            .peekable();
+        let page: Vec<_> = rest
+            .by_ref()
+            .take(page_size)
+            .map(|table| table.definition())
+            .collect();
+        let last = page.last().filter(|_| rest.peek().is_some());
+        Ok(TablesPage {
+            next_page_token: last.map_or_else(String::new, |last| {
+                token::seal(TokenKind::Tables, 0, last.name().as_bytes())
+            }),
+            tables: page,
+        })
     }
 
     async fn create(&self, definition: TableDefinition) -> Result<TableHandle> {
@@ -127,12 +180,14 @@ impl Engine {
         Ok(open)
     }
 
-    async fn alter(&self, mut definition: TableDefinition) -> Result<()> {
-        definition.check()?;
+    async fn alter(&self, name: &str, change: impl FnOnce(&mut TableDefinition)) -> Result<()> {
         let _changing = self.changing().lock().await;
         self.check_open()?;
-        let open = self.created(definition.name())?;
+        let open = self.created(name)?;
         let present = open.definition();
+        let mut definition = (*present).clone();
+        change(&mut definition);
+        definition.check()?;
         let (old, new) = (open.table.schema(), &definition.schema);
         if (&old.key, old.auto_increment, old.transactions)
             != (&new.key, new.auto_increment, new.transactions)

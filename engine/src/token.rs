@@ -27,6 +27,10 @@ pub(crate) enum TokenKind {
     Resume = 3,
     /// The next page of a search in a view that is kept, or by another index than the first.
     Search = 4,
+    /// The next page of a range.
+    Range = 5,
+    /// The next page of the list of tables.
+    Tables = 6,
 }
 
 /// Makes a token. `fingerprint` says which arguments it belongs to.

@@ -1,4 +1,5 @@
-//! Fuzz targets for everything of a search that decodes input: query trees, orders, aggregations, page tokens, patterns.
+//! Fuzz targets for everything of a search that decodes input: query trees, orders, aggregations, page tokens, patterns; for
+//! keys and rows as they are stored; and for what Tablestore's clients send.
 //!
 //! A target is a function of bytes that panics when something is wrong. `libfuzzer/` drives them by coverage, with
 //! cargo-fuzz; the tests of this package drive the same functions, on any toolchain, by [`messages`]: random messages
@@ -14,6 +15,7 @@
 //! ```
 
 pub mod messages;
+pub mod tablestore;
 pub mod targets;
 
 mod corpus;

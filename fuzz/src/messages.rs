@@ -13,7 +13,7 @@ use crate::corpus::{FIELDS, Fits, LETTERS};
 /// Levels of messages, mostly; above, only what has no messages inside.
 const LEVELS: u32 = 9;
 /// Strings that stand for something somewhere.
-const STRINGS: &[&str] = &[
+pub(crate) const STRINGS: &[&str] = &[
     "image",
     "video",
     "s1",
@@ -54,7 +54,7 @@ const INTEGERS: &[i64] = &[
     i64::MAX,
     1_700_000_000,
 ];
-const DOUBLES: &[f64] = &[
+pub(crate) const DOUBLES: &[f64] = &[
     0.0,
     -0.0,
     0.5,
@@ -176,7 +176,7 @@ pub fn row(random: &mut Rng) -> Vec<u8> {
 }
 
 /// Flips, cuts, repeats, exchanges.
-fn damage(random: &mut Rng, bytes: &mut Vec<u8>) {
+pub(crate) fn damage(random: &mut Rng, bytes: &mut Vec<u8>) {
     for _ in 0..random.usize(1..6) {
         if bytes.is_empty() {
             return;
@@ -196,7 +196,7 @@ fn damage(random: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
+pub(crate) fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
     from[random.usize(..from.len())]
 }
 
@@ -374,7 +374,7 @@ fn one_value(random: &mut Rng, field: &FieldDescriptor, levels: u32, place: Plac
     }
 }
 
-fn integer(random: &mut Rng) -> i64 {
+pub(crate) fn integer(random: &mut Rng) -> i64 {
     if random.u8(..15) == 0 {
         pick(random, INTEGERS)
     } else {

@@ -6,11 +6,16 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use prost::Message as _;
 use souk_api::testing::{Answer, answer};
 use souk_index::{Cancellation, Error, Index, Query, SearchRequest, Sort, TotalRequest, limits};
 use souk_proto::search::v1 as pb;
 use souk_storage::{PrimaryKey, Row};
+use souk_tablestore::messages::{OperationType, SearchQuery};
+use souk_tablestore::{
+    AggregationNode, GroupByNode, KeyUse, ReadFilter, RowChange, SearchNode, plainbuffer as plain,
+};
 use tonic::{Code, Status};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -34,7 +39,7 @@ pub fn answered() -> u64 {
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 7] = [
+pub const ALL: [Target; 9] = [
     ("search", search),
     ("aggregations", aggregations),
     ("sorts", sorts),
@@ -42,6 +47,8 @@ pub const ALL: [Target; 7] = [
     ("wildcard", wildcard),
     ("primary_key", primary_key),
     ("row", row),
+    ("plainbuffer", plainbuffer),
+    ("tablestore_search", tablestore_search),
 ];
 
 /// What a search answers. Refusing is fine, with a status that says whose fault it is; a fault of the server isn't.
@@ -195,6 +202,39 @@ pub fn row(data: &[u8]) {
             Err(error) => panic!("{row:?}: {error}"),
         }
     }
+}
+
+/// Rows as Tablestore's clients send them: what is decoded stays the same when it is encoded and decoded again.
+pub fn plainbuffer(data: &[u8]) {
+    let bytes = Bytes::copy_from_slice(data);
+    for kind in [OperationType::Put, OperationType::Update, OperationType::Delete] {
+        // Refusing is fine.
+        drop(RowChange::decode(kind, bytes.clone()));
+    }
+    for used in [KeyUse::Get, KeyUse::RangeEnd] {
+        drop(used.decode(bytes.clone()));
+    }
+    let Ok(rows) = plain::decode_rows(bytes) else {
+        return;
+    };
+    let again = plain::encode(&rows);
+    match plain::decode_rows(again.clone()) {
+        // By their bytes: a double may be none, and equals nothing.
+        Ok(rows) => assert_eq!(plain::encode(&rows), again),
+        Err(error) => panic!("{rows:?}: {error}"),
+    }
+}
+
+/// A search as Tablestore's clients send it, and the same bytes as a filter: they become trees, or are refused.
+pub fn tablestore_search(data: &[u8]) {
+    let bytes = Bytes::copy_from_slice(data);
+    drop(ReadFilter::decode(bytes.clone()));
+    let Ok(search) = souk_tablestore::decode::<SearchQuery>(bytes) else {
+        return;
+    };
+    drop(search.query.map(SearchNode::decode));
+    drop(search.aggs.map(AggregationNode::decode));
+    drop(search.group_bys.map(GroupByNode::decode));
 }
 
 /// A wildcard pattern, on all short words of an alphabet, against the definition.

@@ -1,38 +1,27 @@
 //! Answers of the stack for clients of other forms than gRPC's: what they say, and what HTTP says of it.
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, VARY};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use souk_chassis::layers::messages::Encoding;
-use souk_chassis::status::{StatusBuilder, code_in, message_in};
+use souk_chassis::status::{StatusBuilder, status_in};
 use tokio::time::Instant;
+use tonic::Status;
 use tonic::body::Body;
-use tonic::{Code, Status};
 
 use crate::one_message::in_turn;
 
 pub(crate) mod error;
 mod messages;
 
-pub(crate) use messages::{Messages, Next, too_large};
+use messages::Next;
+pub(crate) use messages::{Messages, too_large};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Smallest answer that is compressed, in bytes: below, a packet is a packet.
 const COMPRESS_BYTES_MIN: usize = 1024;
-
-/// As gRPC writes binary headers: with padding or without.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// The metadata of an answer that its HTTP client gets, too.
 pub(crate) fn metadata(headers: &HeaderMap) -> HeaderMap {
@@ -56,77 +45,19 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }
 
-/// The content of an answer that went well.
-pub(crate) struct Content {
-    bytes: Vec<u8>,
-    encoding: Option<Encoding>,
-}
-
-impl Content {
-    /// What `write` makes of `message`, compressed where that is worth it and `encoding` says how.
-    ///
-    /// # Errors
-    /// Those of `write`; DEADLINE_EXCEEDED when it wasn't made by the time that the call `ends`.
-    pub(crate) async fn of(
-        message: Bytes,
-        write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
-        encoding: Option<Encoding>,
-        ends: Instant,
-    ) -> Result<Self, Status> {
-        let written = in_turn(message.len(), move || {
-            let bytes = write(&message)?;
-            let packed = encoding
-                .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
-                .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
-            let (bytes, encoding) = packed.unwrap_or((bytes, None));
-            Ok(Self { bytes, encoding })
-        });
-        tokio::time::timeout_at(ends, written)
-            .await
-            .unwrap_or_else(|_| Err(late()))
-    }
-
-    /// The answer. What it was made of is kept until it is taken, and with it what the call holds.
-    pub(crate) fn answer(
-        self,
-        metadata: HeaderMap,
-        content_type: HeaderValue,
-        made_of: Body,
-    ) -> Response<Body> {
-        let content = http_body_util::Full::new(Bytes::from(self.bytes)).map_err(move |never| {
-            let _kept = &made_of;
-            match never {}
-        });
-        let mut response = Response::new(Body::new(content));
-        *response.headers_mut() = metadata;
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, content_type);
-        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
-        if let Some(encoding) = self.encoding {
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
-        }
-        response
-    }
+/// The representation that the message of an answer is written in.
+pub(crate) struct Representation {
+    pub(crate) content_type: HeaderValue,
+    /// How it is compressed where that is worth it.
+    pub(crate) encoding: Option<Encoding>,
+    /// When the call ends.
+    pub(crate) ends: Instant,
 }
 
 fn late() -> Status {
     let message = "the call's time was over before its answer could be written in the form that was asked for; ask for less, or \
                    give it more time";
     StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message).build()
-}
-
-/// The error in the headers or trailers of a call; `None` when it went well or goes on.
-pub(crate) fn status_of(headers: &HeaderMap) -> Option<Status> {
-    let code = code_in(headers)?;
-    if code == Code::Ok {
-        return None;
-    }
-    let details = headers.get(Status::GRPC_STATUS_DETAILS);
-    if details.is_none_or(|details| BASE64.decode(details).is_ok()) {
-        return Status::from_header_map(headers);
-    }
-    // tonic takes for granted that a backend's details are base64.
-    Some(Status::new(code, message_in(headers)))
 }
 
 /// The answer to a unary call, read to its end.
@@ -141,22 +72,15 @@ pub(crate) struct Unary {
 }
 
 impl Unary {
-    /// Reads `response`, whose message has at most `bytes_max` bytes, until the call `ends`; `None` where the stack ends what waits for it.
-    pub(crate) async fn read(response: Response<Body>, bytes_max: usize, ends: Option<Instant>) -> Self {
+    /// Reads `response`, whose message has at most `bytes_max` bytes. The stack ends it in time
+    /// ([`AnsweredWhole`](souk_chassis::layers::deadline::AnsweredWhole)).
+    pub(crate) async fn read(response: Response<Body>, bytes_max: usize) -> Self {
         let (parts, body) = response.into_parts();
         let mut messages = Messages::new(&parts.headers, body, bytes_max);
-        let reading = async {
-            match (status_of(&parts.headers), messages.next().await) {
-                (Some(status), _) => (None, (Some(status), HeaderMap::new())),
-                (None, Next::End(status, trailers)) => (None, (status, trailers)),
-                (None, Next::Message(message)) => (Some(message), messages.end().await),
-            }
-        };
-        let (message, (status, trailers)) = match ends {
-            None => reading.await,
-            Some(ends) => tokio::time::timeout_at(ends, reading)
-                .await
-                .unwrap_or_else(|_| (None, (Some(late()), HeaderMap::new()))),
+        let (message, (status, trailers)) = match (status_in(&parts.headers), messages.next().await) {
+            (Some(status), _) => (None, (Some(status), HeaderMap::new())),
+            (None, Next::End(status, trailers)) => (None, (status, trailers)),
+            (None, Next::Message(message)) => (Some(message), messages.end().await),
         };
         let broken = || StatusBuilder::internal("the service ended its answer before it was whole").build();
         Self {
@@ -166,6 +90,58 @@ impl Unary {
             body: messages.into_body(),
         }
     }
+
+    /// The answer in another representation: what `write` makes of its message, or `refuse` of its error, DEADLINE_EXCEEDED when the message isn't
+    /// written before the call ends.
+    pub(crate) async fn rewritten(
+        self,
+        to: Representation,
+        write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
+        refuse: impl FnOnce(&Status) -> Response<Body>,
+    ) -> Response<Body> {
+        let (bytes, encoding) = match written(self.message, write, &to).await {
+            Ok(content) => content,
+            Err(status) => {
+                let mut refusal = refuse(&status);
+                refusal.headers_mut().extend(self.metadata);
+                return refusal;
+            }
+        };
+        // Kept until the answer is taken, and with it what the call holds.
+        let made_of = self.body;
+        let content = http_body_util::Full::new(Bytes::from(bytes)).map_err(move |never| {
+            let _kept = &made_of;
+            match never {}
+        });
+        let mut response = Response::new(Body::new(content));
+        *response.headers_mut() = self.metadata;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, to.content_type);
+        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+        if let Some(encoding) = encoding {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+        }
+        response
+    }
+}
+
+/// What `write` makes of a message, compressed where that is worth it.
+async fn written(
+    message: Result<Bytes, Status>,
+    write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
+    to: &Representation,
+) -> Result<(Vec<u8>, Option<Encoding>), Status> {
+    let (message, encoding) = (message?, to.encoding);
+    let written = in_turn(message.len(), move || {
+        let bytes = write(&message)?;
+        let packed = encoding
+            .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
+            .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
+        Ok(packed.unwrap_or((bytes, None)))
+    });
+    tokio::time::timeout_at(to.ends, written)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 #[cfg(test)]
@@ -173,21 +149,35 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use futures_util::{StreamExt as _, stream};
+    use futures_util::stream;
     use http_body::Frame;
     use http_body_util::StreamBody;
     use souk_chassis::layers::messages::framed;
-    use souk_chassis::status::GRPC_STATUS;
+    use souk_chassis::status::{GRPC_STATUS, code_in};
+    use tonic::Code;
 
     use super::*;
     use crate::one_message::tests::all_turns;
+
+    /// The answer as it is, of a call that has this time.
+    async fn rewritten(unary: Unary, time: Duration) -> Response<Body> {
+        let form = Representation {
+            content_type: JSON,
+            encoding: None,
+            ends: Instant::now() + time,
+        };
+        let refuse = |status: &Status| status.clone().into_http();
+        unary
+            .rewritten(form, |message| Ok(message.to_vec()), refuse)
+            .await
+    }
 
     #[tokio::test]
     async fn what_a_call_holds_is_kept_until_its_answer_in_another_form_is_dropped() {
         let held = Arc::new(());
         let of_the_call = Arc::clone(&held);
         let frames = [
-            Frame::data(framed(b"one")),
+            Frame::data(framed(0, b"one")),
             Frame::trailers(HeaderMap::from_iter([(
                 GRPC_STATUS,
                 "0".parse().expect("a value"),
@@ -198,13 +188,8 @@ mod tests {
             let _held = &of_the_call;
             error
         }));
-        let unary = Unary::read(Response::new(body), 100, None).await;
-        let message = unary.message.expect("a message");
-        let ends = Instant::now() + Duration::from_secs(60);
-        let content = Content::of(message, |message| Ok(message.to_vec()), None, ends).await;
-        let response = content
-            .expect("a content")
-            .answer(unary.metadata, JSON, unary.body);
+        let unary = Unary::read(Response::new(body), 100).await;
+        let response = rewritten(unary, Duration::from_secs(60)).await;
         let mut body = response.into_body();
         let frame = body.frame().await.expect("a frame").expect("no error");
         assert_eq!(frame.into_data().expect("data"), "one");
@@ -217,25 +202,16 @@ mod tests {
     async fn an_answer_isnt_waited_for_when_its_call_is_over() {
         let others = all_turns().await;
         let (asked, time) = (Instant::now(), Duration::from_secs(3));
-        let large = Bytes::from(vec![0; 1 << 20]);
-        let content = Content::of(large, |message| Ok(message.to_vec()), None, asked + time).await;
-        assert_eq!(
-            content.err().map(|status| status.code()),
-            Some(Code::DeadlineExceeded)
-        );
+        let large = Unary {
+            metadata: HeaderMap::new(),
+            trailers: HeaderMap::new(),
+            message: Ok(Bytes::from(vec![0; 1 << 20])),
+            body: Body::empty(),
+        };
+        let refused = rewritten(large, time).await;
+        assert_eq!(code_in(refused.headers()), Some(Code::DeadlineExceeded));
         assert_eq!(asked.elapsed(), time);
         drop(others);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_that_stops_on_its_way_isnt_waited_for_either() {
-        let begun = framed(b"one").slice(..3);
-        let frames = stream::iter([Ok::<_, Status>(Frame::data(begun))]).chain(stream::pending());
-        let (asked, time) = (Instant::now(), Duration::from_secs(3));
-        let response = Response::new(Body::new(StreamBody::new(frames)));
-        let unary = Unary::read(response, 100, Some(asked + time)).await;
-        let refused = unary.message.expect_err("it isn't whole");
-        assert_eq!((refused.code(), asked.elapsed()), (Code::DeadlineExceeded, time));
     }
 
     #[test]
@@ -248,7 +224,7 @@ mod tests {
         ] {
             headers.insert(name, value.parse().expect("a value"));
         }
-        let status = status_of(&headers).expect("an error");
+        let status = status_in(&headers).expect("an error");
         assert_eq!((status.code(), status.message()), (Code::NotFound, "none here"));
     }
 }

@@ -12,11 +12,11 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Request, Response};
 use http_body_util::StreamBody;
 use souk_chassis::layers::messages::framed;
-use souk_chassis::status::{StatusBuilder, code_in, reason, trailers};
+use souk_chassis::status::{StatusBuilder, code_in, reason, status_in, trailers};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use crate::answer::{Unary, status_of, too_large, whole};
+use crate::answer::{Unary, too_large, whole};
 use crate::contract::Sharing;
 use crate::one_message::gathered;
 use crate::retry::Retry;
@@ -28,27 +28,13 @@ const REQUEST_BYTES_MAX: usize = 256 << 10;
 
 /// The backends of a service, in the order in which they are asked.
 pub(crate) struct Ask {
-    sharing: Sharing,
+    pub(crate) sharing: Sharing,
     /// Most bytes of an answer that is put together.
-    bytes_max: usize,
-    backends: Vec<Retry>,
+    pub(crate) bytes_max: usize,
+    pub(crate) backends: Vec<Retry>,
 }
 
 impl Ask {
-    /// Nobody yet. Answers that are put together have at most `bytes_max` bytes.
-    pub(crate) fn new(sharing: Sharing, bytes_max: usize) -> Self {
-        Self {
-            sharing,
-            bytes_max,
-            backends: Vec::new(),
-        }
-    }
-
-    /// Adds a backend, which is asked behind those before.
-    pub(crate) fn add(&mut self, backend: Retry) {
-        self.backends.push(backend);
-    }
-
     pub(crate) async fn call(&self, request: Request<Body>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let message = match gathered(body, REQUEST_BYTES_MAX).await {
@@ -78,6 +64,8 @@ impl Ask {
                 return Ok(response);
             }
         }
+        // What doesn't know the service won't the next time, so who may is asked first.
+        silent.sort_by_key(|(_, response)| code_in(response.headers()) == Some(Code::Unimplemented));
         for (backend, refusal) in silent {
             let response = match backend.repeats(path) {
                 true => backend.call(request()).await,
@@ -92,7 +80,7 @@ impl Ask {
     }
 
     fn is_elsewhere(&self, response: &Response<Body>) -> bool {
-        status_of(response.headers()).is_some_and(|status| {
+        status_in(response.headers()).is_some_and(|status| {
             let is_known = |reason: String| self.sharing.elsewhere.contains(&reason);
             status.code() == Code::NotFound && reason(&status).is_some_and(is_known)
         })
@@ -105,7 +93,7 @@ impl Ask {
             let mut request = request();
             // Compressed ones can't be put together.
             request.headers_mut().remove(GRPC_ACCEPT_ENCODING);
-            let answer = Unary::read(backend.call(request).await, self.bytes_max, None).await;
+            let answer = Unary::read(backend.call(request).await, self.bytes_max).await;
             let message: Bytes = answer.message?;
             if message.len() > self.bytes_max.saturating_sub(joined.len()) {
                 return Err(too_large(self.bytes_max));
@@ -113,7 +101,7 @@ impl Ask {
             joined.extend_from_slice(&message);
         }
         let frames = [
-            Ok(http_body::Frame::data(framed(&joined))),
+            Ok(http_body::Frame::data(framed(0, &joined))),
             trailers(Status::ok("")),
         ];
         let mut response = Response::new(Body::new(StreamBody::new(stream::iter(frames))));

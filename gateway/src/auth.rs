@@ -6,8 +6,11 @@
 //! - `signatures`: the cryptography of that.
 //! - `guard`: the check before the gateway's routes.
 
+use souk_access::reload::FileError;
+use souk_access::rules::RulesError;
+use souk_chassis::fetch::FetchError;
+
 mod api_keys;
-mod error;
 mod guard;
 mod issuer;
 mod key_set;
@@ -15,5 +18,26 @@ mod signatures;
 mod tokens;
 
 pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key};
-pub use error::AuthError;
 pub use guard::GatewayGuard;
+
+/// Why callers can't be known.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// A file of keys.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The address of an issuer's keys.
+    #[error("auth.jwt.jwks or auth.jwt.ca can't be used")]
+    Issuer(#[from] FetchError),
+    /// The contract's rules.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The operating system.
+    #[error("API keys can't be read: {0}")]
+    Keys(String),
+    /// Services couldn't tell the gateway's calls from others.
+    #[error(
+        "auth.credential_key must be set, or SOUK_CREDENTIAL_KEY: without it services can't know who calls"
+    )]
+    NoCredentialKey,
+}

@@ -1,6 +1,6 @@
 //! What the gateway routes to, and which services are whose.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use souk_chassis::methods::Methods;
 use souk_chassis::server::Stack;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
-use crate::contract::{self, ServedBy};
+use crate::contract::ServedBy;
 
 /// Most processes of one backend.
 pub const PROCESSES_MAX: usize = 64;
@@ -141,21 +141,6 @@ impl Backends {
     }
 }
 
-/// The names that backends can have, by the contract.
-///
-/// # Errors
-/// When its descriptors are damaged.
-pub(crate) fn names() -> Result<BTreeSet<String>, prost_reflect::DescriptorError> {
-    let only = |served_by| match served_by {
-        ServedBy::One(name) => Some(name),
-        ServedBy::All(_) => None,
-    };
-    Ok(contract::services(FILE_DESCRIPTOR_SET)?
-        .into_values()
-        .filter_map(only)
-        .collect())
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
     /// For errors and telemetry.
@@ -168,6 +153,7 @@ pub(crate) struct Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract;
 
     #[test]
     fn an_address_is_a_scheme_a_host_and_a_port() {

@@ -1,6 +1,6 @@
 //! Spreads the calls to a backend over its processes and the connections to them.
 //!
-//! Of two processes drawn by lot the one with fewer calls under way gets the call (power of two choices). One that
+//! Picks the less loaded of two random healthy endpoints (power of two choices). One that
 //! doesn't answer, or refuses several calls in a row, is left out for a while, longer each time (outlier ejection); when all
 //! are out, all are in again: a wrong guess must not be worse than none.
 
@@ -24,10 +24,10 @@ use crate::metrics::{EJECTED, EJECTIONS, Tally, of};
 const REFUSALS_MAX: u32 = 5;
 
 /// How long a process is left out at first; each time in a row doubles it.
-const OUT_MIN: Duration = Duration::from_millis(500);
+const EJECTION_MIN: Duration = Duration::from_millis(500);
 
 /// How often that doubles.
-const OUT_DOUBLINGS: u32 = 5;
+const EJECTION_DOUBLINGS: u32 = 5;
 
 /// One connection to one process.
 struct Endpoint {
@@ -39,9 +39,9 @@ struct Endpoint {
     /// Refusals since the last answer.
     refusals: AtomicU32,
     /// Times it was left out since the last answer.
-    times_out: AtomicU32,
+    ejections_in_row: AtomicU32,
     /// Until when it is left out, in milliseconds since the beginning.
-    out_until: AtomicU64,
+    ejected_until: AtomicU64,
 }
 
 /// The ways to one backend. Clones share what is known of them.
@@ -53,35 +53,34 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// Calls by `clients`, each with a connection of its own to the process of its number.
-    pub(crate) fn new(clients: impl IntoIterator<Item = (usize, Client)>) -> Self {
+    /// Calls by `clients`, each with a connection of its own to the process of its number. Shows on `meter`, as those of `backend`, what
+    /// is left out and how often.
+    pub(crate) fn new(
+        clients: impl IntoIterator<Item = (usize, Client)>,
+        backend: &Arc<str>,
+        meter: &Meter,
+    ) -> Self {
         let endpoint = |(process, client)| Endpoint {
             client,
             process,
             under_way: TaskTracker::new(),
             refusals: AtomicU32::new(0),
-            times_out: AtomicU32::new(0),
-            out_until: AtomicU64::new(0),
+            ejections_in_row: AtomicU32::new(0),
+            ejected_until: AtomicU64::new(0),
         };
-        Self {
+        let balance = Self {
             endpoints: clients.into_iter().map(endpoint).collect(),
             began: Instant::now(),
-            ejections: Tally::default(),
-        }
-    }
-
-    /// Shows on `meter`, as those of `backend`, what is left out and how often.
-    pub(crate) fn measured(self, backend: &Arc<str>, meter: &Meter) -> Self {
-        let ejections = Tally::new(&EJECTIONS, backend, meter);
-        let measured = Self { ejections, ..self };
-        let (seen, label) = (measured.clone(), of(backend));
+            ejections: Tally::new(&EJECTIONS, backend, meter),
+        };
+        let (seen, label) = (balance.clone(), of(backend));
         EJECTED.observe(meter, move |asked| {
             let now = seen.now();
-            let is_out = |endpoint: &&Endpoint| endpoint.out_until.load(Ordering::Relaxed) > now;
+            let is_out = |endpoint: &&Endpoint| endpoint.ejected_until.load(Ordering::Relaxed) > now;
             let out = seen.endpoints.iter().filter(is_out).count();
             asked.observe(whole(out), std::slice::from_ref(&label));
         });
-        measured
+        balance
     }
 
     pub(crate) fn has_others(&self) -> bool {
@@ -115,11 +114,11 @@ impl Balance {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Picks the less loaded of two random endpoints that are in.
+    /// Picks an endpoint: of another process than `before` if there is one, and one that isn't ejected if there is one.
     fn pick(&self, before: Option<usize>) -> Option<&Endpoint> {
         let now = self.now();
         let is_other = |endpoint: &&Endpoint| Some(endpoint.process) != before;
-        let is_in = |endpoint: &&Endpoint| endpoint.out_until.load(Ordering::Relaxed) <= now;
+        let is_in = |endpoint: &&Endpoint| endpoint.ejected_until.load(Ordering::Relaxed) <= now;
         let all = || self.endpoints.iter();
         // Better another process, even one that is left out, than the same again; better any than none.
         let mut two = fastrand::choose_multiple(all().filter(is_other).filter(is_in), 2);
@@ -146,7 +145,7 @@ impl Balance {
             // Written only after something was wrong.
             if endpoint.refusals.load(Ordering::Relaxed) > 0 {
                 endpoint.refusals.store(0, Ordering::Relaxed);
-                endpoint.times_out.store(0, Ordering::Relaxed);
+                endpoint.ejections_in_row.store(0, Ordering::Relaxed);
             }
             return;
         }
@@ -157,15 +156,15 @@ impl Balance {
         let now = self.now();
         // Calls that were under way when it was left out tell nothing new.
         if (silent || refusals.is_multiple_of(REFUSALS_MAX))
-            && endpoint.out_until.load(Ordering::Relaxed) <= now
+            && endpoint.ejected_until.load(Ordering::Relaxed) <= now
         {
             let times = endpoint
-                .times_out
+                .ejections_in_row
                 .fetch_add(1, Ordering::Relaxed)
-                .min(OUT_DOUBLINGS);
-            let out = OUT_MIN.saturating_mul(1 << times).as_millis();
+                .min(EJECTION_DOUBLINGS);
+            let out = EJECTION_MIN.saturating_mul(1 << times).as_millis();
             let until = now.saturating_add(u64::try_from(out).unwrap_or(u64::MAX));
-            endpoint.out_until.store(until, Ordering::Relaxed);
+            endpoint.ejected_until.store(until, Ordering::Relaxed);
             self.ejections.count();
         }
     }

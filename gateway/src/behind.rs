@@ -1,5 +1,8 @@
 //! The stack behind the front, and what is answered in its place.
 
+use std::future::ready;
+
+use http::request::Parts;
 use http::{Request, Response};
 use prost_reflect::DescriptorPool;
 use souk_chassis::layers::ResponseFuture;
@@ -27,16 +30,13 @@ impl Behind {
     /// the answer in its place.
     pub(crate) fn own(
         &self,
-        request: Request<Body>,
+        head: Parts,
         told: Option<Status>,
-        response: Response<Body>,
+        answer: impl Future<Output = Response<Body>> + Send + 'static,
     ) -> ResponseFuture {
-        let (this, head) = (self.clone(), request.into_parts().0);
+        let this = self.clone();
         Box::pin(async move {
-            let answered = this
-                .stack
-                .own_answer(&head, told, std::future::ready(response))
-                .await;
+            let answered = this.stack.own_answer(&head, told, answer).await;
             Ok(answered.unwrap_or_else(|refusal| error::response(&this.pool, &refusal)))
         })
     }
@@ -53,7 +53,7 @@ impl Behind {
             code => code,
         };
         let told = Status::with_details(code, status.message(), status.details().to_vec().into());
-        self.own(request, Some(told), response)
+        self.own(request.into_parts().0, Some(told), ready(response))
     }
 
     /// The refusal of a request with an answer whose HTTP code says all of it.
@@ -64,6 +64,6 @@ impl Behind {
         message: &'static str,
     ) -> ResponseFuture {
         let told = StatusBuilder::invalid_argument("HTTP_REQUEST_UNSUPPORTED", message);
-        self.own(request, Some(told.build()), response)
+        self.own(request.into_parts().0, Some(told.build()), ready(response))
     }
 }

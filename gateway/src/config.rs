@@ -8,8 +8,10 @@ use souk_access::{AuthConfig, Part};
 use souk_chassis::args::ProcessArgs;
 use souk_chassis::config::{ClientConfig, Config, ConfigError, Problems, ServerConfig};
 use souk_chassis::telemetry::TelemetryConfig;
+use souk_proto::FILE_DESCRIPTOR_SET;
 
-use crate::backend::{BackendUriError, Backends, Target, names};
+use crate::backend::{BackendUriError, Backends, Target};
+use crate::contract;
 use crate::origins::WebConfig;
 use crate::retry::RetryConfig;
 
@@ -120,7 +122,7 @@ impl Config for GatewayConfig {
         self.client.check("client", problems);
         self.retry.check("retry", problems);
         self.web.check("web", problems);
-        let known = names().unwrap_or_default();
+        let known = contract::backends(FILE_DESCRIPTOR_SET);
         let known_names = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         for (name, uri) in &self.backends {
             let path = format!("backends.{name}");

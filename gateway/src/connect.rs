@@ -16,6 +16,7 @@ use http::{Method, Request, StatusCode};
 use prost_reflect::{MessageDescriptor, MethodDescriptor};
 use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
+use souk_chassis::layers::deadline::AnsweredWhole;
 use tonic::body::Body;
 use tower::ServiceExt as _;
 
@@ -89,7 +90,10 @@ impl Connect {
         match read {
             Ok((asked, message)) => {
                 let bytes_max = bytes_max + asked.envelope_bytes();
-                let request = grpc_request(path.clone(), request, message, bytes_max);
+                let weighed = message.clone();
+                let work = move |body: &[u8]| weighed.work(body);
+                let read = move |body: &[u8]| message.read(body);
+                let request = grpc_request(path.clone(), request, work, read, bytes_max);
                 self.forward(method.output(), asked, request)
             }
             Err(status) => {
@@ -113,7 +117,7 @@ impl Connect {
         self.behind.unsupported(request, response, message)
     }
 
-    fn forward(&self, kind: MessageDescriptor, asked: Asked, request: Request<Body>) -> ResponseFuture {
+    fn forward(&self, kind: MessageDescriptor, asked: Asked, mut request: Request<Body>) -> ResponseFuture {
         let Behind {
             stack,
             pool,
@@ -121,6 +125,9 @@ impl Connect {
             times,
         } = self.behind.clone();
         let ends = times.ends(request.headers());
+        if !asked.shape.streams {
+            request.extensions_mut().insert(AnsweredWhole);
+        }
         Box::pin(async move {
             let response = stack.oneshot(request).await?;
             Ok(if asked.shape.streams {

@@ -29,14 +29,24 @@ pub(crate) struct Sharing {
     pub(crate) joined: BTreeSet<String>,
 }
 
+/// The names that backends can have; none when the descriptors are damaged.
+pub(crate) fn backends(contract: &[u8]) -> BTreeSet<String> {
+    let only = |served_by| match served_by {
+        ServedBy::One(name) => Some(name),
+        ServedBy::All(_) => None,
+    };
+    let services = services(contract).unwrap_or_default();
+    services.into_values().filter_map(only).collect()
+}
+
 /// All services, by full name.
 ///
 /// # Errors
 /// When the descriptors are damaged.
 pub(crate) fn services(contract: &[u8]) -> Result<BTreeMap<String, ServedBy>, DescriptorError> {
     let pool = DescriptorPool::decode(contract)?;
-    let option = |name: &str| pool.get_extension_by_name(name);
-    let (shared, joined) = (option(SHARED), option(JOINED));
+    let known = |name: &str| pool.get_extension_by_name(name);
+    let (shared, joined) = (known(SHARED), known(JOINED));
     let served_by = |service: &ServiceDescriptor| {
         let sharing = shared.as_ref().zip(joined.as_ref());
         if let Some(sharing) = sharing.and_then(|(shared, joined)| sharing_of(service, shared, joined)) {
@@ -56,12 +66,11 @@ fn sharing_of(
     shared: &ExtensionDescriptor,
     joined: &ExtensionDescriptor,
 ) -> Option<Sharing> {
-    let shared = value(&service.options(), shared)?;
+    let shared = option(&service.options(), Some(shared))?;
     let elsewhere = shared.as_message()?.get_field_by_name("elsewhere")?;
-    let of_all = service.methods().filter(|method| {
-        let is_joined = value(&method.options(), joined);
-        is_joined.is_some_and(|is_joined| is_joined.as_bool() == Some(true))
-    });
+    let of_all = service
+        .methods()
+        .filter(|method| option(&method.options(), Some(joined)) == Some(Value::Bool(true)));
     Some(Sharing {
         elsewhere: elsewhere
             .as_list()?
@@ -75,10 +84,10 @@ fn sharing_of(
     })
 }
 
-/// What an option says, where it is given.
-fn value(options: &DynamicMessage, option: &ExtensionDescriptor) -> Option<Value> {
-    let given = options.has_extension(option);
-    given.then(|| options.get_extension(option).into_owned())
+/// What an option says, where it is known and given.
+pub(crate) fn option(options: &DynamicMessage, option: Option<&ExtensionDescriptor>) -> Option<Value> {
+    let given = option.filter(|option| options.has_extension(option))?;
+    Some(options.get_extension(given).into_owned())
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use tokio_util::sync::DropGuard;
 use tonic::body::Body;
 
 use crate::ask::{Ask, unserved};
-use crate::farewell::Farewell;
 use crate::retry::Retry;
+use crate::stream_drain::StreamDrain;
 
 /// Where the calls of a service go.
-pub(crate) enum Way {
+pub(crate) enum Destination {
     /// To the backend that serves it.
     Backend(Retry),
     /// To all backends, one after the other.
@@ -22,20 +22,10 @@ pub(crate) enum Way {
 
 pub(crate) struct Forward {
     /// By the full name of the service.
-    routes: BTreeMap<String, Way>,
-    farewell: Farewell,
+    pub(crate) routes: BTreeMap<String, Destination>,
+    pub(crate) stream_drain: StreamDrain,
     /// Ends the monitors with it.
-    _monitors: DropGuard,
-}
-
-impl Forward {
-    pub(crate) fn new(routes: BTreeMap<String, Way>, farewell: Farewell, monitors: DropGuard) -> Self {
-        Self {
-            routes,
-            farewell,
-            _monitors: monitors,
-        }
-    }
+    pub(crate) _monitors: DropGuard,
 }
 
 impl Inner for Forward {
@@ -45,9 +35,9 @@ impl Inner for Forward {
             return unserved().into_http();
         };
         let response = match way {
-            Way::Backend(backend) => backend.call(request).await,
-            Way::Shared(backends) => backends.call(request).await,
+            Destination::Backend(backend) => backend.call(request).await,
+            Destination::Shared(backends) => backends.call(request).await,
         };
-        response.map(|body| self.farewell.to(body))
+        response.map(|body| self.stream_drain.to(body))
     }
 }

@@ -5,6 +5,7 @@
 //! too.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -27,6 +28,7 @@ use crate::grpc_web::{self, GrpcWeb};
 use crate::hosts::Hosts;
 use crate::json::{self, Json, RouteError};
 use crate::openapi;
+use crate::origins::Pages;
 
 const DOCUMENT: &str = "/openapi.json";
 
@@ -56,11 +58,13 @@ pub(crate) fn front(
         behind: behind.clone(),
     });
     let web = service_fn(move |request| web.call(request));
-    let hosts = (!config.auth.knows_callers()).then(|| config.auth.hosts.clone());
+    let asks_nobody = !config.auth.knows_callers();
+    let pages = config.web.pages();
     let ways = Arc::new(Ways {
         behind,
-        hosts: Hosts(hosts),
-        web: BoxCloneSyncService::new(config.web.layer().layer(web)),
+        hosts: Hosts(asks_nobody.then(|| config.auth.hosts.clone())),
+        web: BoxCloneSyncService::new(pages.layer().layer(web)),
+        pages: asks_nobody.then_some(pages),
     });
     Ok(service_fn(move |request| ways.call(request)))
 }
@@ -88,6 +92,8 @@ impl Protocol {
 struct Ways {
     behind: Behind,
     hosts: Hosts,
+    /// The pages for which a browser may call without having asked; `None` where callers say who they are, which it doesn't do for a page.
+    pages: Option<Pages>,
     web: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
 }
 
@@ -102,30 +108,28 @@ impl Ways {
             self.behind.stack.clone().call(request)
         } else if request.method() == Method::OPTIONS {
             self.preflight(request)
+        } else if let Some(refusal) = self.pages.as_ref().and_then(|pages| pages.check(&request).err()) {
+            self.misled(request, refusal)
         } else {
             Box::pin(self.web.clone().oneshot(request))
         }
     }
 
-    /// The answer to a request that was sent to somebody else.
+    /// The answer to a request that was sent to somebody else, or for somebody else.
     fn misled(&self, request: Request<Body>, refusal: Status) -> ResponseFuture {
         let response = match Protocol::of(request.headers()) {
             Protocol::Grpc | Protocol::GrpcWeb => refusal.clone().into_http(),
             Protocol::Other => error::response(&self.behind.pool, &refusal),
         };
-        self.behind.own(request, Some(refusal), response)
+        let head = request.into_parts().0;
+        self.behind.own(head, Some(refusal), ready(response))
     }
 
     /// The answer to a browser that asks whether a page may call.
     fn preflight(&self, request: Request<Body>) -> ResponseFuture {
         let (head, body) = request.into_parts();
-        let request = Request::from_parts(head.clone(), body);
-        let (behind, web) = (self.behind.clone(), self.web.clone());
-        Box::pin(async move {
-            let answer = web.oneshot(request).map(|Ok(answer)| answer);
-            let answered = behind.stack.own_answer(&head, None, answer).await;
-            Ok(answered.unwrap_or_else(|refusal| error::response(&behind.pool, &refusal)))
-        })
+        let answer = self.web.clone().oneshot(Request::from_parts(head.clone(), body));
+        self.behind.own(head, None, answer.map(|Ok(answer)| answer))
     }
 }
 
@@ -156,7 +160,7 @@ impl Web {
             Protocol::Other if request.uri().path() == DOCUMENT && request.method() == Method::GET => {
                 let mut response = Response::new(whole(self.document.clone()));
                 response.headers_mut().insert(CONTENT_TYPE, JSON);
-                self.behind.own(request, None, response)
+                self.behind.own(request.into_parts().0, None, ready(response))
             }
             Protocol::Other if self.connect.knows(request.uri().path()) => self.connect.call(request),
             Protocol::Other => self.json.call(request),

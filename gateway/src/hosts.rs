@@ -29,21 +29,15 @@ impl Hosts {
             return Ok(());
         };
         // HTTP/2 has it in the address, HTTP/1.1 in the header, and both may have both. No browser sends neither.
-        let of_address = request
-            .uri()
-            .authority()
-            .map(|authority| Ok::<_, Status>(authority.host()));
-        let of_headers = request.headers().get_all(HOST).iter().map(|value| {
-            let text = value.to_str().map_err(|_| unknown("…"))?;
-            Ok(host(text))
-        });
-        for name in of_address.into_iter().chain(of_headers) {
-            let name = name?;
-            if !is_known(known, name) {
-                return Err(unknown(name));
-            }
+        let in_address = request.uri().authority().map(|authority| authority.host());
+        let in_headers = request.headers().get_all(HOST).iter();
+        // What is no text is no name that anybody knows.
+        let in_headers = in_headers.map(|value| value.to_str().map_or("…", host));
+        let mut names = in_address.into_iter().chain(in_headers);
+        match names.find(|name| !is_known(known, name)) {
+            Some(name) => Err(unknown(name)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

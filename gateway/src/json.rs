@@ -5,25 +5,28 @@
 //! ([`one_message`](crate::one_message)), and the answer is written when the stack has let it go.
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
-//! - `request`, `parameters`: JSON, path and query to a message; `decoded`: what JSON takes in memory.
-//! - `answer`, `events`: messages and streams to JSON.
+//! - `request`, `parameters`: JSON, path and query to a message; `natural`: values that are written plainly; `decoded`: what JSON
+//!   takes in memory.
+//! - `events`: streams to JSON.
 
 use std::sync::Arc;
 
 use http::header::{ACCEPT_ENCODING, ALLOW, HeaderValue};
 use http::{Request, StatusCode};
-use prost_reflect::DescriptorPool;
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use souk_chassis::health;
 use souk_chassis::layers::ResponseFuture;
+use souk_chassis::layers::deadline::AnsweredWhole;
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::ServiceExt as _;
 
-mod answer;
 mod decoded;
 mod events;
+mod natural;
 mod parameters;
 mod request;
 mod route;
@@ -31,14 +34,13 @@ pub(crate) mod template;
 
 pub use route::RouteError;
 
-pub(crate) use answer::as_json;
-pub(crate) use decoded::check as check_size;
-pub(crate) use request::{is_json, parse};
+pub(crate) use decoded::{check as check_size, work};
+pub(crate) use request::{media_type, parse};
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
-use request::{Call, Form};
+use request::{BodyForm, JsonCall};
 
-use crate::answer::error;
+use crate::answer::{JSON, Representation, Unary, error};
 use crate::behind::Behind;
 use crate::one_message::grpc_request;
 
@@ -51,6 +53,27 @@ pub(crate) fn pool(contract: &[u8]) -> Result<DescriptorPool, RouteError> {
     pool.decode_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)?;
     pool.decode_file_descriptor_set(health::FILE_DESCRIPTOR_SET)?;
     Ok(pool)
+}
+
+/// An encoded message of an answer as JSON, in one line.
+pub(crate) fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
+    write(&decode(kind, message)?)
+}
+
+fn decode(kind: MessageDescriptor, message: &[u8]) -> Result<DynamicMessage, Status> {
+    DynamicMessage::decode(kind, message).map_err(|error| {
+        StatusBuilder::internal("the answer of the service isn't of its contract")
+            .source(error)
+            .build()
+    })
+}
+
+fn write(message: &DynamicMessage) -> Result<Vec<u8>, Status> {
+    serde_json::to_vec(message).map_err(|error| {
+        StatusBuilder::internal("the answer can't be written as JSON")
+            .source(error)
+            .build()
+    })
 }
 
 /// All that can be called by HTTP. Clones share it.
@@ -83,23 +106,17 @@ impl Json {
     }
 
     /// The call that a request is, or the refusal of what is none.
-    fn find(&self, request: &Request<Body>) -> Result<Call, Box<Status>> {
+    fn find(&self, request: &Request<Body>) -> Result<JsonCall, Box<Status>> {
         let path = request.uri().path();
-        let routes = self.routes.iter().filter(|route| route.http == *request.method());
-        let found = routes
-            .into_iter()
-            .find_map(|route| Some((route, route.template.matches(path)?)));
-        let (route, variables) = found.ok_or_else(|| Box::new(self.unknown(request)))?;
-        let mut variables: Vec<_> = variables
-            .into_iter()
-            .map(|(field, value)| (field.to_owned(), value))
-            .collect();
+        let mut routes = self.routes.iter().filter(|route| route.http == *request.method());
+        let found = routes.find_map(|route| Some((route, route.template.matches(path)?)));
+        let (route, mut variables) = found.ok_or_else(|| Box::new(self.unknown(request)))?;
         variables.extend(events::resumed(route, request.headers()));
-        Ok(Call {
+        Ok(JsonCall {
             route: Arc::clone(route),
             variables,
             query: request.uri().query().unwrap_or_default().to_owned(),
-            form: Form::read(request.headers()).map_err(Box::new)?,
+            form: BodyForm::read(request.headers()).map_err(Box::new)?,
             bytes_max: self.behind.bytes_max,
         })
     }
@@ -128,19 +145,34 @@ impl Json {
             .build()
     }
 
-    fn forward(&self, call: Call, request: Request<Body>) -> ResponseFuture {
+    fn forward(&self, call: JsonCall, request: Request<Body>) -> ResponseFuture {
         let encoding = Encoding::accepted(request.headers(), &ACCEPT_ENCODING);
         let (behind, route) = (self.behind.clone(), Arc::clone(&call.route));
-        let request = grpc_request(route.path.clone(), request, call, behind.bytes_max);
+        let form = call.form;
+        let work = move |body: &[u8]| form.work(body);
+        let read = move |body: &[u8]| Ok(call.message(body)?.encode_to_vec());
+        let mut request = grpc_request(route.path.clone(), request, work, read, behind.bytes_max);
         let ends = behind.times.ends(request.headers());
+        if !route.streams() {
+            request.extensions_mut().insert(AnsweredWhole);
+        }
         Box::pin(async move {
             let response = behind.stack.oneshot(request).await?;
             let (pool, bytes_max) = (behind.pool, behind.bytes_max);
-            Ok(if route.streams() {
-                events::stream(response, &route, pool, bytes_max)
-            } else {
-                answer::unary(response, route.method.output(), &pool, bytes_max, encoding, ends).await
-            })
+            if route.streams() {
+                return Ok(events::stream(response, &route, pool, bytes_max));
+            }
+            let to = Representation {
+                content_type: JSON,
+                encoding,
+                ends,
+            };
+            let answer = Unary::read(response, bytes_max).await;
+            let kind = route.method.output();
+            let write = |message: &[u8]| as_json(kind, message);
+            Ok(answer
+                .rewritten(to, write, |status| error::response(&pool, status))
+                .await)
         })
     }
 }

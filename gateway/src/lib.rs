@@ -17,7 +17,7 @@
 //! - `balance`: spreads the calls to a backend over its processes. [`retry`]: repeats safe calls that a backend refused or didn't answer.
 //! - `probe`: whether backends refuse calls that prove no caller. `monitor`: follows their health.
 //! - `one_message`, `answer`: bodies and answers that aren't passed on as they are.
-//! - `ask`: asks for what any backend may hold. `farewell`: ends streams that outlive a drain. `forward`: chooses the backend of a call.
+//! - `ask`: asks for what any backend may hold. `stream_drain`: ends streams that outlive a drain. `forward`: chooses the backend of a call.
 //! - [`auth`]: who calls, and whether they may. [`origins`]: which web pages may call; `hosts`: by which names.
 //! - [`config`]: settings and command line.
 //! - `behind`: the stack that all that isn't gRPC goes to.
@@ -48,7 +48,6 @@ mod behind;
 pub mod config;
 mod connect;
 mod contract;
-mod farewell;
 mod forward;
 mod front;
 mod grpc_web;
@@ -62,6 +61,7 @@ pub mod origins;
 mod probe;
 pub mod retry;
 mod run;
+mod stream_drain;
 
 pub use json::RouteError;
 pub use run::{Gateway, GatewayError, run};

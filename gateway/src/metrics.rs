@@ -26,22 +26,20 @@ instruments! {
         "Time since the keys of the issuer of tokens could not be had or read any more, 0 while they can";
 }
 
-/// Counts for one backend; counts nothing until it is made of an instrument. Clones are the same.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(Option<(Counter<u64>, KeyValue)>);
+/// Counts for one backend. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally(Counter<u64>, KeyValue);
 
 impl Tally {
     pub(crate) fn new(instrument: &Instrument, backend: &Arc<str>, meter: &Meter) -> Self {
         let (counter, label) = (instrument.counter(meter), of(backend));
         // A series from the beginning: of one that begins with its first event the rise can't be seen.
         counter.add(0, std::slice::from_ref(&label));
-        Self(Some((counter, label)))
+        Self(counter, label)
     }
 
     pub(crate) fn count(&self) {
-        if let Self(Some((counter, label))) = self {
-            counter.add(1, std::slice::from_ref(label));
-        }
+        self.0.add(1, std::slice::from_ref(&self.1));
     }
 }
 

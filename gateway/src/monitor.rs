@@ -48,7 +48,7 @@ pub(crate) fn follow(
     let serve = |service: &String| {
         let (whole, seen) = watch::channel(false);
         health.watch(service.clone(), seen);
-        Arc::new(Served {
+        Arc::new(MonitoredService {
             backend: Arc::clone(&backend.name),
             service: service.clone(),
             states: (0..processes).map(|_| AtomicBool::new(false)).collect(),
@@ -89,7 +89,7 @@ pub(crate) fn follow(
 pub(crate) struct Watched {
     label: KeyValue,
     processes: usize,
-    services: Vec<Arc<Served>>,
+    services: Vec<Arc<MonitoredService>>,
 }
 
 impl Watched {
@@ -99,16 +99,16 @@ impl Watched {
     }
 }
 
-type Figure = fn(&Watched) -> usize;
-
 /// Shows on `meter` how many processes of each backend there are, and serve.
 pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
     let watched: Arc<[Watched]> = watched.into();
-    let figures: [(_, Figure); 2] = [
-        (PROCESSES, |backend| backend.processes),
+    for (instrument, figure) in [
+        (
+            PROCESSES,
+            (|backend: &Watched| backend.processes) as fn(&Watched) -> usize,
+        ),
         (PROCESSES_SERVING, Watched::serving),
-    ];
-    for (instrument, figure) in figures {
+    ] {
         let watched = Arc::clone(&watched);
         instrument.observe(meter, move |now| {
             for backend in &*watched {
@@ -119,7 +119,7 @@ pub(crate) fn observe(watched: Vec<Watched>, meter: &Meter) {
 }
 
 /// Follows the health of a service in this process, whose own log says how it is.
-async fn relay(states: impl Stream<Item = bool>, served: Arc<Served>) {
+async fn relay(states: impl Stream<Item = bool>, served: Arc<MonitoredService>) {
     let mut states = std::pin::pin!(states);
     while let Some(state) = states.next().await {
         served.tell(0, state);
@@ -130,7 +130,7 @@ async fn relay(states: impl Stream<Item = bool>, served: Arc<Served>) {
 }
 
 /// A service in all processes of a backend: it is served while one of them serves it.
-struct Served {
+struct MonitoredService {
     backend: Arc<str>,
     service: String,
     /// Of each process.
@@ -138,10 +138,11 @@ struct Served {
     whole: watch::Sender<bool>,
 }
 
-impl Served {
+impl MonitoredService {
     fn is_served_by(&self, process: usize) -> bool {
-        let state = self.states.get(process);
-        state.is_some_and(|state| state.load(Ordering::Relaxed))
+        self.states
+            .get(process)
+            .is_some_and(|state| state.load(Ordering::Relaxed))
     }
 
     /// Notes what a process says; is the whole another than before?
@@ -173,7 +174,7 @@ struct MonitoredProcess {
     probe: Option<Arc<Probe>>,
 }
 
-async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<Served>) {
+async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<MonitoredService>) {
     let mut pause = PAUSE_MIN;
     loop {
         let ended = watch_once(&process, index, &served, &mut pause).await;
@@ -192,7 +193,7 @@ async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<Serve
 async fn watch_once(
     process: &MonitoredProcess,
     index: usize,
-    served: &Served,
+    served: &MonitoredService,
     pause: &mut Duration,
 ) -> Result<(), Status> {
     let request = HealthCheckRequest {

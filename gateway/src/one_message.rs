@@ -26,7 +26,7 @@ use tonic::body::Body;
 
 /// Most bytes of a body, or of a message of an answer, that are read and written on the thread of its connection, which others wait for
 /// meanwhile.
-const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const AT_ONCE_BYTES_MAX: usize = 64 * 1024;
 
 /// Larger ones are read and written one for each core at a time: the others wait, with their bytes alone, and leave with them when nobody
 /// waits for them any more. On threads of their own: each thread keeps some of the memory that it frees, and among the many that wait for
@@ -48,19 +48,7 @@ struct Large {
     turns: Arc<Semaphore>,
 }
 
-/// Makes the bytes of a body an encoded message.
-pub(crate) trait Read: Send + 'static {
-    /// May the message be larger than the body?
-    fn is_compressed(&self) -> bool;
-
-    /// The message that `body` is.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status>;
-}
-
-/// Does the work that so many bytes make: that of many when it is its turn.
+/// Does the work that so many bytes make: that of many in a turn, on a thread for that.
 pub(crate) async fn in_turn<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
@@ -68,13 +56,6 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     if bytes <= AT_ONCE_BYTES_MAX {
         return work();
     }
-    aside(work).await
-}
-
-/// Does the work that a large body makes, when it is its turn.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
-) -> Result<T, Status> {
     let undone = |error: Box<dyn Error + Send + Sync>| {
         StatusBuilder::internal("a large body couldn't be read or written")
             .source(error)
@@ -93,15 +74,16 @@ async fn aside<T: Send + 'static>(
     done.await.unwrap_or_else(|error| Err(undone(error.into())))
 }
 
-/// The frame of the one message that `reader` makes of `body`, which has at most `bytes_max` bytes.
-async fn message(body: Body, reader: impl Read, bytes_max: usize) -> Result<Frame<Bytes>, Status> {
-    let read = gathered(body, bytes_max).await?;
-    let message = if read.len() <= AT_ONCE_BYTES_MAX && !reader.is_compressed() {
-        reader.read(&read)?
-    } else {
-        aside(move || reader.read(&read)).await?
-    };
-    Ok(Frame::data(framed(&message)))
+/// The frame of the one message that `read` makes of `body`, which has at most `bytes_max` bytes and is so much `work`.
+async fn message(
+    body: Body,
+    work: impl Fn(&[u8]) -> usize + Send + 'static,
+    read: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
+    bytes_max: usize,
+) -> Result<Frame<Bytes>, Status> {
+    let body = gathered(body, bytes_max).await?;
+    let message = in_turn(work(&body), move || read(&body)).await?;
+    Ok(Frame::data(framed(0, &message)))
 }
 
 /// All of a body. It is copied together: frames may have a byte each, and every one of them would hold what it was read into.
@@ -135,12 +117,14 @@ const OF_THE_FORM: [HeaderName; 14] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// `request` as a call by gRPC of `path`, with the message that `reader` makes of its body of at most `bytes_max` bytes.
+/// `request` as a call by gRPC of `path`, with the encoded message that `read` makes of its body of at most `bytes_max` bytes, which is so
+/// much `work` as [`in_turn`] counts.
 /// Headers that aren't about its form go on, as metadata.
 pub(crate) fn grpc_request(
     path: PathAndQuery,
     request: Request<Body>,
-    reader: impl Read,
+    work: impl Fn(&[u8]) -> usize + Send + 'static,
+    read: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
     bytes_max: usize,
 ) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
@@ -154,7 +138,7 @@ pub(crate) fn grpc_request(
     parts.method = Method::POST;
     parts.uri = Uri::from(path);
     parts.version = Version::HTTP_2;
-    let message = stream::once(message(body, reader, bytes_max));
+    let message = stream::once(message(body, work, read, bytes_max));
     Request::from_parts(parts, Body::new(StreamBody::new(message)))
 }
 

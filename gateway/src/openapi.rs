@@ -1,23 +1,24 @@
 //! The OpenAPI 3.1 document of the calls by HTTP and JSON, made of the descriptors; their comments are its descriptions.
 //!
-//! - `comments`: the comments of the `.proto` files, by what they are about.
 //! - `schema`: messages and enums as JSON Schema, by the JSON mapping of protocol buffers.
 //! - `rules`, `text`: what fields take, by the rules beside them; the patterns of texts.
 
+use std::collections::BTreeMap;
+
 use http::Method;
-use prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor, ServiceDescriptor};
-use serde_json::{Map, Value, json};
+use prost_reflect::{
+    DescriptorPool, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor, ServiceDescriptor,
+};
+use serde_json::{Value, json};
 
 use crate::json::{BodyUse, Route, template};
 
-mod comments;
 mod rules;
 mod schema;
 mod text;
 
-use comments::Comments;
 use rules::Rules;
-use schema::{Schemas, Use};
+use schema::{Schemas, Use, without_nulls};
 
 /// The message that errors are.
 const ERROR: &str = "google.rpc.Status";
@@ -28,36 +29,56 @@ const ABOUT: &str = "Searchable data for a marketplace: orders, shops on the map
     .proto files, 64-bit integers as strings, enums by name. A time limit is given by the header `grpc-timeout`, as in \
     `500m`; streams answer with server-sent events and go on after `Last-Event-ID`.";
 
-/// The document of `routes`.
+/// Comments by file and by place in it, as `SourceCodeInfo` numbers places.
+#[derive(Debug)]
+struct Comments(BTreeMap<String, BTreeMap<Vec<i32>, String>>);
+
+impl Comments {
+    /// All comments that stand in front of something.
+    fn read(pool: &DescriptorPool) -> Self {
+        let file = |file: FileDescriptor| {
+            let places = file.file_descriptor_proto().source_code_info.iter();
+            let places = places.flat_map(|info| &info.location).filter_map(|place| {
+                let text = place.leading_comments.as_deref().map(unindented)?;
+                Some((place.path.clone(), text))
+            });
+            (file.name().to_owned(), places.collect())
+        };
+        Self(pool.files().map(file).collect())
+    }
+
+    /// The comment on what is at `path` of `file`; empty without one.
+    fn of(&self, file: &FileDescriptor, path: &[i32]) -> &str {
+        let comment = self.0.get(file.name()).and_then(|places| places.get(path));
+        comment.map_or("", String::as_str)
+    }
+}
+
+fn unindented(comment: &str) -> String {
+    let lines: Vec<&str> = comment.lines().map(str::trim).collect();
+    lines.join("\n").trim().to_owned()
+}
+
 pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
     let comments = Comments::read(pool);
     let mut schemas = Schemas::new(&comments, Rules::read(pool));
-    let mut paths = Map::new();
+    let mut paths = json!({});
     let mut services: Vec<ServiceDescriptor> = Vec::new();
-    let mut last = (String::new(), 0);
+    let mut ways: BTreeMap<&str, usize> = BTreeMap::new();
     for route in routes {
         let service = route.method.parent_service();
         if !services.contains(service) {
             services.push(service.clone());
         }
-        // Further ways to call the same RPC have names of their own.
-        let name = route.method.full_name().to_owned();
-        last = if last.0 == name {
-            (name, last.1 + 1)
-        } else {
-            (name, 0)
-        };
+        let before = ways.entry(route.method.full_name()).or_default();
         let mut id = format!("{}_{}", service.name(), route.method.name());
-        if last.1 > 0 {
-            id = format!("{id}_{}", last.1);
+        // Further ways to call the same RPC have names of their own.
+        if *before > 0 {
+            id = format!("{id}_{before}");
         }
-        let operation = operation(route, &id, &comments, &mut schemas);
-        let path = paths
-            .entry(route.template.open_api())
-            .or_insert_with(|| json!({}));
-        if let Value::Object(path) = path {
-            path.insert(route.http.as_str().to_ascii_lowercase(), operation);
-        }
+        *before += 1;
+        let verb = route.http.as_str().to_ascii_lowercase();
+        paths[route.template.open_api()][verb] = operation(route, &id, &comments, &mut schemas);
     }
     let error = match pool.get_message_by_name(ERROR) {
         Some(message) => schemas.message(&message, Use::Answered),
@@ -93,28 +114,15 @@ fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas
     let about = comments.of(&method.parent_file(), method.path());
     let summary = about.split_inclusive(". ").next().unwrap_or_default();
     let summary = summary.lines().collect::<Vec<_>>().join(" ");
-    let mut operation = Map::new();
-    operation.insert("operationId".to_owned(), json!(id));
-    operation.insert("tags".to_owned(), json!([method.parent_service().full_name()]));
-    operation.insert("summary".to_owned(), json!(summary.trim()));
-    operation.insert("description".to_owned(), json!(about));
     let parameters = parameters(route, schemas);
-    if !parameters.is_empty() {
-        operation.insert("parameters".to_owned(), Value::Array(parameters));
-    }
     let body = match &route.body {
         BodyUse::None => None,
         BodyUse::Whole => Some(schemas.message(&method.input(), Use::Sent)),
         BodyUse::Field(field) if route.http == Method::PATCH => Some(schemas.changes(field)),
         BodyUse::Field(field) => Some(schemas.field(field, Use::Sent)),
     };
-    if let Some(schema) = body {
-        let content = json!({"application/json": {"schema": schema}});
-        operation.insert(
-            "requestBody".to_owned(),
-            json!({"required": true, "content": content}),
-        );
-    }
+    let body =
+        body.map(|schema| json!({"required": true, "content": {"application/json": {"schema": schema}}}));
     let output = schemas.message(&method.output(), Use::Answered);
     let content = if route.streams() {
         json!({"text/event-stream": {"schema": {
@@ -131,14 +139,18 @@ fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas
         json!({"application/json": {"schema": output}})
     };
     let answered = comments.of(&method.output().parent_file(), method.output().path());
-    operation.insert(
-        "responses".to_owned(),
-        json!({
+    without_nulls(json!({
+        "operationId": id,
+        "tags": [method.parent_service().full_name()],
+        "summary": summary.trim(),
+        "description": about,
+        "parameters": (!parameters.is_empty()).then_some(parameters),
+        "requestBody": body,
+        "responses": {
             "200": {"description": answered, "content": content},
             "default": {"$ref": "#/components/responses/Error"},
-        }),
-    );
-    Value::Object(operation)
+        },
+    }))
 }
 
 /// The fields of the path, and those of the query but for messages that hold messages: their fields can be named, too,

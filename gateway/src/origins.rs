@@ -1,14 +1,19 @@
 //! Which web pages may call the gateway from a browser, and what they may see of its answers (CORS).
 //!
-//! A browser asks before it lets a page of another origin call; without an origin in the settings no page may. Programs
-//! that aren't browsers aren't concerned: this protects the users of browsers, and isn't a protection of the gateway.
+//! A browser asks before it lets a page of another origin call; without an origin in the settings no page may. What it sends without asking,
+//! a GET or a POST without a body of JSON, whose answer the page can't read, is refused by what it says of the page: while nobody has to say
+//! who they are it would be done for a stranger (cross-site request forgery). Programs that aren't browsers aren't concerned: this protects
+//! the users of browsers, and isn't a protection of the gateway.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use http::{Method, Uri};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
+use http::{Method, Request, Uri};
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::Problems;
+use souk_chassis::status::StatusBuilder;
+use tonic::{Code, Status};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// How long a browser remembers that a page may call.
@@ -19,6 +24,9 @@ pub const ORIGINS_MAX: usize = 64;
 
 /// Pages that are served on the machine itself, on any port: those that the demo answers to.
 pub const LOOPBACK: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
+/// Where the page is, to what it calls, as a browser says it: pages can't.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Answer headers that pages may read: how a call ended, and in which trace.
 const EXPOSED: [HeaderName; 5] = [
@@ -69,34 +77,70 @@ impl WebConfig {
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if self.origins.len() > ORIGINS_MAX {
             let count = self.origins.len();
-            problems.push(
-                &format!("{path}.origins"),
-                format!("has {count} origins; at most {ORIGINS_MAX} can be"),
-            );
+            let message = format!("has {count} origins; at most {ORIGINS_MAX} can be");
+            problems.push_in(path, "origins", message);
         }
         for (index, origin) in self.origins.iter().enumerate() {
             if Pattern::read(origin).is_none() {
                 let words = format!(
                     "`{origin}` is no origin; it must be https://host, http://host:port or `*`, without a path"
                 );
-                problems.push(&format!("{path}.origins[{index}]"), words);
+                problems.push_in(path, format_args!("origins[{index}]"), words);
             }
         }
     }
 
+    /// The pages that may call.
+    pub(crate) fn pages(&self) -> Pages {
+        let patterns = self.origins.iter().filter_map(|origin| Pattern::read(origin));
+        Pages(patterns.collect())
+    }
+}
+
+/// The pages that may call.
+#[derive(Clone, Debug)]
+pub(crate) struct Pages(Arc<[Pattern]>);
+
+impl Pages {
+    fn has(&self, origin: &HeaderValue) -> bool {
+        let origin = origin.to_str().unwrap_or_default();
+        self.0.iter().any(|pattern| pattern.matches(origin))
+    }
+
+    /// Refuses a call that a browser makes for a page that may not.
+    ///
+    /// # Errors
+    /// PERMISSION_DENIED, ORIGIN_UNKNOWN.
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Status> {
+        let headers = request.headers();
+        let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
+        let may = match (site, headers.get(ORIGIN)) {
+            // A page of this server, or whoever typed the address.
+            (Some(b"same-origin" | b"none"), _) => true,
+            // Of a browser that doesn't say where the page is.
+            (None, Some(origin)) => self.has(origin) || is_own(origin, request),
+            (Some(_), Some(origin)) => self.has(origin),
+            (site, None) => site.is_none(),
+        };
+        if may {
+            return Ok(());
+        }
+        let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+        let origin = origin.unwrap_or("null");
+        let message =
+            format!("pages of {origin:?} may not call this server; add their origin to web.origins");
+        Err(
+            StatusBuilder::new(Code::PermissionDenied, "ORIGIN_UNKNOWN", message)
+                .metadata("origin", origin)
+                .build(),
+        )
+    }
+
     /// Answers preflights, and marks the answers that allowed pages may read.
     pub(crate) fn layer(&self) -> CorsLayer {
-        let patterns: Vec<Pattern> = self
-            .origins
-            .iter()
-            .filter_map(|origin| Pattern::read(origin))
-            .collect();
-        let allowed = move |origin: &HeaderValue| {
-            let origin = origin.to_str().unwrap_or_default();
-            patterns.iter().any(|pattern| pattern.matches(origin))
-        };
+        let pages = self.clone();
         CorsLayer::new()
-            .allow_origin(AllowOrigin::predicate(move |origin, _| allowed(origin)))
+            .allow_origin(AllowOrigin::predicate(move |origin, _| pages.has(origin)))
             .allow_methods([
                 Method::GET,
                 Method::POST,
@@ -108,6 +152,16 @@ impl WebConfig {
             .expose_headers(EXPOSED)
             .max_age(PREFLIGHT_AGE)
     }
+}
+
+/// Is this the origin of the server that `request` was sent to?
+fn is_own<B>(origin: &HeaderValue, request: &Request<B>) -> bool {
+    let host = match request.uri().authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
+    };
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    matches!((origin, host), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -185,6 +239,60 @@ mod tests {
             ("http://localhost:*", "null"),
         ] {
             assert!(!matches(pattern, origin), "{pattern} {origin}");
+        }
+    }
+
+    #[test]
+    fn what_a_browser_sends_for_a_page_that_may_not_call_is_refused() {
+        let config = WebConfig {
+            origins: vec!["https://shop.example".to_owned()],
+        };
+        let check = |headers: &[(&str, &str)]| {
+            let mut request = Request::post("/v1/indexes/orders:rebuild").header(HOST, "127.0.0.1:50051");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            config
+                .pages()
+                .check(&request.body(()).expect("a request"))
+                .is_ok()
+        };
+        for allowed in [
+            &[][..],
+            &[
+                ("origin", "https://shop.example"),
+                ("sec-fetch-site", "cross-site"),
+            ],
+            &[("origin", "http://127.0.0.1:50051")],
+            &[
+                ("origin", "http://127.0.0.1:50051"),
+                ("sec-fetch-site", "same-origin"),
+            ],
+            &[("sec-fetch-site", "none")],
+            &[("sec-fetch-site", "same-origin")],
+        ] {
+            assert!(check(allowed), "{allowed:?}");
+        }
+        for refused in [
+            &[("origin", "https://evil.example")][..],
+            &[("origin", "null")],
+            &[
+                ("origin", "http://127.0.0.1:50052"),
+                ("sec-fetch-site", "same-site"),
+            ],
+            &[
+                ("origin", "https://evil.example"),
+                ("sec-fetch-site", "cross-site"),
+            ],
+            &[("sec-fetch-site", "cross-site")],
+            &[("sec-fetch-site", "same-site")],
+            // Of http while this is https.
+            &[
+                ("origin", "http://127.0.0.1:50051"),
+                ("sec-fetch-site", "cross-site"),
+            ],
+        ] {
+            assert!(!check(refused), "{refused:?}");
         }
     }
 

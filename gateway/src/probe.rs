@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
-use http::{Request, StatusCode, Uri};
+use http::{Request, Uri};
 use souk_access::refusal::CALLER_UNPROVEN;
 use souk_chassis::client::{CallError, Channel};
 use souk_chassis::layers::deadline::GRPC_TIMEOUT;
-use souk_chassis::status::reason;
+use souk_chassis::status::{reason, status_in};
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::Service as _;
@@ -82,11 +82,6 @@ impl Probe {
         let response = answered.map_err(|error| match error {
             CallError::NoAnswer(status) | CallError::Late(status) | CallError::Request(status) => status,
         })?;
-        if response.status() != StatusCode::OK {
-            // Of something in between, which says nothing of the process.
-            let answer = format!("the probe was answered with HTTP status {}", response.status());
-            return Err(Status::unavailable(answer));
-        }
-        Ok(Status::from_header_map(response.headers()).unwrap_or_else(|| Status::ok("")))
+        Ok(status_in(response.headers()).unwrap_or_else(|| Status::ok("")))
     }
 }

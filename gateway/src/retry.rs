@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream::{self, Stream, StreamExt as _};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use futures_util::stream::{self, StreamExt as _};
+use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, BodyStream, Full, StreamBody};
 use opentelemetry::metrics::Meter;
@@ -21,8 +21,8 @@ use souk_chassis::config::{Problems, duration};
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::methods::Methods;
 use souk_chassis::status::{RETRY_PUSHBACK, code_in};
+use tonic::Code;
 use tonic::body::Body;
-use tonic::{Code, Status};
 
 use crate::balance::Balance;
 use crate::metrics::{RETRIES, RETRIES_REFUSED, Tally};
@@ -82,14 +82,11 @@ impl RetryConfig {
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if self.attempts_max == 0 {
-            problems.push(
-                &format!("{path}.attempts_max"),
-                "must be at least 1, which repeats nothing",
-            );
+            problems.push_in(path, "attempts_max", "must be at least 1, which repeats nothing");
         }
         if self.backoff_min.is_zero() || self.backoff_min > self.backoff_max {
             let message = "must be more than zero and at most backoff_max";
-            problems.push(&format!("{path}.backoff_min"), message);
+            problems.push_in(path, "backoff_min", message);
         }
     }
 }
@@ -106,24 +103,22 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// Repeats the calls to `backend` that `methods` has as safe.
-    pub(crate) fn new(backend: Balance, methods: Methods, config: &RetryConfig) -> Self {
+    /// Repeats the calls to `backend` that `methods` has as safe. Counts on `meter`, as those of the backend `name`, the calls that are sent
+    /// again, and those that the budget keeps from it.
+    pub(crate) fn new(
+        backend: Balance,
+        methods: Methods,
+        config: RetryConfig,
+        name: &Arc<str>,
+        meter: &Meter,
+    ) -> Self {
         Self {
             backend,
             methods,
-            config: Arc::new(config.clone()),
+            config: Arc::new(config),
             budget: Arc::default(),
-            retries: Tally::default(),
-            refused: Tally::default(),
-        }
-    }
-
-    /// Counts on `meter`, as those of `backend`, the calls that are sent again, and those that the budget keeps from it.
-    pub(crate) fn measured(self, backend: &Arc<str>, meter: &Meter) -> Self {
-        Self {
-            retries: Tally::new(&RETRIES, backend, meter),
-            refused: Tally::new(&RETRIES_REFUSED, backend, meter),
-            ..self
+            retries: Tally::new(&RETRIES, name, meter),
+            refused: Tally::new(&RETRIES_REFUSED, name, meter),
         }
     }
 
@@ -154,13 +149,17 @@ impl Retry {
             let body = Full::new(kept.clone()).map_err(|never| match never {});
             let mut request = Request::from_parts(parts.clone(), Body::new(body));
             if attempts > 0 {
-                let previous = previous_attempts(&parts.headers).saturating_add(attempts);
+                // Those of the caller count, too.
+                let told = parts.headers.get(PREVIOUS_ATTEMPTS);
+                let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
+                let previous = told.unwrap_or(0_u32).saturating_add(attempts);
                 request.headers_mut().insert(PREVIOUS_ATTEMPTS, previous.into());
             }
             let (response, index) = self.backend.call(request, before).await;
             before = Some(index);
             attempts += 1;
-            if !is_unavailable(response.headers()) {
+            // In headers: an answer that has begun isn't repeated.
+            if code_in(response.headers()) != Some(Code::Unavailable) {
                 self.budget.answered();
                 return response;
             }
@@ -211,18 +210,6 @@ impl Retry {
     }
 }
 
-/// How often the caller says that it has sent the call before.
-fn previous_attempts(headers: &HeaderMap<HeaderValue>) -> u32 {
-    let told = headers.get(PREVIOUS_ATTEMPTS);
-    let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
-    told.unwrap_or(0)
-}
-
-/// Is that an answer of headers alone that says UNAVAILABLE?
-fn is_unavailable(headers: &HeaderMap<HeaderValue>) -> bool {
-    code_in(headers) == Some(Code::Unavailable)
-}
-
 /// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.
 #[derive(Debug)]
 struct Budget(AtomicI64);
@@ -251,53 +238,23 @@ impl Budget {
 }
 
 /// Reads `body` to its end, to be sent again. What has more than `bytes_max`, or breaks off, stays a body as it came and comes.
+/// It is copied together: frames may have a byte each, and every one of them would hold what it was read into.
 async fn keep(mut body: Body, bytes_max: usize) -> Result<Bytes, Body> {
-    let mut kept = Kept::default();
-    while kept.len() <= bytes_max {
+    let mut kept = BytesMut::new();
+    let broken = loop {
         match body.frame().await {
-            None => return Ok(kept.whole()),
-            Some(Err(status)) => return Err(behind(kept.whole(), stream::iter([Err(status)]))),
+            None => return Ok(kept.freeze()),
+            Some(Err(status)) => break Some(Err(status)),
             // Requests of gRPC have no trailers.
-            Some(Ok(frame)) => kept.add(frame.into_data().unwrap_or_default()),
+            Some(Ok(frame)) => kept.extend_from_slice(&frame.into_data().unwrap_or_default()),
         }
-    }
-    Err(behind(kept.whole(), BodyStream::new(body)))
-}
-
-/// What was read of a body: one frame as it came, several copied together. Frames may have a byte each, and every one of them would hold
-/// what it was read into.
-#[derive(Default)]
-struct Kept {
-    only: Bytes,
-    several: BytesMut,
-}
-
-impl Kept {
-    fn len(&self) -> usize {
-        self.only.len() + self.several.len()
-    }
-
-    fn add(&mut self, data: Bytes) {
-        if self.len() == 0 {
-            self.only = data;
-            return;
+        if kept.len() > bytes_max {
+            break None;
         }
-        self.several.extend_from_slice(&std::mem::take(&mut self.only));
-        self.several.extend_from_slice(&data);
-    }
-
-    fn whole(self) -> Bytes {
-        match self.several.is_empty() {
-            true => self.only,
-            false => self.several.freeze(),
-        }
-    }
-}
-
-/// A body of what was `kept`, and the `rest` behind it.
-fn behind(kept: Bytes, rest: impl Stream<Item = Result<Frame<Bytes>, Status>> + Send + 'static) -> Body {
-    let kept = stream::iter([Ok(Frame::data(kept))]);
-    Body::new(StreamBody::new(kept.chain(rest)))
+    };
+    let kept = stream::iter([Ok(Frame::data(kept.freeze()))]);
+    let rest = stream::iter(broken).chain(BodyStream::new(body));
+    Err(Body::new(StreamBody::new(kept.chain(rest))))
 }
 
 #[cfg(test)]

@@ -23,12 +23,12 @@ use crate::backend::{Backends, Target};
 use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::contract::{self, ServedBy};
-use crate::farewell::Farewell;
-use crate::forward::{Forward, Way};
+use crate::forward::{Destination, Forward};
 use crate::front::front;
 use crate::json::RouteError;
 use crate::monitor;
 use crate::retry::{Retry, RetryConfig};
+use crate::stream_drain::StreamDrain;
 
 /// `service.name` of a gateway.
 const SERVICE: &str = "souk-gateway";
@@ -111,16 +111,22 @@ impl Gateway {
                 Target::Local(_) => RetryConfig::none(),
                 Target::Remote(_) => config.retry.clone(),
             };
-            let balance = Balance::new(clients).measured(&backend.name, &meter);
-            let way = Retry::new(balance, methods.clone(), &retry).measured(&backend.name, &meter);
+            let balance = Balance::new(clients, &backend.name, &meter);
+            let way = Retry::new(balance, methods.clone(), retry, &backend.name, &meter);
             for service in &backend.services {
                 let Some(ServedBy::All(sharing)) = contract.get(service) else {
-                    routes.insert(service.clone(), Way::Backend(way.clone()));
+                    routes.insert(service.clone(), Destination::Backend(way.clone()));
                     continue;
                 };
-                let nobody = || Way::Shared(Ask::new(sharing.clone(), config.server.message_bytes_max));
-                if let Way::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
-                    asked.add(way.clone());
+                let nobody = || {
+                    Destination::Shared(Ask {
+                        sharing: sharing.clone(),
+                        bytes_max: config.server.message_bytes_max,
+                        backends: Vec::new(),
+                    })
+                };
+                if let Destination::Shared(asked) = routes.entry(service.clone()).or_insert_with(nobody) {
+                    asked.backends.push(way.clone());
                 }
             }
             let follow = monitor::follow(
@@ -134,8 +140,11 @@ impl Gateway {
         }
         monitor::observe(watched, &meter);
         guard.observe(&meter);
-        let farewell = Farewell::new(health.draining(), grace(&config.server));
-        let forward = Forward::new(routes, farewell, stop.drop_guard());
+        let forward = Forward {
+            routes,
+            stream_drain: StreamDrain::new(health.draining(), grace(&config.server)),
+            _monitors: stop.drop_guard(),
+        };
         let services = Services::new(descriptors)?
             .forward(names.into_iter().collect(), forward)
             .believing(guard.clone())

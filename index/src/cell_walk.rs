@@ -1,8 +1,8 @@
-//! Which cells of the grid an area touches, as far as a segment has points there.
+//! The cells of the grid that an area touches and in which a segment has points.
 //!
-//! The walk goes along the rows of the grid through the segment's dictionary, so cells without points cost nothing, at the
-//! poles and over the sea alike. Cells at the area's boundary that hold many documents are walked again at the next finer
-//! level; the rest's documents are compared with the area one by one.
+//! Scans the segment's dictionary of cells along the rows of the grid, so that cells without points cost nothing, at the
+//! poles and over the sea alike. Cells at the area's boundary that hold many documents are split into those of the next
+//! finer level; the documents of the others are compared with the area one by one.
 
 use std::ops::RangeInclusive;
 
@@ -13,18 +13,19 @@ use tantivy::{DocId, InvertedIndexReader};
 use crate::geo::{Cell, Level, Region, Relation};
 use crate::run::Run;
 
-const CELLS_PER_CHECK: usize = 1_024;
+/// Cells and dictionary ranges between two looks at the deadline.
+const STEPS_PER_CHECK: usize = 1_024;
 
-/// The cells of a segment that an area touches, as the lists of their documents.
+/// The posting lists of the cells of a segment that an area touches.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
-    /// All their points are contained.
+pub(crate) struct TouchedCells {
+    /// Of cells that lie in the area: all their points match.
     pub(crate) inside: Vec<TermInfo>,
-    /// Their points may be contained.
+    /// Of cells that may lie in it partly: each of their points has to be compared.
     pub(crate) boundary: Vec<TermInfo>,
 }
 
-impl Cells {
+impl TouchedCells {
     /// How many documents there are in all these cells; one with several points may count several times.
     pub(crate) fn documents(&self) -> u64 {
         let lists = self.inside.iter().chain(&self.boundary);
@@ -32,46 +33,45 @@ impl Cells {
     }
 }
 
-/// A cell at the boundary.
-struct Mixed {
+struct BoundaryCell {
     row: i64,
     column: i64,
     list: TermInfo,
 }
 
-struct Walk<'a, R> {
+struct CellWalk<'a, R> {
     index: &'a InvertedIndexReader,
     region: &'a R,
     run: &'a Run,
-    coarse: u32,
-    cells: Cells,
-    /// At the level of now.
-    mixed: Vec<Mixed>,
-    walked: usize,
+    max_boundary_docs: u32,
+    cells: TouchedCells,
+    /// Boundary cells of the present level, which aren't among `cells` yet.
+    boundary: Vec<BoundaryCell>,
+    steps: usize,
 }
 
-/// Walks over a segment's cells; `index` is that of the field of cells. Cells at the boundary with more documents than
-/// `coarse` are walked again at the next finer level.
+/// Finds the cells of a segment that `region` touches. `index` is the inverted index of the field of cells. Boundary cells
+/// with more documents than `max_boundary_docs` are split, down to the finest level.
 pub(crate) fn walk(
     index: &InvertedIndexReader,
     region: &impl Region,
-    coarse: u32,
+    max_boundary_docs: u32,
     run: &Run,
-) -> tantivy::Result<Cells> {
-    let mut walk = Walk {
+) -> tantivy::Result<TouchedCells> {
+    let mut walk = CellWalk {
         index,
         region,
         run,
-        coarse,
-        cells: Cells::default(),
-        mixed: Vec::new(),
-        walked: 0,
+        max_boundary_docs,
+        cells: TouchedCells::default(),
+        boundary: Vec::new(),
+        steps: 0,
     };
-    walk.all()?;
+    walk.walk_levels()?;
     Ok(walk.cells)
 }
 
-/// Gives the documents of a list to `take`, a block at a time.
+/// Calls `take` with each block of a posting list. `postings` is a decoder that is reused between lists.
 pub(crate) fn each_block(
     index: &InvertedIndexReader,
     list: &TermInfo,
@@ -92,39 +92,44 @@ pub(crate) fn each_block(
     Ok(())
 }
 
-impl<R: Region> Walk<'_, R> {
-    fn all(&mut self) -> tantivy::Result<()> {
+impl<R: Region> CellWalk<'_, R> {
+    fn walk_levels(&mut self) -> tantivy::Result<()> {
         let latitudes = self.region.latitudes();
         let mut level = Level::beginning(&latitudes, self.region.longitudes().width);
         for row in level.rows(&latitudes) {
-            self.row(level, row, None)?;
+            self.walk_row(level, row, None)?;
         }
         while let Some(finer) = level.finer() {
-            let mut open = Vec::new();
-            for mixed in self.mixed.drain(..) {
-                if mixed.list.doc_freq > self.coarse {
-                    open.push((mixed.row, mixed.column));
+            let mut split = Vec::new();
+            for cell in self.boundary.drain(..) {
+                if cell.list.doc_freq > self.max_boundary_docs {
+                    split.push((cell.row, cell.column));
                 } else {
-                    self.cells.boundary.push(mixed.list);
+                    self.cells.boundary.push(cell.list);
                 }
             }
-            for (row, columns) in neighbours(open) {
+            for (row, columns) in merge_adjacent(split) {
                 let columns = *finer.inside(level, *columns.start()).start()
                     ..=*finer.inside(level, *columns.end()).end();
                 for row in finer.inside(level, row) {
-                    self.row(finer, row, Some(&columns))?;
+                    self.walk_row(finer, row, Some(&columns))?;
                 }
             }
             level = finer;
         }
         self.cells
             .boundary
-            .extend(self.mixed.drain(..).map(|mixed| mixed.list));
+            .extend(self.boundary.drain(..).map(|cell| cell.list));
         Ok(())
     }
 
-    /// The cells of a row that the area touches, as far as they are among `within`.
-    fn row(&mut self, level: Level, row: i64, within: Option<&RangeInclusive<i64>>) -> tantivy::Result<()> {
+    /// Adds the cells of a row that the area touches, of the columns `within` if they are given.
+    fn walk_row(
+        &mut self,
+        level: Level,
+        row: i64,
+        within: Option<&RangeInclusive<i64>>,
+    ) -> tantivy::Result<()> {
         let (south, north) = level.latitudes(row);
         let band = self.region.band(south, north);
         let Some(touched) = &band.touched else {
@@ -146,7 +151,7 @@ impl<R: Region> Walk<'_, R> {
                 .ge(numbers.start().to_be_bytes())
                 .le(numbers.end().to_be_bytes())
                 .into_stream()?;
-            self.pace()?;
+            self.count_step()?;
             while let Some((term, list)) = stream.next() {
                 let Ok(number) = term.try_into().map(u64::from_be_bytes) else {
                     continue;
@@ -156,43 +161,40 @@ impl<R: Region> Walk<'_, R> {
                 match self.region.relation(&rectangle, &band) {
                     Relation::Outside => {}
                     Relation::Inside => self.cells.inside.push(list.clone()),
-                    Relation::Mixed => self.mixed.push(Mixed {
+                    Relation::Mixed => self.boundary.push(BoundaryCell {
                         row,
                         column,
                         list: list.clone(),
                     }),
                 }
-                self.walked += 1;
-                if self.walked.is_multiple_of(CELLS_PER_CHECK) {
-                    self.run.check_inside()?;
-                }
+                self.count_step()?;
             }
         }
         Ok(())
     }
 
-    /// Before a stretch of a row.
-    fn pace(&mut self) -> tantivy::Result<()> {
-        self.walked += 1;
-        if self.walked.is_multiple_of(CELLS_PER_CHECK) {
+    /// Fails now and then, when the search has to stop.
+    fn count_step(&mut self) -> tantivy::Result<()> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_PER_CHECK) {
             self.run.check_inside()?;
         }
         Ok(())
     }
 }
 
-/// Cells beside each other in a row, as ranges of columns; the cells come row by row, each from west to east.
-fn neighbours(cells: Vec<(i64, i64)>) -> Vec<(i64, RangeInclusive<i64>)> {
-    let mut runs: Vec<(i64, RangeInclusive<i64>)> = Vec::new();
+/// Merges adjacent cells of a row into ranges of columns; the cells come row by row, each from west to east.
+fn merge_adjacent(cells: Vec<(i64, i64)>) -> Vec<(i64, RangeInclusive<i64>)> {
+    let mut ranges: Vec<(i64, RangeInclusive<i64>)> = Vec::new();
     for (row, column) in cells {
-        match runs.last_mut() {
-            Some((last, columns)) if *last == row && columns.end() + 1 == column => {
+        match ranges.last_mut() {
+            Some((last_row, columns)) if *last_row == row && columns.end() + 1 == column => {
                 *columns = *columns.start()..=column;
             }
-            _ => runs.push((row, column..=column)),
+            _ => ranges.push((row, column..=column)),
         }
     }
-    runs
+    ranges
 }
 
 #[cfg(test)]
@@ -200,9 +202,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_beside_each_other_are_walked_together() {
+    fn adjacent_cells_of_a_row_are_merged() {
         let cells = vec![(1, 3), (1, 4), (1, 6), (2, 7), (2, 8)];
-        assert_eq!(neighbours(cells), [(1, 3..=4), (1, 6..=6), (2, 7..=8)]);
-        assert!(neighbours(Vec::new()).is_empty());
+        assert_eq!(merge_adjacent(cells), [(1, 3..=4), (1, 6..=6), (2, 7..=8)]);
+        assert!(merge_adjacent(Vec::new()).is_empty());
     }
 }

@@ -22,7 +22,7 @@ use crate::error::{AllowanceExceeded, Checker, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::{MAX_COLLAPSE_GROUPS, limit};
 use crate::profile::{Recorder, Stopwatch};
-use crate::result::Access;
+use crate::result::SegmentAccess;
 use crate::run::Run;
 use crate::schema::FieldKind;
 use crate::sort::{PreparedOrder, RawSortValue, RawSortValues, Winner};
@@ -215,13 +215,13 @@ impl Pass<'_> {
             let mut segment = heads.segment(order, &groups, after, local).map_err(unreadable)?;
             if count.open() == 0 && segment.beaten() {
                 count.leave_out();
-                record(Access::PassedOver);
+                record(SegmentAccess::PassedOver);
                 continue;
             }
             let matches = self.walk(reader, &mut segment).map_err(failed)?;
             count.add(matches);
             heads.take(segment).map_err(unreadable)?;
-            record(Access::AllMatches(matches));
+            record(SegmentAccess::AllMatches(matches));
         }
         Ok(heads.into_winners())
     }

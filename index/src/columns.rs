@@ -24,7 +24,7 @@ use tantivy::index::SegmentId;
 use tantivy::{DocId, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
-pub(crate) use va_file::{CodeRange, VaFile, Within};
+pub(crate) use va_file::{VaFile, Within};
 
 use dictionary_restarts::DictionaryRestarts;
 use strings::{Parts, Strings};

@@ -8,4 +8,4 @@ mod collect;
 mod prepare;
 
 pub(crate) use collect::collect;
-pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use prepare::{PreparedInnerHits, prepare};

@@ -101,9 +101,12 @@ struct JoinWeight {
 impl Weight for JoinWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let parents = self.parents.get(reader, &self.parent_kind)?;
-        let child = self.child.scorer(reader, boost)?;
+        // An object's score is at most the greatest that single precision holds, and so is the document's: what makes scores larger counts
+        // for the document's, what makes them smaller for both.
+        let child = self.child.scorer(reader, boost.min(1.0))?;
         let mut scorer = JoinScorer {
             child,
+            boost: f64::from(boost.max(1.0)),
             parents,
             score_mode: self.score_mode,
             doc: 0,
@@ -120,6 +123,8 @@ struct JoinScorer {
     child: Box<dyn Scorer>,
     parents: Arc<Bits>,
     score_mode: ScoreMode,
+    /// Of the document's score, from 1.
+    boost: f64,
     doc: DocId,
     score: Score,
 }
@@ -134,21 +139,23 @@ impl JoinScorer {
         }
         self.doc = self.parents.next(object);
         debug_assert!(self.doc != object, "a child query matched a parent");
-        match self.score_mode {
+        let score = match self.score_mode {
             ScoreMode::None => {
                 // Mostly one object of a parent matches: the next one is behind it already.
                 if self.child.doc() < self.doc && self.child.advance() < self.doc {
                     self.child.seek(self.doc);
                 }
+                0.0
             }
             ScoreMode::Avg => {
                 let (sum, count) = self.fold(0.0, |sum, score| sum + score);
-                self.score = single(sum / f64::from(count));
+                sum / f64::from(count)
             }
-            ScoreMode::Total => self.score = single(self.fold(0.0, |sum, score| sum + score).0),
-            ScoreMode::Max => self.score = single(self.fold(f64::MIN, f64::max).0),
-            ScoreMode::Min => self.score = single(self.fold(f64::MAX, f64::min).0),
-        }
+            ScoreMode::Total => self.fold(0.0, |sum, score| sum + score).0,
+            ScoreMode::Max => self.fold(f64::MIN, f64::max).0,
+            ScoreMode::Min => self.fold(f64::MAX, f64::min).0,
+        };
+        self.score = single(score * self.boost);
         self.doc
     }
 

@@ -109,8 +109,8 @@ pub use request::{
     SearchRequest, Sort, SourceKind, TimeZone, TotalRequest, ValueRange, query,
 };
 pub use result::{
-    Access, AggregationResult, Datum, Group, Hit, InnerHit, InnerHitList, Profile, ProfileNode,
-    ProfiledSegment, Relation, SearchResult, SortValue, TopHit, Total,
+    AggregationResult, Datum, Group, Hit, InnerHit, InnerHitList, Profile, ProfileNode, ProfiledSegment,
+    Relation, SearchResult, SegmentAccess, SortValue, TopHit, Total,
 };
 pub use schema::{Analyzer, Field, FieldKind, ResolvedField, Schema};
 pub use search::Searcher;

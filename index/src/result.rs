@@ -4,7 +4,7 @@ mod aggregation;
 mod profile;
 
 pub use aggregation::{AggregationResult, Datum, Group, TopHit};
-pub use profile::{Access, Profile, ProfileNode, ProfiledSegment};
+pub use profile::{Profile, ProfileNode, ProfiledSegment, SegmentAccess};
 
 /// A value that a hit was sorted by.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,9 +17,9 @@ use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::profile::{Recorder, Stopwatch};
 use crate::request::{SearchRequest, TotalRequest};
-use crate::result::{Access, Hit, Profile, SearchResult};
+use crate::result::{Hit, Profile, SearchResult, SegmentAccess};
 use crate::run::Run;
-use crate::sort::{Matches, Order, PreparedOrder, RawSortValue, SegmentTop, Top, Winner};
+use crate::sort::{Matches, Order, PreparedOrder, RawSortValue, SegmentTopCollector, TopCollector, Winner};
 
 mod checked;
 
@@ -176,12 +176,16 @@ impl Searcher {
                             ..search
                         };
                         let mut uncounted = Count::new(TotalRequest::None);
-                        rest.all(&mut Top::new(&order, 0, None), &mut uncounted, &mut aggregations)?;
+                        rest.all(
+                            &mut TopCollector::new(&order, 0, None),
+                            &mut uncounted,
+                            &mut aggregations,
+                        )?;
                     }
                     heads
                 }
                 None => {
-                    let mut top = Top::new(&order, wanted, after);
+                    let mut top = TopCollector::new(&order, wanted, after);
                     search.all(&mut top, &mut count, &mut aggregations)?;
                     top.into_winners().map_err(|error| run.unreadable(error))?
                 }
@@ -256,7 +260,7 @@ impl<'a> Pass<'a> {
     /// aggregations.
     fn all(
         &self,
-        top: &mut Top<'a>,
+        top: &mut TopCollector<'a>,
         count: &mut Count,
         aggregations: &mut aggregate::Walk<'_>,
     ) -> Result<(), Error> {
@@ -320,19 +324,19 @@ impl<'a> Pass<'a> {
         &self,
         weight: &dyn Weight,
         reader: &SegmentReader,
-        top: &mut Top<'a>,
+        top: &mut TopCollector<'a>,
         count: &mut Count,
         aggregations: Option<SegmentWalk<'_>>,
-    ) -> Result<Access, Error> {
+    ) -> Result<SegmentAccess, Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
         let unreadable = |error| self.run.unreadable(error);
         let walks = aggregations.is_some() || !self.counted(weight, reader, count).map_err(failed)?;
         if self.wanted == 0 && !walks {
-            return Ok(Access::Counted);
+            return Ok(SegmentAccess::Counted);
         }
         let order = self.order.open(reader, self.scores).map_err(failed)?;
         let mut best = top.segment(order).map_err(unreadable)?;
-        let mut access = Access::PassedOver;
+        let mut access = SegmentAccess::PassedOver;
         if let Some(mut own) = aggregations {
             // All matches are walked anyway, but where few documents can get in, finding those first is quicker.
             let mut scorer = weight.scorer(reader, 1.0).map_err(failed)?;
@@ -352,14 +356,14 @@ impl<'a> Pass<'a> {
             let matches = self.walk(scorer, reader, sinks).map_err(failed)?;
             own.end().map_err(failed)?;
             count.add(matches);
-            access = Access::AllMatches(matches);
+            access = SegmentAccess::AllMatches(matches);
         } else if walks {
             let scorer = weight.scorer(reader, 1.0).map_err(failed)?;
             let matches = self
                 .walk(scorer, reader, Sinks::only(&mut best))
                 .map_err(failed)?;
             count.add(matches);
-            access = Access::AllMatches(matches);
+            access = SegmentAccess::AllMatches(matches);
         } else if !best.beaten() {
             access = self.shortened(weight, reader, &mut best).map_err(failed)?;
         }
@@ -408,18 +412,22 @@ impl<'a> Pass<'a> {
         &self,
         weight: &dyn Weight,
         reader: &SegmentReader,
-        best: &mut SegmentTop<'_>,
-    ) -> tantivy::Result<Access> {
+        best: &mut SegmentTopCollector<'_>,
+    ) -> tantivy::Result<SegmentAccess> {
         let mut scorer = weight.scorer(reader, 1.0)?;
         if self.scores {
             let sinks = Sinks::only(best);
-            return self.scored(scorer, reader, sinks, false).map(Access::AllMatches);
+            return self
+                .scored(scorer, reader, sinks, false)
+                .map(SegmentAccess::AllMatches);
         }
         if !self.probed(&mut scorer, weight, reader, best)? {
             let sinks = Sinks::only(best);
-            return self.unscored(scorer, reader, sinks).map(Access::AllMatches);
+            return self
+                .unscored(scorer, reader, sinks)
+                .map(SegmentAccess::AllMatches);
         }
-        Ok(Access::BestValues)
+        Ok(SegmentAccess::BestValues)
     }
 
     /// Offers what can get in, if that takes no walk over all matches; whether it was enough. If not, `scorer` is left on
@@ -429,7 +437,7 @@ impl<'a> Pass<'a> {
         scorer: &mut Box<dyn Scorer>,
         weight: &dyn Weight,
         reader: &SegmentReader,
-        best: &mut SegmentTop<'_>,
+        best: &mut SegmentTopCollector<'_>,
     ) -> tantivy::Result<bool> {
         if self.scores {
             return Ok(false);
@@ -474,7 +482,7 @@ impl<'a> Pass<'a> {
         counts: bool,
     ) -> tantivy::Result<u64> {
         // Most documents score less than the worst that is kept; those that score the same may still get in.
-        let min_score_of = |best: &SegmentTop<'_>, doc| {
+        let min_score_of = |best: &SegmentTopCollector<'_>, doc| {
             if self.best_score_first {
                 best.min_score(doc, self.run)
             } else {
@@ -567,13 +575,13 @@ impl<'a> Pass<'a> {
 
 /// Those that take the matches of a segment.
 struct Sinks<'t, 'b, 'w> {
-    best: Option<&'t mut SegmentTop<'b>>,
+    best: Option<&'t mut SegmentTopCollector<'b>>,
     aggregations: Option<&'t mut SegmentWalk<'w>>,
 }
 
 impl<'t, 'b> Sinks<'t, 'b, '_> {
     /// Only the page.
-    fn only(best: &'t mut SegmentTop<'b>) -> Self {
+    fn only(best: &'t mut SegmentTopCollector<'b>) -> Self {
         Self {
             best: Some(best),
             aggregations: None,

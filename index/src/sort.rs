@@ -26,4 +26,4 @@ pub(crate) use order::Order;
 pub(crate) use per_group_top_k::PerGroupTopK;
 pub(crate) use raw_value::{RawSortValue, RawSortValues};
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
-pub(crate) use top::{SegmentTop, Top, Winner};
+pub(crate) use top::{SegmentTopCollector, TopCollector, Winner};

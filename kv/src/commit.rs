@@ -8,102 +8,88 @@ use crate::error::Error;
 use crate::limits::{MAX_COMMIT_BYTES, MAX_KEY_BYTES};
 use crate::space::Space;
 
-/// Where the sequence is stamped into a value: 8 bytes, big-endian, after the format byte.
+/// The bytes of a value that a stamp overwrites with the commit's sequence: 8, big-endian, after the format byte.
 pub const STAMP: Range<usize> = 1..9;
 
-/// How safe a commit is when it is acknowledged.
+/// What a commit survives once it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// On the disk: survives a loss of power.
+    /// A loss of power: it was synced to the disk.
     #[default]
     Disk,
-    /// With the operating system: survives the end of the process, not a loss of power.
+    /// The end of the process, not a loss of power: it was handed to the operating system.
     Buffered,
 }
 
-/// A condition of a commit.
+/// A precondition of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "a space, and a key in it")]
 pub enum Check {
     /// The key has no value.
-    Absent {
-        /// Its space.
-        space: Space,
-        /// The key.
-        key: Bytes,
-    },
-    /// The key has a value that starts with these bytes.
-    Prefix {
-        /// Its space.
-        space: Space,
-        /// The key.
-        key: Bytes,
-        /// The first bytes of the value.
-        prefix: Bytes,
-    },
+    Absent { space: Space, key: Bytes },
+    /// The key has a value that starts with `prefix`.
+    Prefix { space: Space, key: Bytes, prefix: Bytes },
 }
 
 /// A write to a key. A key appears once in a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "a space, and a key in it")]
 pub enum Mutation {
     /// Writes a value.
     Put {
-        /// Its space.
         space: Space,
-        /// The key.
         key: Bytes,
-        /// Its new value.
         value: Vec<u8>,
-        /// Whether the sequence is written over [`STAMP`]; needs a log entry and a value that long.
+        /// Whether [`STAMP`] of the value is overwritten with the sequence. The commit then needs a log entry, and the
+        /// value at least `STAMP.end` bytes.
         stamp: bool,
     },
-    /// Removes a key; does nothing when there is none.
-    Delete {
-        /// Its space.
-        space: Space,
-        /// The key.
-        key: Bytes,
-    },
+    /// Removes a key; does nothing when it has no value.
+    Delete { space: Space, key: Bytes },
 }
 
 /// Checks, mutations and a log entry that happen together or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commit {
-    /// Conditions, all of which must hold.
+    /// Preconditions, all of which must hold.
     pub checks: Vec<Check>,
-    /// [`crate::KvSnapshot::group`] of the snapshot in which all checks held: the engine need not read keys again that
-    /// weren't written since. `None` when the checks weren't evaluated before.
+    /// Commit group ([`crate::KvSnapshot::group`]) of the snapshot in which the caller found that all checks hold. The
+    /// engine then reads those keys alone that were written since. `None`: it reads them all.
     pub validated_at: Option<u64>,
-    /// Writes.
+    /// What is written when they hold.
     pub mutations: Vec<Mutation>,
-    /// The log entry, stamped like a value; its key is the sequence. Without one the commit takes no sequence.
+    /// The log entry, always stamped; the sequence is its key. A commit without one takes no sequence.
     pub log: Option<Vec<u8>>,
-    /// When it is acknowledged.
+    /// What it has to survive once it is acknowledged.
     pub durability: Durability,
 }
 
-/// The outcome of a commit.
+/// What an engine answers to a commit that it has taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KvCommitted {
     /// Sequence of the log entry; without one, the last sequence assigned before.
     pub sequence: u64,
 }
 
-/// Refuses a malformed or too large commit; gives its bytes.
+/// Validates a commit, and returns the bytes of its keys, values, prefixes and log entry.
+///
+/// # Errors
+/// [`Error::Corrupt`] when it is malformed, [`Error::TooLarge`] for a key or for all of it.
 pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
     let mut bytes = 0;
-    let mut longest = 0;
-    let mut count = |key: &[u8], rest: usize| {
+    let mut longest_key = 0;
+    let mut add = |key: &[u8], value_bytes: usize| {
         if key.is_empty() {
             return Err(malformed("an empty key"));
         }
-        longest = longest.max(key.len());
-        bytes += key.len() + rest;
+        longest_key = longest_key.max(key.len());
+        bytes += key.len() + value_bytes;
         Ok(())
     };
     for check in &commit.checks {
         match check {
-            Check::Absent { key, .. } => count(key, 0)?,
-            Check::Prefix { key, prefix, .. } => count(key, prefix.len())?,
+            Check::Absent { key, .. } => add(key, 0)?,
+            Check::Prefix { key, prefix, .. } => add(key, prefix.len())?,
         }
     }
     for mutation in &commit.mutations {
@@ -116,8 +102,8 @@ pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
             } if value.len() < STAMP.end => {
                 return Err(malformed("a value without a place for its stamp"));
             }
-            Mutation::Put { key, value, .. } => count(key, value.len())?,
-            Mutation::Delete { key, .. } => count(key, 0)?,
+            Mutation::Put { key, value, .. } => add(key, value.len())?,
+            Mutation::Delete { key, .. } => add(key, 0)?,
         }
     }
     if let Some(entry) = &commit.log {
@@ -127,7 +113,7 @@ pub(crate) fn validate(commit: &Commit) -> Result<usize, Error> {
         bytes += entry.len();
     }
     for (limit, max, actual) in [
-        ("MAX_KEY_BYTES", MAX_KEY_BYTES, longest),
+        ("MAX_KEY_BYTES", MAX_KEY_BYTES, longest_key),
         ("MAX_COMMIT_BYTES", MAX_COMMIT_BYTES, bytes),
     ] {
         if actual > max {

@@ -3,14 +3,14 @@
 //! - `directory`: the files of a store, its format and its lock.
 //! - `options`: what a store is opened with.
 //! - `nonce`: the secret number that a store's journals carry.
-//! - `watermark`: how far the log was durable, kept outside of the engine.
+//! - `watermark`: the sequence up to which the log was durable, kept outside of the engine.
 //! - `store`: the engine's database, its spaces, and where its log ends.
 //! - `journal`: verifies the journals before the engine recovers from them.
-//! - `manifest`: verifies the engine's lists of tables.
+//! - `manifest`: verifies the lists of sorted tables of the engine's LSM trees.
 //! - `commit_group`: commits that share one write and one sync.
 //! - `conflict_window`: the keys of the latest groups, which spares re-reading for checks.
 //! - `committer`: the group committer, the one thread that writes.
-//! - `requests`: what committer and compactor are asked for.
+//! - `requests`: the requests in the queues of committer and compactor.
 //! - `published`: what the committer publishes to readers.
 //! - `commit_delay`: how long a group waits for more commits.
 //! - `completion`: completion batching, which cuts cross-thread wake-ups.
@@ -62,6 +62,7 @@ use self::completion::Completion;
 use self::conflict_window::ConflictWindow;
 use self::directory::Directory;
 use self::disk_guard::DiskSpaceGuard;
+use self::failure::StoreFailure;
 use self::journal::GroupMark;
 pub use self::options::{FjallOptions, Recovery};
 use self::published::Published;
@@ -77,20 +78,21 @@ use crate::error::{Error, OpenError};
 use crate::limits::{COMMIT_QUEUE, COMMIT_QUEUE_BYTES, MAX_COMMIT_BYTES, MAX_KEY_BYTES};
 use crate::statistics::Statistics;
 
-/// The queue's bytes are counted in units of this many.
-const QUEUE_UNIT: usize = 1024;
+/// Bytes that a permit of [`FjallKv::queue_permits`] stands for: a semaphore counts in 32 bits.
+const BYTES_PER_PERMIT: usize = 1024;
 /// Requests that may wait for the compactor; what doesn't fit is requested again.
 const COMPACTOR_QUEUE: usize = 16;
 
-/// A key-value store in a directory, alone with it until the last handle and snapshot is dropped. Dropping it
-/// finishes what waits and syncs, on the dropping thread; [`Kv::close`] does so without blocking one.
+/// A key-value store in a directory, which it keeps locked until it and its last snapshot are dropped. Dropping it
+/// commits what is queued and syncs, on the dropping thread; [`Kv::close`] does so without blocking one.
 pub struct FjallKv {
     queue: flume::Sender<CommitterRequest>,
-    /// Bytes that may wait in the queue, in units.
-    queue_bytes: Arc<Semaphore>,
+    /// Bounds the bytes of the queued commits.
+    queue_permits: Arc<Semaphore>,
     closing: AtomicBool,
     published: Arc<Published>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// `None` once it was joined; the compactor likewise.
+    committer: Mutex<Option<JoinHandle<()>>>,
     compactor: Mutex<Option<(flume::Sender<CompactorRequest>, JoinHandle<()>)>>,
     options: FjallOptions,
 }
@@ -116,77 +118,76 @@ impl FjallKv {
     }
 
     fn open_blocking(path: &Path, options: &FjallOptions) -> Result<Self, OpenError> {
-        let accept = options.recovery == Recovery::AcceptShorterLog;
+        let accept_loss = options.recovery == Recovery::AcceptShorterLog;
         let directory = Directory::open(path)?;
-        let mut watermark = open_watermark(&directory, accept)?;
-        if !accept && watermark.sequence() > 0 && !directory.has_data()? {
+        let mut watermark = open_watermark(&directory, accept_loss)?;
+        if !accept_loss && watermark.sequence() > 0 && !directory.has_data()? {
             return Err(OpenError::LogShortened {
                 log_end: 0,
                 watermark: watermark.sequence(),
             });
         }
-        let journaled = if directory.has_data()? {
+        let last_journaled = if directory.has_data()? {
             manifest::check(&directory.data())?;
-            journal::check(&directory.data(), directory.nonce(), accept)?
+            journal::check(&directory.data(), directory.nonce(), accept_loss)?
         } else {
             None
         };
         let store = Store::open(directory, options)?;
-        let end = store.log_end()?;
-        let group = store.last_group()?;
-        let mark = GroupMark {
-            number: journaled.unwrap_or(group),
-            durable: journaled.unwrap_or(group),
+        let log_end = store.log_end()?;
+        let last_group = store.last_group()?;
+        let last_journaled = last_journaled.unwrap_or(last_group);
+        let mut mark = GroupMark {
+            number: last_journaled,
+            durable: last_journaled,
         };
-        let expected = end.head.max(watermark.sequence());
-        let lost = if end.found < expected {
+        let expected = log_end.head.max(watermark.sequence());
+        let lost = if log_end.found < expected {
             Some(OpenError::LogShortened {
-                log_end: end.found,
+                log_end: log_end.found,
                 watermark: expected,
             })
-        } else if end.found != end.head {
-            // The engine's checksums leave out the numbers that order its writes.
-            let what = format!("the log ends at {}, but its head is {}", end.found, end.head);
+        } else if log_end.found != log_end.head {
+            // fjall's checksums don't cover its sequence numbers: a damaged one makes an older head the latest.
+            let what = format!(
+                "the log ends at {}, but its head is {}",
+                log_end.found, log_end.head
+            );
             Some(OpenError::corrupt(what))
-        } else if mark.number != group {
-            let number = mark.number;
-            let what = format!("the journal ends with group {number}, but the last one was {group}");
+        } else if last_journaled != last_group {
+            let what =
+                format!("the journal ends with group {last_journaled}, but the last one was {last_group}");
             Some(OpenError::corrupt(what))
         } else {
             None
         };
-        if accept {
-            store.begin_history(end.found)?;
+        if accept_loss {
+            store.begin_history(log_end.found)?;
         }
-        let mark = match lost {
-            Some(error) if !accept => return Err(error),
-            Some(error) => {
-                tracing::warn!(directory = ?path, "accepted a loss: {error}");
-                let number = mark.number + 1;
-                let mark = GroupMark { number, ..mark };
-                store.set_head(end.found, mark)?;
-                mark
+        if let Some(error) = lost {
+            if !accept_loss {
+                return Err(error);
             }
-            None => mark,
-        };
-        if accept && let Some(missing) = store.missing_before(end.found)? {
+            tracing::warn!(directory = ?path, "accepted a loss: {error}");
+            mark.number += 1;
+            store.set_head(log_end.found, mark)?;
+        }
+        if accept_loss && let Some(missing) = store.missing_before(log_end.found)? {
             tracing::warn!(directory = ?path, missing, "accepted a hole in the log, and gave up what is before it");
             store.give_up_log(missing)?;
         }
-        // What the engine found in its journal may be known to the kernel only.
+        // What was replayed from the journal may so far be in the kernel's page cache alone.
         store.persist().map_err(|error| failure::opening(path, error))?;
         watermark
-            .set(end.found)
+            .set(log_end.found)
             .map_err(OpenError::io("write the watermark of", path))?;
-        tracing::info!(directory = ?path, sequence = end.found, "opened the store");
-        let mark = GroupMark {
-            durable: mark.number,
-            ..mark
-        };
-        Self::start(Arc::new(store), watermark, end.found, mark, options)
+        tracing::info!(directory = ?path, sequence = log_end.found, "opened the store");
+        mark.durable = mark.number;
+        Self::start(Arc::new(store), watermark, log_end.found, mark, options)
             .map_err(OpenError::io("start the committer of", path))
     }
 
+    /// Starts the threads of the committer and the compactor, on a store whose log ends at `last`.
     fn start(
         store: Arc<Store>,
         watermark: Watermark,
@@ -197,7 +198,7 @@ impl FjallKv {
         let guard = DiskSpaceGuard::new(store.directory().to_owned(), options);
         let published = Arc::new(Published::new(store, last, mark.number));
         let (queue, requests) = flume::bounded(COMMIT_QUEUE);
-        let (compactor, compactor_requests) = flume::bounded(COMPACTOR_QUEUE);
+        let (compactor_queue, compactor_requests) = flume::bounded(COMPACTOR_QUEUE);
         let committer = Committer {
             queue: requests,
             published: published.clone(),
@@ -207,29 +208,29 @@ impl FjallKv {
             conflicts: ConflictWindow::new(mark.number),
             failure: None,
             delay: CommitDelay::default(),
-            stall: WriteStall::new(MemoryPlan::new(options), compactor.clone()),
+            stall: WriteStall::new(MemoryPlan::new(options), compactor_queue.clone()),
             guard,
             observer: options.observer.clone(),
         };
-        let compaction = Compactor::new(published.clone(), options, compactor_requests, queue.clone());
-        let thread = std::thread::Builder::new()
+        let compactor = Compactor::new(published.clone(), options, compactor_requests, queue.clone());
+        let committer = std::thread::Builder::new()
             .name("souk-committer".to_owned())
             .spawn(move || committer.run())?;
-        let compaction = std::thread::Builder::new()
+        let compactor = std::thread::Builder::new()
             .name("souk-compactor".to_owned())
-            .spawn(move || compaction.run())?;
+            .spawn(move || compactor.run())?;
         Ok(Self {
             queue,
-            queue_bytes: Arc::new(Semaphore::new(COMMIT_QUEUE_BYTES / QUEUE_UNIT)),
+            queue_permits: Arc::new(Semaphore::new(COMMIT_QUEUE_BYTES / BYTES_PER_PERMIT)),
             closing: AtomicBool::new(false),
             published,
-            thread: Mutex::new(Some(thread)),
-            compactor: Mutex::new(Some((compactor, compaction))),
+            committer: Mutex::new(Some(committer)),
+            compactor: Mutex::new(Some((compactor_queue, compactor))),
             options: options.clone(),
         })
     }
 
-    /// Refuses everything after a failure or close.
+    /// Refuses every call after a failure or [`Kv::close`].
     fn admit(&self) -> Result<(), Error> {
         if self.closing.load(Ordering::Acquire) {
             return Err(Error::closed());
@@ -243,15 +244,21 @@ impl FjallKv {
         }
     }
 
-    /// The meaning of a dropped completion: nothing was done if the committer ended as it should.
+    /// The error of a request whose thread is gone.
+    fn refused(&self) -> Error {
+        self.admit().err().unwrap_or_else(Error::closed)
+    }
+
+    /// The error of a request whose completion was dropped: nothing was done if the committer ended as it should.
     fn dropped(&self) -> Error {
         if self.published.ended.load(Ordering::Acquire) {
             Error::closed()
         } else {
-            failure::Failure::panicked().outcome_unknown()
+            StoreFailure::panicked().outcome_unknown()
         }
     }
 
+    /// Waits until all that was queued before is committed and durable; with `close` it ends the committer.
     async fn barrier(&self, close: bool) -> Result<(), Error> {
         let (completion, completed) = oneshot::channel();
         let barrier = Barrier {
@@ -265,21 +272,22 @@ impl FjallKv {
         completed.await.map_err(|_| self.dropped())?
     }
 
+    /// Waits for the end of both threads, after a barrier has closed the committer.
     fn join(&self) {
-        if let Some(thread) = self.thread.lock().take() {
+        if let Some(committer) = self.committer.lock().take() {
             // A panic was reported by the committer's drop.
-            let _ = thread.join();
+            let _ = committer.join();
         }
-        if let Some((compactor, thread)) = self.compactor.lock().take() {
-            // It ends when it can't be requested any more.
-            drop(compactor);
-            let _ = thread.join();
+        if let Some((queue, compactor)) = self.compactor.lock().take() {
+            // The compactor ends with the last sender of its queue.
+            drop(queue);
+            let _ = compactor.join();
         }
     }
 }
 
-/// The watermark, created with the database.
-fn open_watermark(directory: &Directory, accept: bool) -> Result<Watermark, OpenError> {
+/// Opens the watermark, or creates it with the database. With `accept_loss`, one that is missing or damaged is replaced.
+fn open_watermark(directory: &Directory, accept_loss: bool) -> Result<Watermark, OpenError> {
     let lost = match Watermark::open(directory) {
         Ok(Some(watermark)) => return Ok(watermark),
         // It is created before the data.
@@ -287,7 +295,7 @@ fn open_watermark(directory: &Directory, accept: bool) -> Result<Watermark, Open
         Ok(None) => OpenError::corrupt(format!("{:?} is missing", directory.watermark())),
         Err(error) => error,
     };
-    if !accept {
+    if !accept_loss {
         return Err(lost);
     }
     tracing::warn!(directory = ?directory.path(), "accepted the loss of the watermark: {lost}");
@@ -339,8 +347,8 @@ impl Kv for FjallKv {
     async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error> {
         let bytes = validate(&commit)?;
         self.admit()?;
-        let units = u32::try_from(bytes / QUEUE_UNIT + 1).unwrap_or(u32::MAX);
-        let permit = self.queue_bytes.clone().acquire_many_owned(units).await;
+        let permits = u32::try_from(bytes / BYTES_PER_PERMIT + 1).unwrap_or(u32::MAX);
+        let permit = self.queue_permits.clone().acquire_many_owned(permits).await;
         let permit = permit.map_err(|_| Error::closed())?;
         let (completion, completed) = Completion::new();
         let queued = QueuedCommit {
@@ -352,7 +360,7 @@ impl Kv for FjallKv {
         self.queue
             .send_async(CommitterRequest::Commit(queued))
             .await
-            .map_err(|_| self.admit().err().unwrap_or_else(Error::closed))?;
+            .map_err(|_| self.refused())?;
         completed.await.map_err(|_| self.dropped())?
     }
 
@@ -371,21 +379,16 @@ impl Kv for FjallKv {
 
     async fn quiesce(&self) -> Result<(), Error> {
         self.admit()?;
-        let compactor = self
-            .compactor
-            .lock()
-            .as_ref()
-            .map(|(compactor, _)| compactor.clone())
-            .ok_or_else(Error::closed)?;
+        let queue = self.compactor.lock().as_ref().map(|(queue, _)| queue.clone());
+        let queue = queue.ok_or_else(Error::closed)?;
         let (done, quiesced) = oneshot::channel();
-        compactor
+        queue
             .send_async(CompactorRequest::Quiesce(done))
             .await
             .map_err(|_| Error::closed())?;
-        drop(compactor);
-        quiesced
-            .await
-            .map_err(|_| self.admit().err().unwrap_or_else(Error::closed))?
+        // The compactor ends with the last sender.
+        drop(queue);
+        quiesced.await.map_err(|_| self.refused())?
     }
 
     async fn statistics(&self) -> Result<Statistics, Error> {
@@ -403,9 +406,9 @@ impl Kv for FjallKv {
 
     async fn close(&self) -> Result<(), Error> {
         self.closing.store(true, Ordering::Release);
-        self.queue_bytes.close();
+        self.queue_permits.close();
         let result = self.barrier(true).await;
-        // It has nothing left to do but to end.
+        // Blocks only for as long as the threads take to return.
         self.join();
         match (result, &*self.published.health.borrow()) {
             // It was closed before.

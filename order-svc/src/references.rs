@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures_util::future::{try_join_all, try_join3};
-use souk_access::by_the_service;
+use souk_access::as_service;
 use souk_api::wire::GET_BATCH_MAX;
 use souk_api::{Error, Resources, Result};
 use souk_chassis::status::FieldPath;
@@ -40,7 +40,7 @@ impl References {
     /// [`Error::UnknownReference`] for the first id that doesn't exist.
     pub async fn fill_in(&self, orders: &mut [Order], at: &impl Fn(usize) -> FieldPath) -> Result<()> {
         // Whoever orders needn't be allowed to look up whom from: only names and prices come of it.
-        let (consumers, salespersons, products) = by_the_service(try_join3(
+        let (consumers, salespersons, products) = as_service(try_join3(
             read(&self.consumers, orders.iter().filter_map(consumer_wanted)),
             read(&self.salespersons, orders.iter().filter_map(salesperson_wanted)),
             read(&self.products, orders.iter().filter_map(product_wanted)),

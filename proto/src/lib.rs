@@ -1,7 +1,7 @@
 //! The gRPC contract of Souk: messages, clients, servers and the descriptor set of `proto/`.
 //!
-//! The `.proto` files are the documentation that clients read through reflection; this crate only
-//! compiles them, the rules of fields among it ([`rules`]). Conversions belong to whoever receives a message.
+//! The `.proto` files are the documentation that clients read through reflection. This crate only compiles them, with the
+//! rules of their fields ([`rules`]). Conversions belong to the crates that receive a message.
 //!
 //! ```
 //! use souk_proto::search::v1::{Query, TermQuery, query::Kind};
@@ -17,15 +17,15 @@
 //! assert!(query.kind.is_some());
 //! ```
 
-/// Descriptors of all files with their comments, as an encoded `FileDescriptorSet`, for reflection
-/// and for reading JSON.
+/// Descriptors of all files, with the comments of Souk's own, as an encoded `FileDescriptorSet`: for reflection, JSON and
+/// access rules.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.binpb"));
 
 pub mod rules;
 
-pub use generated::{auth, index, media, order, search, shop, r#type};
+pub use generated::{auth, index, media, order, search, shop, table, r#type};
 
-/// [`type`](mod@type) by a name that code generated in other crates can say.
+/// [`type`](mod@type), for code that prost generates in other crates: it can't name a module by a raw identifier.
 #[doc(hidden)]
 pub use generated::r#type as types;
 
@@ -66,6 +66,11 @@ mod generated {
             tonic::include_proto!("souk.shop.v1");
         }
     }
+    pub mod table {
+        pub mod v1 {
+            tonic::include_proto!("souk.table.v1");
+        }
+    }
     pub mod r#type {
         pub mod v1 {
             tonic::include_proto!("souk.r#type.v1");
@@ -78,8 +83,8 @@ mod tests {
     use super::FILE_DESCRIPTOR_SET;
     use prost_reflect::{DescriptorPool, DynamicMessage};
 
-    /// The calls that the contract promises to accept as written.
-    const PROMISED_CALLS: [(&str, &str); 3] = [
+    /// Searches as README.md has them: clients write such JSON, which has to stay valid.
+    const README_SEARCHES: [(&str, &str); 3] = [
         (
             "souk.order.v1.SearchOrdersRequest",
             r#"{"search":{"query":{"bool":{"must":[{"term":{"field":"consumer_id","value":{"string_value":"c0001"}}},
@@ -101,9 +106,9 @@ mod tests {
     ];
 
     #[test]
-    fn promised_calls_are_valid_json_of_their_requests() {
+    fn searches_of_the_readme_are_valid_json_of_their_messages() {
         let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("descriptors decode");
-        for (message, json) in PROMISED_CALLS {
+        for (message, json) in README_SEARCHES {
             let descriptor = pool.get_message_by_name(message).expect(message);
             let mut reader = serde_json::Deserializer::from_str(json);
             DynamicMessage::deserialize(descriptor, &mut reader).expect(message);
@@ -111,12 +116,21 @@ mod tests {
     }
 
     #[test]
-    fn every_method_has_a_comment_that_names_its_errors_or_freshness() {
+    fn reflection_shows_the_comment_of_every_rpc() {
         let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("descriptors decode");
-        let methods: Vec<_> = pool
-            .services()
-            .flat_map(|s| s.methods().collect::<Vec<_>>())
-            .collect();
-        assert!(methods.len() > 40, "{}", methods.len());
+        let mut methods = 0;
+        for service in pool.services() {
+            let file = service.parent_file();
+            let source = file.file_descriptor_proto().source_code_info.as_ref();
+            let locations = &source.expect("comments").location;
+            for method in service.methods() {
+                let comment = locations.iter().find(|location| location.path == method.path());
+                let comment = comment.map(|location| location.leading_comments().trim());
+                let is_there = comment.is_some_and(|comment| !comment.is_empty());
+                assert!(is_there, "{}", method.full_name());
+                methods += 1;
+            }
+        }
+        assert!(methods > 40, "{methods}");
     }
 }

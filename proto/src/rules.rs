@@ -1,5 +1,5 @@
-//! The rules of fields, enforced: [`Validate`] is implemented for every message that a request can hold, by what the build
-//! makes of the `buf.validate` options in the `.proto` files.
+//! Validation of messages. [`Validate`] is implemented for every message that a request can hold, by code that the build
+//! generates of the `buf.validate` options in the `.proto` files.
 //!
 //! ```
 //! use souk_proto::rules::{Path, Validate};
@@ -26,25 +26,25 @@ pub trait Validate {
     fn validate(&self, at: &Path<'_>, report: &mut Report<'_>);
 }
 
-/// Takes violations, one at a time.
+/// A callback that is called with each violation.
 pub type Report<'a> = dyn FnMut(Violation<'_>) + 'a;
 
-/// A rule that a value breaks.
+/// A rule that a value breaks; the path, a space and the message are a sentence.
 #[derive(Clone, Copy, Debug)]
 pub struct Violation<'a> {
-    /// Where the value is.
+    /// The path of the value.
     pub path: &'a Path<'a>,
-    /// Which rule, in UPPER_SNAKE_CASE.
+    /// The kind of rule for programs, in UPPER_SNAKE_CASE, for example `TOO_LONG`.
     pub reason: &'static str,
-    /// What was wrong, what is expected, and what to do; follows the path in a sentence.
+    /// What is wrong, what is expected, and what to do.
     pub message: fmt::Arguments<'a>,
 }
 
-/// Includes what the build made of the rules of the crate's own contract, by `souk_codegen::compile`.
+/// Includes the implementations of [`Validate`] that `souk_codegen::compile` generated for the crate's own contract.
 #[macro_export]
 macro_rules! include_rules {
     () => {
-        /// What the build makes of the rules.
+        /// The generated implementations.
         #[allow(
             clippy::needless_update,
             clippy::single_match,

@@ -1,4 +1,4 @@
-//! Data sets by name: a kind with its parameters, what it refers to, and loading the whole demo.
+//! Data sets: generated rows of a kind under a name, and loading of the whole demo.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::load::kind::{self, Kind};
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
 use crate::load::source::{Item, numbered};
-use crate::load::{self, LoadError, Plan, Record, Report};
+use crate::load::{self, LoadError, LoadOutputs, LoadPlan, LoadReport};
 
-/// How much data a demo has.
+/// How many rows a demo has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// Orders; the products, consumers and salespersons follow from it.
+pub struct DemoRows {
+    /// Orders; the numbers of products, consumers and salespersons follow from it.
     pub orders: u64,
     /// Shops.
     pub shops: u64,
@@ -25,18 +25,18 @@ pub struct Size {
     pub media: u64,
 }
 
-/// Orders of the scale whose products every demo has at least, for its first products are the same at any scale: the
-/// contract's examples name `p0003004`.
+/// Every demo has at least the products of this many orders, so that examples can name `p0003004`: the first products are
+/// the same at any scale.
 const CATALOGUE_ORDERS_MIN: u64 = 90_000;
 
-impl Size {
-    /// For tests and a first look.
+impl DemoRows {
+    /// `--size small`, for tests and a first look.
     pub const SMALL: Self = Self {
         orders: 5_000,
         shops: 5_000,
         media: 5_000,
     };
-    /// What the demo has by default.
+    /// `--size full`, the default.
     pub const FULL: Self = Self {
         orders: 200_000,
         shops: 200_000,
@@ -46,11 +46,11 @@ impl Size {
 
 /// Generated rows of one kind.
 pub struct Dataset<K: Kind> {
-    /// Its name: kind, size and seed.
+    /// Kind, parameters and seed: data sets of one name have the same rows.
     pub name: String,
-    /// Its rows, numbered from 0.
+    /// The rows, numbered from 0.
     pub rows: Box<dyn Iterator<Item = Item<K::Row>> + Send>,
-    /// How many rows there are, if that is known before.
+    /// The number of rows; `None` when only reading them tells.
     pub total: Option<u64>,
 }
 
@@ -69,14 +69,14 @@ impl<K: Kind> Dataset<K> {
     }
 }
 
-/// Products of a scale.
+/// The products of a scale.
 #[must_use]
 pub fn products(scale: Scale) -> Dataset<kind::Products> {
     let rows = products::rows(scale, 0);
     Dataset::new(&format!("sf {}", scale.factor()), SEED, Some(scale.parts()), rows)
 }
 
-/// Consumers of a scale.
+/// The consumers of a scale.
 #[must_use]
 pub fn consumers(scale: Scale, seed: u64) -> Dataset<kind::Consumers> {
     let rows = people::consumers(scale, seed, 0);
@@ -88,7 +88,7 @@ pub fn consumers(scale: Scale, seed: u64) -> Dataset<kind::Consumers> {
     )
 }
 
-/// Salespersons of a scale.
+/// The salespersons of a scale.
 #[must_use]
 pub fn salespersons(scale: Scale, seed: u64) -> Dataset<kind::Salespersons> {
     let rows = people::salespersons(scale, seed, 0);
@@ -100,7 +100,7 @@ pub fn salespersons(scale: Scale, seed: u64) -> Dataset<kind::Salespersons> {
     )
 }
 
-/// Orders of a scale, all or the first `count`.
+/// The orders of a scale, all or the first `count`.
 #[must_use]
 pub fn orders(scale: Scale, seed: u64, count: Option<u64>) -> Dataset<kind::Orders> {
     let rows = Orders::new(scale, seed, 0).take(count.unwrap_or(u64::MAX) as usize);
@@ -111,60 +111,65 @@ pub fn orders(scale: Scale, seed: u64, count: Option<u64>) -> Dataset<kind::Orde
     Dataset::new(&parameters, seed, count, rows)
 }
 
-/// So many shops.
+/// The first `count` shops.
 #[must_use]
 pub fn shops(count: u64, seed: u64) -> Dataset<kind::Shops> {
     let rows = (0..count).map(move |index| shops::row(seed, index));
     Dataset::new(&format!("first {count}"), seed, Some(count), rows)
 }
 
-/// So many media items.
+/// The first `count` media items.
 #[must_use]
 pub fn media(count: u64, seed: u64) -> Dataset<kind::MediaItems> {
     let rows = (0..count).map(move |index| media::row(seed, index));
     Dataset::new(&format!("first {count}"), seed, Some(count), rows)
 }
 
-/// Loads the demo. What `record`, a folder, says is loaded is passed over; what it says is begun goes on.
+/// Loads the demo. `checkpoints` is the folder of the data sets' checkpoints: complete data sets are skipped, and those that
+/// were begun are resumed.
 ///
 /// # Errors
-/// When the services or the folder fail.
-pub async fn load_all(target: Client, size: Size, record: &Path) -> Result<Report, LoadError> {
-    let scale = Scale::for_orders(size.orders);
-    let catalogue = Scale::for_orders(size.orders.max(CATALOGUE_ORDERS_MIN));
-    let mut sum = Report::default();
-    let mut add = |report: Report| {
+/// [`LoadError`].
+pub async fn load_all(target: Client, demo: DemoRows, checkpoints: &Path) -> Result<LoadReport, LoadError> {
+    let scale = Scale::for_orders(demo.orders);
+    let catalogue = Scale::for_orders(demo.orders.max(CATALOGUE_ORDERS_MIN));
+    let mut sum = LoadReport::default();
+    let mut add = |report: LoadReport| {
         sum.created += report.created;
         sum.existed += report.existed;
         sum.rejected += report.rejected;
     };
     // What orders refer to comes first.
-    add(once(&target, products(catalogue), record).await?);
-    add(once(&target, consumers(scale, SEED), record).await?);
-    add(once(&target, salespersons(scale, SEED), record).await?);
-    add(once(&target, orders(scale, SEED, Some(size.orders)), record).await?);
-    add(once(&target, shops(size.shops, SEED), record).await?);
-    add(once(&target, media(size.media, SEED), record).await?);
+    add(load_once(&target, products(catalogue), checkpoints).await?);
+    add(load_once(&target, consumers(scale, SEED), checkpoints).await?);
+    add(load_once(&target, salespersons(scale, SEED), checkpoints).await?);
+    add(load_once(&target, orders(scale, SEED, Some(demo.orders)), checkpoints).await?);
+    add(load_once(&target, shops(demo.shops, SEED), checkpoints).await?);
+    add(load_once(&target, media(demo.media, SEED), checkpoints).await?);
     Ok(sum)
 }
 
-async fn once<K: Kind>(target: &Client, dataset: Dataset<K>, record: &Path) -> Result<Report, LoadError> {
-    let path = record.join(format!("{}.json", K::NAME));
+async fn load_once<K: Kind>(
+    target: &Client,
+    dataset: Dataset<K>,
+    checkpoints: &Path,
+) -> Result<LoadReport, LoadError> {
+    let path = checkpoints.join(format!("{}.json", K::NAME));
     let mut checkpoint = Checkpoint::resume(&path, &dataset.name)?;
     if checkpoint.is_complete() {
-        return Ok(Report::default());
+        return Ok(LoadReport::default());
     }
-    let plan = Plan {
+    let plan = LoadPlan {
         skip_existing: true,
-        ..Plan::new(dataset.name.as_str())
+        ..LoadPlan::new(dataset.name.as_str())
     };
     let progress = Progress::new(K::NAME, checkpoint.rows(), dataset.total);
-    let record = Record {
+    let outputs = LoadOutputs {
         checkpoint: &mut checkpoint,
         rejects: &mut Rejects::StandardError,
         progress: &progress,
     };
-    let report = load::run::<K>(target.clone(), &plan, dataset.rows, record).await;
+    let report = load::run::<K>(target.clone(), &plan, dataset.rows, outputs).await;
     progress.finish();
     let report = report?;
     if report.rejected == 0 {

@@ -1,14 +1,13 @@
-//! The `souk` binary: every role in one program, the demo, and the loader.
-//!
-//! It is **not** needed to run the services: each has a binary of its own, and this one only puts them together.
+//! The `souk` binary: gateway and services as commands of one program, the demo, the loader, and tools for stores. Gateway and
+//! services have binaries of their own, too, which need nothing of this crate.
 //!
 //! # Layout
-//! - [`data`]: the tables that are built into the binary.
-//! - [`generate`]: demo data, computed from a seed.
-//! - [`load`]: rows through the services' batch calls: retried, resumable, every refused row named.
-//! - [`dataset`]: what is generated, by name and size, and the whole demo.
-//! - [`mod@bench`]: how fast the parts are, each alone.
-//! - [`services`]: the services of the suite, each registered once.
+//! - [`data`]: name lists and other source data that are built into the binary.
+//! - [`generate`]: generators of demo data, from a seed.
+//! - [`load`]: loads rows through the services' batch calls.
+//! - [`dataset`]: data sets by name and size, and loading of the whole demo.
+//! - [`mod@bench`]: benchmarks of parts, each alone.
+//! - [`services`]: the registration of the services.
 //! - `cli`: the command line.
 //!
 //! # Example

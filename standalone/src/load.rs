@@ -1,7 +1,8 @@
-//! Loading rows through the services' batch calls: several at a time, retried, resumable, and each refused row named.
+//! Loads rows through the services' batch calls: several batches at a time, with retries and checkpoints, and with every
+//! refused row reported.
 //!
-//! A batch carries a request id that depends on its rows alone, so a batch that is sent again (after a lost answer, or by
-//! a resumed load) is replayed by the service and not written twice.
+//! A batch carries a request id that depends on its rows alone. So when it is sent again, after a lost response or by a resumed
+//! load, the service replays the response and doesn't write it twice.
 
 pub mod checkpoint;
 pub mod kind;
@@ -25,29 +26,29 @@ use reject::Rejects;
 use send::{Outcome, Sender};
 use source::{Batch, Item, batches};
 
-/// How long a batch is tried again before the load gives up.
+/// Default of [`LoadPlan::patience`].
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// Batches under way at a time when nothing else is asked for.
+/// Default of [`LoadPlan::streams`].
 pub const STREAMS: usize = 4;
-/// Most batches under way at a time.
+/// Highest [`LoadPlan::streams`].
 pub const STREAMS_MAX: usize = 64;
-/// How often the place is written down.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// How often the checkpoint is saved.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How rows are loaded.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// What is loaded and from which parameters: the name of request ids and checkpoints.
+pub struct LoadPlan {
+    /// Name of the data set, with its parameters: request ids and checkpoints belong to it.
     pub dataset: String,
-    /// Batches under way at a time, 1 to [`STREAMS_MAX`].
+    /// Batches in flight at a time, 1 to [`STREAMS_MAX`].
     pub streams: usize,
-    /// Whether a row that exists already is fine: a load that goes on after an interruption.
+    /// Whether a row that exists already is counted, as an interrupted load leaves some, and not refused.
     pub skip_existing: bool,
-    /// How long one batch is tried again.
+    /// How long a batch is retried before the load fails.
     pub patience: Duration,
 }
 
-impl Plan {
+impl LoadPlan {
     /// A plan with the defaults.
     pub fn new(dataset: impl Into<String>) -> Self {
         Self {
@@ -59,94 +60,94 @@ impl Plan {
     }
 }
 
-/// What a load did.
+/// The counts of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Rows that were written, by this run or, replayed, an earlier one.
+pub struct LoadReport {
+    /// Rows that were written, by this run or, where the response was replayed, by an earlier one.
     pub created: u64,
     /// Rows that existed already.
     pub existed: u64,
-    /// Rows that were refused, by this run and those that it goes on from.
+    /// Rows that were refused, by this run and those that it resumes.
     pub rejected: u64,
 }
 
-/// Why a load ended before its last row. What it did is in the checkpoint.
+/// Why a load failed. The checkpoint says how far it got.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The service refuses everything, or couldn't be reached for too long.
     #[error("the service doesn't take batch {batch} ({code:?}: {message}); go on later with --resume")]
     Service {
-        /// Which batch.
+        /// Number of the batch, from 0.
         batch: u64,
-        /// The status.
+        /// The status of its last attempt.
         code: tonic::Code,
-        /// Its message.
+        /// The message of that.
         message: String,
     },
-    /// The checkpoint can't be kept.
+    /// The checkpoint can't be saved.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// Refused rows can't be written down.
+    /// Refused rows can't be written to their file.
     #[error("refused rows can't be written to their file")]
     Rejects(#[source] io::Error),
-    /// The source can't be read on.
+    /// The source can't be read.
     #[error("the rows can't be read")]
     Source(#[source] io::Error),
-    /// A task of the load died.
+    /// A task of the load panicked, or was aborted.
     #[error("a task of the load ended early")]
     Task(#[from] tokio::task::JoinError),
 }
 
-/// Where a load writes what happens.
-pub struct Record<'a> {
-    /// The place to go on from.
+/// What a load writes besides the rows.
+pub struct LoadOutputs<'a> {
+    /// How far the load is; it resumes from there.
     pub checkpoint: &'a mut Checkpoint,
-    /// Rows that were refused.
+    /// The rows that were refused.
     pub rejects: &'a mut Rejects,
-    /// The bar.
+    /// The progress bar.
     pub progress: &'a Progress,
 }
 
 /// Loads the rows of `source`, which starts at the first row of the data set. Batches that the checkpoint has are skipped.
 ///
 /// # Errors
-/// When the service or the source fails; refused rows are no error but counted.
+/// [`LoadError`]. Refused rows are no error; they are counted.
 pub async fn run<K: Kind>(
     target: Client,
-    plan: &Plan,
+    plan: &LoadPlan,
     source: impl Iterator<Item = Item<K::Row>> + Send + 'static,
-    record: Record<'_>,
-) -> Result<Report, LoadError> {
+    outputs: LoadOutputs<'_>,
+) -> Result<LoadReport, LoadError> {
     let streams = plan.streams.clamp(1, STREAMS_MAX);
-    let mut batches = produce::<K>(source, record.checkpoint.batches(), streams);
+    let mut batches = produce::<K>(source, outputs.checkpoint.batches(), streams);
     let sender = Sender::<K>::new(target, plan);
-    let mut under_way: JoinSet<Result<Outcome, LoadError>> = JoinSet::new();
-    let mut report = Report::default();
+    let mut in_flight: JoinSet<Result<Outcome, LoadError>> = JoinSet::new();
+    let mut report = LoadReport::default();
     let mut saved = Instant::now();
     let mut more = true;
     let ended = loop {
         tokio::select! {
-            batch = batches.recv(), if more && under_way.len() < streams => match batch {
+            batch = batches.recv(), if more && in_flight.len() < streams => match batch {
                 None => more = false,
                 Some(Err(error)) => break Err(LoadError::Source(error)),
                 Some(Ok(batch)) => {
                     let sender = sender.clone();
-                    under_way.spawn(async move { sender.send(batch).await });
+                    in_flight.spawn(async move { sender.send(batch).await });
                 }
             },
-            Some(done) = under_way.join_next() => match done.map_err(LoadError::from).and_then(|done| done) {
+            Some(done) = in_flight.join_next() => match done.map_err(LoadError::from).and_then(|done| done) {
                 Ok(outcome) => {
                     let rows = outcome.created + outcome.existed + outcome.rejects.len() as u64;
                     for reject in &outcome.rejects {
-                        record.rejects.write(reject).map_err(LoadError::Rejects)?;
+                        outputs.rejects.write(reject).map_err(LoadError::Rejects)?;
                     }
                     report.created += outcome.created;
                     report.existed += outcome.existed;
-                    record.checkpoint.finish(outcome.batch, rows, outcome.rejects.len() as u64);
-                    record.progress.add(rows);
-                    if saved.elapsed() >= CHECKPOINT_EVERY {
+                    outputs.checkpoint.finish(outcome.batch, rows, outcome.rejects.len() as u64);
+                    outputs.progress.add(rows);
+                    if saved.elapsed() >= CHECKPOINT_INTERVAL {
                         saved = Instant::now();
-                        record.checkpoint.save()?;
+                        outputs.checkpoint.save()?;
                     }
                 }
                 Err(error) => break Err(error),
@@ -154,14 +155,14 @@ pub async fn run<K: Kind>(
             else => break Ok(()),
         }
     };
-    record.rejects.flush().map_err(LoadError::Rejects)?;
-    record.checkpoint.save()?;
+    outputs.rejects.flush().map_err(LoadError::Rejects)?;
+    outputs.checkpoint.save()?;
     ended?;
-    report.rejected = record.checkpoint.rejected();
+    report.rejected = outputs.checkpoint.rejected();
     Ok(report)
 }
 
-/// Cuts the source into batches on a thread of its own, at most `ahead` of them at a time.
+/// Divides the rows into batches on a blocking thread, up to `ahead` batches in advance, without the first `skip`.
 fn produce<K: Kind>(
     source: impl Iterator<Item = Item<K::Row>> + Send + 'static,
     skip: u64,

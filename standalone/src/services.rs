@@ -18,12 +18,14 @@ use souk_chassis::telemetry::Role;
 use souk_meta_svc::MediaServices;
 use souk_order_svc::OrderServices;
 use souk_shop_svc::ShopServices;
+use souk_table_svc::TableServices;
 
 /// All of them.
 pub const ALL: &[Registration] = &[
     Registration::new::<OrderServices>("order-svc", "Orders, consumers, salespersons and products alone"),
     Registration::new::<ShopServices>("shop-svc", "Shops alone"),
     Registration::new::<MediaServices>("meta-svc", "Metadata of media alone"),
+    Registration::new::<TableServices>("table-svc", "Tables that users define alone"),
 ];
 
 type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;

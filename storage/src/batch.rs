@@ -147,6 +147,11 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// Whether patterns look at the row, so that it takes a while to decide.
+    pub(crate) fn matches_text(&self) -> bool {
+        self.columns.as_ref().is_some_and(|filter| filter.rules() > 0)
+    }
+
     /// No condition.
     pub fn none() -> Self {
         Self::default()
@@ -259,6 +264,9 @@ pub struct WriteBatch {
     pub trace: Option<String>,
     /// How safe the batch is when it is acknowledged.
     pub durability: Durability,
+    /// Whether the rows given back are to fit into a message: [`crate::limits::MAX_SHOWN_BYTES`] instead of
+    /// [`crate::limits::MAX_RETURNED_BYTES`].
+    pub shown: bool,
 }
 
 impl WriteBatch {

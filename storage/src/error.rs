@@ -353,7 +353,7 @@ mod tests {
             supported: "2".to_owned(),
         });
         assert_eq!(format.code(), "UNSUPPORTED_FORMAT");
-        assert!(format.advice().contains("take a backup"), "{}", format.advice());
+        assert!(format.advice().contains("export its rows"), "{}", format.advice());
         let io = Error::from(OpenError::Io {
             action: "open",
             path: directory,

@@ -1,21 +1,22 @@
-//! Feeds: the rows of tables, then every change of them, delivered to someone who says what he has.
+//! Feeds: change data capture. A feed delivers the rows of tables, then every change of them, at least once.
 //!
-//! A [`Feed`] has a name and a durable position. [`Feed::read`] gives the records behind the position and a token;
-//! [`Feed::acknowledge`] moves the position to the token, on the disk. What was read and not acknowledged is
-//! delivered again, also after a restart: at least once. What was acknowledged never comes again.
+//! A [`Feed`] has a name and a durable position. [`Feed::read`] returns the records behind the position and a token;
+//! [`Feed::acknowledge`] moves the position to the token, durably. What was read and not acknowledged is delivered
+//! again, also after a restart. What was acknowledged never comes again.
 //!
 //! # How rows and changes fit together
 //!
-//! The position is a cut through the keys and a sequence: the rows before the cut have been delivered as they were at
-//! that sequence. A page of base rows is read from a snapshot of just that sequence and moves the cut. When the
-//! snapshot is gone (a restart, or it grew too old), a new one is taken, and the changes from the position up to its
-//! sequence are delivered first, those of rows before the cut; the rows behind it will be read from the new snapshot.
-//! So a change is delivered if and only if its sequence is above the one at which its row was read, whatever
-//! happens between, the position stays small, and the log is held back for no longer than a snapshot lives.
+//! The position is a cut, a key in the order of all rows, and a sequence: the rows before the cut have been delivered as
+//! they were at that sequence. A page of base rows is read from a snapshot of just that sequence and moves the cut.
 //!
-//! A page that was delivered but not acknowledged may hold rows that are deleted before it is read again. So with
-//! the changes that lead to a new snapshot come the deletes of rows behind the cut, if such rows may have been
-//! delivered and the snapshot doesn't have them. A delete may therefore be of a row that was never delivered.
+//! When the snapshot is gone (a restart, or it grew too old), a new one is taken. First the changes from the position up
+//! to the new snapshot's sequence are delivered, of rows before the cut alone: rows behind it will be read from the new
+//! snapshot. So a change is delivered if and only if its sequence is above the one at which its row was read. The
+//! position stays small, and the log is held back for no longer than a snapshot lives.
+//!
+//! A page that was delivered but not acknowledged may hold rows behind the cut that are deleted before it is read again.
+//! Therefore those changes include deletes of rows behind the cut that the new snapshot doesn't have, if such rows may
+//! have been delivered. So a delete may be of a row that was never delivered.
 //!
 //! ```
 //! use souk_storage::*;
@@ -71,7 +72,7 @@ pub use crate::feeds::codec::FeedToken;
 /// What a feed delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedSource {
-    /// The rows, once. Pages may be of different sequences, and nothing is held back.
+    /// The rows, once. Pages may be of different sequences, and the log isn't held back.
     Base,
     /// The changes from here on.
     Changes(FeedStart),
@@ -110,14 +111,13 @@ pub struct FeedOptions {
     pub source: FeedSource,
     /// Of which tables; empty: of all, also of those that are created later.
     pub tables: Vec<Table>,
-    /// How long after they happened changes that it hasn't acknowledged are kept for it, if that is longer than the
-    /// retention; at most [`crate::limits::MAX_FEED_HOLD`]. A feed that is later than that has expired:
-    /// [`Error::ChangesTrimmed`].
+    /// How long the log keeps a change for the feed until it is acknowledged, where that is longer than the retention;
+    /// at most [`crate::limits::MAX_FEED_HOLD`]. A feed that falls further behind has expired: [`Error::ChangesTrimmed`].
     pub hold: Duration,
 }
 
 impl FeedOptions {
-    /// A feed of all tables that holds changes back for as long as a feed can.
+    /// A feed of all tables, with the longest hold.
     pub fn new(source: FeedSource) -> Self {
         Self {
             source,
@@ -126,14 +126,14 @@ impl FeedOptions {
         }
     }
 
-    /// Delivers this table; may be given several times.
+    /// Adds a table to those that it delivers.
     #[must_use]
     pub fn table(mut self, table: &Table) -> Self {
         self.tables.push(table.clone());
         self
     }
 
-    /// Holds changes back for this long.
+    /// Sets [`Self::hold`].
     #[must_use]
     pub fn hold(mut self, hold: Duration) -> Self {
         self.hold = hold;
@@ -165,18 +165,18 @@ pub struct FeedRecord {
     pub trace: Option<String>,
     /// Whether it is a row or a change.
     pub kind: RecordKind,
-    /// The row, or the row after the change (with all its kept versions, expired or not); `None` for a delete.
+    /// The row as it was read, or as the change left it, with all stored versions, expired or not; `None` for a delete.
     pub row: Option<Row>,
 }
 
-/// What one read of a feed gave.
+/// The records of one read of a feed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeedBatch {
-    /// The records, to be taken in this order. May be empty although there is more: acknowledge it all the same.
+    /// The records, to be applied in this order. May be empty although there is more: acknowledge it all the same.
     pub records: Vec<FeedRecord>,
-    /// Whoever took all records up to these has the rows as of this sequence.
+    /// A reader that has applied all records up to here has the delivered rows as of this sequence.
     pub sequence: u64,
-    /// What the feed is at behind these records.
+    /// The phase of the feed after these records.
     pub phase: FeedPhase,
     /// Where these records end: for [`Feed::acknowledge`] and [`Feed::read_after`].
     pub token: FeedToken,
@@ -184,7 +184,7 @@ pub struct FeedBatch {
     pub caught_up: bool,
 }
 
-/// A feed. Handles of one name share its position; at a time, one reader should use it.
+/// A handle of a feed. Handles of one name share its position, so one reader at a time should use it.
 #[derive(Debug, Clone)]
 pub struct Feed {
     name: String,
@@ -197,9 +197,9 @@ impl Feed {
         &self.name
     }
 
-    /// What comes behind the acknowledged position: at most `limit` records (0 and anything above
-    /// [`MAX_FEED_RECORDS`] mean that), where the last change is whole even if it goes beyond. Reading again before
-    /// acknowledging gives it again. [`crate::Database::subscribe`] tells when there may be more.
+    /// Reads on from the acknowledged position. Returns at most `limit` records (0, or more than [`MAX_FEED_RECORDS`],
+    /// means [`MAX_FEED_RECORDS`]), or more where the records of the last change exceed it: a change is never split. The
+    /// same records come again until they are acknowledged. [`crate::Database::subscribe`] tells when there may be more.
     ///
     /// # Errors
     /// [`Error::FeedNotFound`]; [`Error::ChangesTrimmed`] when it has expired; [`Error::FeedAheadOfLog`];
@@ -209,7 +209,7 @@ impl Feed {
         self.read_from(&definition, checkpoint, limit).await
     }
 
-    /// What comes behind a token, so that a reader may go ahead of what is acknowledged.
+    /// Reads on from a token, so that a reader may prefetch before it acknowledges. `limit` is as in [`Self::read`].
     ///
     /// # Errors
     /// As [`Feed::read`]; [`Error::Invalid`] when the token isn't of this feed.
@@ -219,16 +219,17 @@ impl Feed {
         self.read_from(&definition, checkpoint, limit).await
     }
 
-    /// Says that everything up to the end of a batch is taken. When this returns, it is on the disk.
+    /// Acknowledges all records up to the token, durably: they never come again. Does nothing for the token that was
+    /// acknowledged last.
     ///
     /// # Errors
     /// [`Error::FeedTokenStale`] when more was acknowledged before; [`Error::Invalid`] when the token isn't of this
-    /// feed; [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
+    /// feed; [`Error::FeedAheadOfLog`], [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
     pub async fn acknowledge(&self, token: &FeedToken) -> Result<()> {
         let _admin = self.shared.admin.lock().await;
         let (definition, present) = self.shared.feeds.get(&self.name)?;
         if present.stage == Stage::Lost {
-            return Err(self.ahead(&present));
+            return Err(self.ahead_of_log(&present));
         }
         let next = self.checkpoint_of(&definition, token)?;
         if next == present {
@@ -246,7 +247,7 @@ impl Feed {
         Ok(())
     }
 
-    /// What it is, where it stands, and how far behind it is.
+    /// Describes its options, its position, and how far it is behind the log.
     ///
     /// # Errors
     /// [`Error::FeedNotFound`], [`Error::Corrupt`], [`Error::Unavailable`].
@@ -255,8 +256,9 @@ impl Feed {
         description::describe(self, &definition, &checkpoint).await
     }
 
-    /// Forgets the feed: it holds back nothing any more. Taken down to a quarter of
-    /// [`souk_kv::FjallOptions::reserve_bytes`], like the trimming of the log; below, it can be retried.
+    /// Removes the feed, so that the log isn't held back for it any more. While the device is short of space this still
+    /// works, like trimming of the log, down to a quarter of [`souk_kv::FjallOptions::reserve_bytes`]; below that it is
+    /// refused, and may be retried.
     ///
     /// # Errors
     /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`].
@@ -292,7 +294,7 @@ impl Feed {
             ),
             Stage::Changes => changes::read(self, definition, &mut checkpoint, limit).await?,
             Stage::Finished => (Vec::new(), true),
-            Stage::Lost => return Err(self.ahead(&checkpoint)),
+            Stage::Lost => return Err(self.ahead_of_log(&checkpoint)),
         };
         Ok(FeedBatch {
             records,
@@ -303,7 +305,7 @@ impl Feed {
         })
     }
 
-    /// The checkpoint in a token, if it is of this feed and of this log.
+    /// Decodes a token, which must be of this feed and of this log.
     fn checkpoint_of(&self, definition: &Definition, token: &FeedToken) -> Result<Checkpoint> {
         let checkpoint = token.checkpoint(definition, &self.shared.histories)?;
         let last = *self.shared.kv.sequence().borrow();
@@ -316,7 +318,7 @@ impl Feed {
         Ok(checkpoint)
     }
 
-    fn ahead(&self, checkpoint: &Checkpoint) -> Error {
+    fn ahead_of_log(&self, checkpoint: &Checkpoint) -> Error {
         Error::FeedAheadOfLog {
             feed: self.name.clone(),
             position: checkpoint.position,
@@ -324,7 +326,7 @@ impl Feed {
     }
 }
 
-/// Keeps a feed, durably.
+/// Writes a feed to the catalog, durably.
 async fn store(shared: &Shared, name: &str, definition: &Definition, checkpoint: &Checkpoint) -> Result<()> {
     let commit = Commit {
         mutations: vec![Mutation::Put {
@@ -340,7 +342,8 @@ async fn store(shared: &Shared, name: &str, definition: &Definition, checkpoint:
     Ok(())
 }
 
-/// Stores that these feeds are ahead of the log, before sequences they know are given to other changes.
+/// Stores the checkpoints of feeds that are ahead of a shortened log, durably, before their sequences are assigned again:
+/// later they couldn't be told from feeds that are not.
 pub(crate) async fn store_lost(shared: &Shared, lost: &[String]) -> Result<()> {
     for name in lost {
         let (definition, checkpoint) = shared.feeds.get(name)?;

@@ -161,12 +161,20 @@ impl Filter {
     }
 
     /// Whether the row passes. `None` stands for a row that doesn't exist: all its columns are missing.
-    pub fn matches(&self, row: Option<&Row>) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::LimitExceeded`] for [`limits::MAX_MATCHED_BYTES`].
+    pub fn matches(&self, row: Option<&Row>) -> Result<bool> {
         self.passes(row)
     }
 
     /// [`Filter::matches`] for whatever has cells.
-    pub(crate) fn passes(&self, row: Option<&impl Cells>) -> bool {
+    pub(crate) fn passes(&self, row: Option<&impl Cells>) -> Result<bool> {
+        self.holds(row, &mut 0)
+    }
+
+    /// Whether the row passes; adds the bytes of the texts that patterns looked at.
+    fn holds(&self, row: Option<&impl Cells>, matched: &mut usize) -> Result<bool> {
         match self {
             Self::Column {
                 column,
@@ -177,20 +185,57 @@ impl Filter {
                 rule,
             } => {
                 let most = if *latest_version_only { 1 } else { usize::MAX };
-                let mut cells = row.into_iter().flat_map(|row| row.of(column)).take(most);
-                let holds = |cell: ValueRef<'_>| match rule {
-                    None => comparison.holds(cell, value),
-                    Some(rule) => rule.apply(cell).is_some_and(|part| comparison.holds(part, value)),
-                };
-                match cells.next() {
-                    None => *pass_if_missing,
-                    Some(newest) => holds(newest) || cells.any(holds),
+                let mut cells = row
+                    .into_iter()
+                    .flat_map(|row| row.of(column))
+                    .take(most)
+                    .peekable();
+                if cells.peek().is_none() {
+                    return Ok(*pass_if_missing);
                 }
+                for cell in cells {
+                    let part = match rule {
+                        None => Some(cell),
+                        Some(rule) => {
+                            *matched = matched.saturating_add(cell.size());
+                            limits::check("MAX_MATCHED_BYTES", limits::MAX_MATCHED_BYTES, *matched)?;
+                            rule.apply(cell)
+                        }
+                    };
+                    if part.is_some_and(|part| comparison.holds(part, value)) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
             }
-            Self::Exists { column } => row.is_some_and(|row| row.of(column).next().is_some()),
-            Self::And(parts) => parts.iter().all(|part| part.passes(row)),
-            Self::Or(parts) => parts.iter().any(|part| part.passes(row)),
-            Self::Not(part) => !part.passes(row),
+            Self::Exists { column } => Ok(row.is_some_and(|row| row.of(column).next().is_some())),
+            Self::And(parts) => {
+                for part in parts {
+                    if !part.holds(row, matched)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Or(parts) => {
+                for part in parts {
+                    if part.holds(row, matched)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Not(part) => Ok(!part.holds(row, matched)?),
+        }
+    }
+
+    /// How many value rules it has.
+    pub(crate) fn rules(&self) -> usize {
+        match self {
+            Self::Column { rule, .. } => usize::from(rule.is_some()),
+            Self::Exists { .. } => 0,
+            Self::And(parts) | Self::Or(parts) => parts.iter().map(Self::rules).sum(),
+            Self::Not(part) => part.rules(),
         }
     }
 }

@@ -102,7 +102,7 @@ pub(crate) fn delete(job: JobKey) -> Mutation {
 }
 
 fn stored_key((table, kind, index): JobKey) -> Bytes {
-    key::job(table, codec::kind(kind), index)
+    key::job(table, kind.number(), index)
 }
 
 /// The jobs of a database, and who waits for them.

@@ -346,13 +346,12 @@ pub(crate) enum CatalogKind {
     Request,
     /// [`request_age`].
     RequestAge,
-    /// Work in the background: what (1 to fill an index, 2 to remove one, 3 to remove a table), and on what.
+    /// [`job`].
     Job {
-        /// The table.
         table: TableId,
-        /// What is done.
+        /// Number of a [`JobKind`](crate::jobs::JobKind).
         kind: u8,
-        /// The index, if it is one.
+        /// Number of the index that it is about, else 0.
         index: u16,
     },
     /// [`HISTORIES`].

@@ -28,6 +28,7 @@ use crate::database::{Database, Shared};
 use crate::error::Error;
 use crate::error::Result;
 use crate::id::TableId;
+use crate::limits::MAX_READ_BYTES;
 pub use crate::read::log::statistics::{LogStatistics, TableLogStatistics};
 use crate::row::Row;
 use crate::value::{PrimaryKey, Value};
@@ -110,7 +111,21 @@ impl Snapshot {
     /// # Errors
     /// As [`Snapshot::get`]; [`Error::Invalid`] and [`Error::LimitExceeded`] for the options.
     pub async fn read(&self, table: &Table, key: &PrimaryKey, options: &ReadOptions) -> Result<Read> {
-        rows::read(self, table, key, options).await
+        self.read_within(table, key, options, MAX_READ_BYTES).await
+    }
+
+    /// [`Snapshot::read`], of at most so many bytes of a row, and of one column at least.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn read_within(
+        &self,
+        table: &Table,
+        key: &PrimaryKey,
+        options: &ReadOptions,
+        bytes_max: usize,
+    ) -> Result<Read> {
+        rows::read(self, table, key, options, bytes_max).await
     }
 
     /// Several whole rows, in the order of the keys, at most [`crate::limits::MAX_MULTI_GET_ROWS`].

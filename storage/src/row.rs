@@ -8,7 +8,27 @@ mod selection;
 pub use self::columns::{ColumnName, Columns};
 pub use self::selection::ColumnSelection;
 use crate::error::Error;
+use crate::limits;
 use crate::value::{PrimaryKey, Value};
+
+/// What a value takes in a message beside its bytes and its name's: types, lengths, its version.
+pub(crate) const EACH_BYTES: usize = 16;
+const _: () = assert!(
+    limits::MAX_BATCH_BYTES
+        + limits::MAX_BATCH_ROWS * (limits::MAX_COLUMNS_PER_WRITE + limits::MAX_KEY_COLUMNS) * EACH_BYTES
+        <= limits::MAX_RETURNED_BYTES,
+    "whatever a batch puts can be given back"
+);
+
+/// About what a key takes in a message.
+pub(crate) fn key_in_message(key: &PrimaryKey) -> usize {
+    key.size() + key.values().len() * EACH_BYTES
+}
+
+/// About what so many cells of a column, whose values have so many bytes together, take in a message.
+pub(crate) fn cells_in_message(column: &str, cells: usize, values: usize) -> usize {
+    cells * (column.len() + EACH_BYTES) + values
+}
 
 /// One version of a column.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +75,15 @@ impl Row {
     /// All columns in the order of their names, each with its versions, the newest first.
     pub fn columns(&self) -> &Columns {
         &self.columns
+    }
+
+    /// About the bytes that it takes in a message in which each cell has its column's name.
+    pub fn message_bytes(&self) -> usize {
+        let columns = self.columns.iter().map(|(name, cells)| {
+            let values = cells.iter().map(|cell| cell.value.size()).sum();
+            cells_in_message(name, cells.len(), values)
+        });
+        key_in_message(&self.key) + columns.sum::<usize>()
     }
 
     /// Its bytes as they are stored under its key.

@@ -10,7 +10,7 @@ use souk_kv::{Mutation, Space};
 use crate::catalog::{Definition, ExpiryIndex, NumberedIndex, Table};
 use crate::codec::{Malformed, Reader, put_value, put_varint, put_zigzag};
 use crate::error::Result;
-use crate::expiry::{Expiry, life, oldest};
+use crate::expiry::{Expiry, newest_version, oldest_version};
 use crate::id::TableId;
 use crate::key;
 use crate::limits::{self, MAX_INDEX_NUMBER};
@@ -92,7 +92,7 @@ pub(crate) fn entry(
     row: &Row,
 ) -> Result<Option<(Bytes, Vec<u8>)>> {
     let mut values = Vec::with_capacity(index.columns.len());
-    let mut lives = life(row);
+    let mut lives = newest_version(row);
     for column in &index.columns {
         let key_value = definition
             .schema
@@ -117,7 +117,7 @@ pub(crate) fn expiry_entry(table: TableId, definition: &Definition, row: &Row) -
     match definition.expiry {
         ExpiryIndex::Absent => None,
         ExpiryIndex::Building | ExpiryIndex::Ready => {
-            let oldest = Value::Integer(oldest(row));
+            let oldest = Value::Integer(oldest_version(row));
             let key = key::index_entry(table, EXPIRY_INDEX, [&oldest], &row.key);
             Some((key, Vec::new()))
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use souk_kv::{self as kv, Check, Commit, Durability, KvSnapshot, Mutation, Space};
+use tokio::task::yield_now;
 
 use crate::batch::{Committed, RequestRecord, WriteBatch, WrittenRow};
 use crate::database::{Database, Shared};
@@ -93,6 +94,9 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
         let mut plan = Plan::new(batch.durability).validated_at(group);
         let mut rows = Vec::with_capacity(targets.len());
         for target in &targets {
+            if target.write.condition.matches_text() {
+                yield_now().await;
+            }
             plan.expect_target(target);
             let (changed, written) = decide::row(target, now)?;
             if let Some(changed) = changed {
@@ -101,7 +105,10 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
             rows.push(written);
         }
         let returned = rows.iter().map(WrittenRow::size).sum();
-        limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?;
+        match batch.shown {
+            true => limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, returned)?,
+            false => limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?,
+        }
         let mut commit = plan.finish(batch.trace.as_deref(), now)?;
         numbers.keep(&mut commit);
         let unlogged = commit.log.is_none();

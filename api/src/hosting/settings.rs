@@ -241,10 +241,11 @@ mod tests {
             .overrides(wrong)
             .load::<Settings>()
             .expect_err("bad settings");
+        // Where it was set, the setting, and what is wrong.
         let paths: Vec<_> = error
             .problems()
             .iter()
-            .map(|problem| problem.path.as_str())
+            .filter_map(|problem| problem.split(": ").nth(1))
             .collect();
         assert_eq!(
             paths,

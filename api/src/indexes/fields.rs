@@ -25,22 +25,32 @@ pub(super) fn kind(
     at: &FieldPath,
     violations: &mut Violations,
 ) -> Option<FieldKind> {
-    let kind = match pb::IndexFieldType::try_from(add.r#type) {
-        Ok(pb::IndexFieldType::Keyword) => FieldKind::Keyword,
-        Ok(pb::IndexFieldType::Text) => FieldKind::Text(match &add.analyzer {
+    plain(add.r#type(), add.analyzer.as_ref(), at, violations)
+}
+
+/// A type without fields of its own; `None` of any other, which a rule has refused.
+pub(super) fn plain(
+    given: pb::IndexFieldType,
+    analyzer: Option<&pb::TextAnalyzer>,
+    at: &FieldPath,
+    violations: &mut Violations,
+) -> Option<FieldKind> {
+    let kind = match given {
+        pb::IndexFieldType::Keyword => FieldKind::Keyword,
+        pb::IndexFieldType::Text => FieldKind::Text(match analyzer {
             Some(analyzer) => self::analyzer(analyzer, &at.field("analyzer"), violations)?,
             None => Analyzer::single_word(),
         }),
-        Ok(pb::IndexFieldType::Long) => FieldKind::Long,
-        Ok(pb::IndexFieldType::Double) => FieldKind::Double,
-        Ok(pb::IndexFieldType::Boolean) => FieldKind::Boolean,
-        Ok(pb::IndexFieldType::Date) => FieldKind::Date,
-        Ok(pb::IndexFieldType::GeoPoint) => FieldKind::GeoPoint,
-        // By its rule it is none of these.
-        Ok(pb::IndexFieldType::Unspecified | pb::IndexFieldType::Nested | pb::IndexFieldType::Attributes)
-        | Err(_) => return None,
+        pb::IndexFieldType::Long => FieldKind::Long,
+        pb::IndexFieldType::Double => FieldKind::Double,
+        pb::IndexFieldType::Boolean => FieldKind::Boolean,
+        pb::IndexFieldType::Date => FieldKind::Date,
+        pb::IndexFieldType::GeoPoint => FieldKind::GeoPoint,
+        pb::IndexFieldType::Unspecified | pb::IndexFieldType::Nested | pb::IndexFieldType::Attributes => {
+            return None;
+        }
     };
-    if add.analyzer.is_some() && !matches!(kind, FieldKind::Text(_)) {
+    if analyzer.is_some() && !matches!(kind, FieldKind::Text(_)) {
         violations.push(
             at.field("analyzer"),
             "TYPE_MISMATCH",
@@ -85,7 +95,7 @@ pub(super) fn analyzer(
     Some(if analyzer.stemmed { base.stemmed() } else { base })
 }
 
-fn analyzer_to_wire(analyzer: &Analyzer) -> pb::TextAnalyzer {
+pub(super) fn analyzer_to_wire(analyzer: &Analyzer) -> pb::TextAnalyzer {
     let kind = match analyzer.base() {
         Analyzer::SingleWord {
             case_sensitive,
@@ -121,7 +131,7 @@ fn analyzer_to_wire(analyzer: &Analyzer) -> pb::TextAnalyzer {
     }
 }
 
-fn word(kind: &FieldKind) -> pb::IndexFieldType {
+pub(super) fn word(kind: &FieldKind) -> pb::IndexFieldType {
     match kind {
         FieldKind::Keyword => pb::IndexFieldType::Keyword,
         FieldKind::Text(_) => pb::IndexFieldType::Text,

@@ -1,4 +1,4 @@
-//! Suggestions: names for what a user has begun to type.
+//! Suggestions (autocompletion): names for what a user has begun to type.
 
 use std::collections::HashSet;
 
@@ -12,17 +12,17 @@ use crate::search::{SuggestFields, SuggestPage, SuggestRequest, Suggestion};
 use crate::search_wire::{self, WireSuggest};
 use crate::wire::signed;
 
-/// Hits of the first page for each suggestion: names that several resources have are suggested once.
+/// Hits that the first page has for each suggestion: several may have the same name, which is suggested once.
 const HITS_PER_SUGGESTION: usize = 4;
-/// Hits of each further page.
-const HITS_OF_PAGE: usize = 1_000;
-/// Pages that are read until there are enough different names.
+/// Hits of each further page, and most of the first.
+const PAGE_SIZE: usize = 1_000;
+/// Most pages that are read to find enough different names.
 const PAGES_MAX: usize = 4;
 
 impl<R: Resource> Resources<R> {
-    /// Suggests names that begin with what was typed, whatever its case; when there are none, names of which each
-    /// word is spelled much like one of it. Each name is suggested once, with the first resource that has it. No row is
-    /// read.
+    /// Suggests names that begin with what was typed, in any case. When there are none, it corrects the spelling: each word
+    /// of the names then matches one that was typed fuzzily. Each name is suggested once, with the first resource that has
+    /// it. No row is read.
     ///
     /// # Errors
     /// As [`Resources::search`].
@@ -43,17 +43,17 @@ impl<R: Resource> Resources<R> {
     }
 }
 
-/// The first different names that a search finds, which sorts by `lead` keys before its own.
+/// Searches for the first different names. `leading` sort keys stand before those that `wire` describes.
 async fn names<R: Resource>(
     collection: &Collection<R>,
     wire: &WireSuggest,
     mut request: SearchRequest,
-    lead: usize,
+    leading: usize,
 ) -> Result<SuggestPage> {
-    let name_at = lead + wire.name_at;
+    let name_at = leading + wire.name_at;
     let mut seen = HashSet::new();
     let mut page = SuggestPage::default();
-    request.page_size = (wire.size * HITS_PER_SUGGESTION).min(HITS_OF_PAGE);
+    request.page_size = (wire.size * HITS_PER_SUGGESTION).min(PAGE_SIZE);
     for _ in 0..PAGES_MAX {
         let answer = collection
             .find(request.clone(), wire.min_sequence)
@@ -69,7 +69,7 @@ async fn names<R: Resource>(
             if !seen.insert(folded.clone()) {
                 continue;
             }
-            let distance = match hit.sort_values.get(lead) {
+            let distance = match hit.sort_values.get(leading) {
                 Some(SortValue::Double(meters)) if wire.by_distance => Some(*meters),
                 _ => None,
             };
@@ -86,7 +86,7 @@ async fn names<R: Resource>(
             break;
         };
         request.after = Some(token);
-        request.page_size = HITS_OF_PAGE;
+        request.page_size = PAGE_SIZE;
     }
     Ok(page)
 }

@@ -1,4 +1,5 @@
-//! `function_score` and `dis_max`.
+//! Reads `function_score` and `dis_max` queries. A part that is `None` was noted as a violation, or breaks a rule of the
+//! contract, which is noted already; every part is read first, so that all violations come at once.
 
 use souk_chassis::status::FieldPath;
 use souk_index::limits::MAX_SCORE_FUNCTIONS;
@@ -12,7 +13,7 @@ use souk_proto::search::v1::{self as pb, decay_function, score_function};
 use super::reader::{Reader, enumeration, name};
 use crate::wire::{point, query_value};
 
-/// The value of a decay at its scale, unless another is given.
+/// The value of a decay function at its scale, unless the request gives another.
 const DEFAULT_DECAY: f64 = 0.5;
 
 impl Reader<'_> {
@@ -44,7 +45,7 @@ impl Reader<'_> {
         }
         let functions = scored.functions.iter().enumerate();
         let functions: Vec<_> = functions
-            .map(|(place, function)| self.score_function(function, &path.index(place)))
+            .map(|(index, function)| self.score_function(function, &path.index(index)))
             .collect();
         let score_mode = enumeration(scored.score_mode);
         let combine_mode = enumeration(scored.combine_mode);
@@ -65,7 +66,7 @@ impl Reader<'_> {
             Some(filter) => self.query(filter, &at.field("filter")).map(Some),
             None => Some(None),
         };
-        let computed = match &function.function {
+        let value = match &function.function {
             None => Some(Function::One),
             Some(Kind::FieldValueFactor(factor)) => Self::field_value_factor(factor),
             Some(Kind::Decay(decay)) => Self::decay(decay).map(Function::Decay),
@@ -74,7 +75,7 @@ impl Reader<'_> {
             }),
         };
         Some(ScoreFunction {
-            function: computed?,
+            function: value?,
             weight: function.weight.unwrap_or(f64::from(DEFAULT_WEIGHT)),
             filter: filter?,
         })

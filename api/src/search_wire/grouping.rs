@@ -1,4 +1,8 @@
-//! Aggregations: how groupings are asked for.
+//! Reads groupings: the aggregations that divide documents into groups, with aggregations of each group inside.
+//!
+//! Every part of a message is read before a missing one ends the reading, so that all violations come at once.
+
+use std::collections::BTreeMap;
 
 use souk_chassis::status::FieldPath;
 use souk_index::{Aggregation, CalendarUnit, CompositeSource, QueryValue, SourceKind, TimeZone, ValueRange};
@@ -8,19 +12,24 @@ use super::aggregation::{size, stand_in};
 use super::reader::{Reader, enumeration, name};
 use crate::wire::{duration, point, time, unsigned};
 
+/// Groups of `terms` and `composite` where a request says nothing.
 const TERMS_SIZE_DEFAULT: usize = 10;
+/// Groups of `geo_cell` where a request says nothing.
 const CELLS_SIZE_DEFAULT: usize = 1_000;
 
 /// The intervals of a `date_histogram`.
-struct Calendar {
+struct CalendarIntervals {
+    /// Width of an interval in units, at least 1.
     interval: u32,
     unit: CalendarUnit,
     time_zone: TimeZone,
+    /// By how much intervals begin later, in nanoseconds.
     offset: i64,
 }
 
 impl Reader<'_> {
-    /// Reads a grouping; `None` comes with a violation.
+    /// Reads a grouping of a level, the first of which is 1; `None` comes with a violation. Other kinds of aggregations are
+    /// `None`, too: [`Reader::aggregations`] reads them.
     pub(super) fn grouping(&mut self, kind: &Kind, at: &FieldPath, level: usize) -> Option<Aggregation> {
         match kind {
             Kind::Terms(terms) => self.terms_groups(terms, &at.field("terms"), level),
@@ -46,6 +55,16 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads the aggregations inside a grouping of this level.
+    fn inside(
+        &mut self,
+        aggregations: &BTreeMap<String, pb::Aggregation>,
+        at: &FieldPath,
+        level: usize,
+    ) -> Option<Vec<(String, Aggregation)>> {
+        self.aggregations(aggregations, &at.field("aggregations"), level + 1)
+    }
+
     fn terms_groups(
         &mut self,
         terms: &pb::TermsAggregation,
@@ -57,7 +76,7 @@ impl Reader<'_> {
         let min_doc_count = unsigned(terms.min_doc_count);
         let order = self.group_orders(&terms.order, at);
         let missing = stand_in(terms.missing.as_ref());
-        let inside = self.aggregations(&terms.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&terms.aggregations, at, level);
         Some(Aggregation::Terms {
             field: field?,
             size,
@@ -76,7 +95,7 @@ impl Reader<'_> {
     ) -> Option<Aggregation> {
         let field = name(&asked.field);
         let ranges: Option<_> = asked.ranges.iter().map(value_range).collect();
-        let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&asked.aggregations, at, level);
         Some(Aggregation::Range {
             field: field?,
             ranges: ranges?,
@@ -97,7 +116,7 @@ impl Reader<'_> {
             .enumerate()
             .map(|(nth, filter)| self.tree(filter, &path.index(nth)))
             .collect();
-        let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&asked.aggregations, at, level);
         Some(Aggregation::Filters {
             filters: filters.into_iter().collect::<Option<_>>()?,
             aggregations: inside?,
@@ -116,7 +135,7 @@ impl Reader<'_> {
             .ranges
             .iter()
             .map(|range| (range.from_meters, range.to_meters));
-        let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&asked.aggregations, at, level);
         Some(Aggregation::GeoDistance {
             field: field?,
             origin: origin?,
@@ -134,18 +153,15 @@ impl Reader<'_> {
         let field = name(&asked.field);
         let min_doc_count = unsigned(asked.min_doc_count);
         let missing = stand_in(asked.missing.as_ref());
-        let bounds = asked
-            .bounds
-            .as_ref()
-            .map_or(Some(ValueRange::default()), value_range);
+        let bounds = bounds(asked.bounds.as_ref());
         let order = self.group_orders(&asked.order, at);
-        let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&asked.aggregations, at, level);
         let bounds = bounds?;
         Some(Aggregation::Histogram {
             field: field?,
             interval: asked.interval,
             offset: asked.offset,
-            min_doc_count: least(min_doc_count, &bounds),
+            min_doc_count: bounded_min_doc_count(min_doc_count, &bounds),
             missing: missing?,
             bounds,
             order: order?,
@@ -160,15 +176,12 @@ impl Reader<'_> {
         level: usize,
     ) -> Option<Aggregation> {
         let field = name(&asked.field);
-        let calendar = self.calendar(asked, at);
+        let calendar = self.calendar_intervals(asked, at);
         let min_doc_count = unsigned(asked.min_doc_count);
         let missing = missing_time(asked);
-        let bounds = asked
-            .bounds
-            .as_ref()
-            .map_or(Some(ValueRange::default()), value_range);
+        let bounds = bounds(asked.bounds.as_ref());
         let order = self.group_orders(&asked.order, at);
-        let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&asked.aggregations, at, level);
         let (calendar, bounds) = (calendar?, bounds?);
         Some(Aggregation::DateHistogram {
             field: field?,
@@ -176,7 +189,7 @@ impl Reader<'_> {
             unit: calendar.unit,
             time_zone: calendar.time_zone,
             offset: calendar.offset,
-            min_doc_count: least(min_doc_count, &bounds),
+            min_doc_count: bounded_min_doc_count(min_doc_count, &bounds),
             missing: missing?,
             bounds,
             order: order?,
@@ -184,7 +197,11 @@ impl Reader<'_> {
         })
     }
 
-    fn calendar(&mut self, asked: &pb::DateHistogramAggregation, at: &FieldPath) -> Option<Calendar> {
+    fn calendar_intervals(
+        &mut self,
+        asked: &pb::DateHistogramAggregation,
+        at: &FieldPath,
+    ) -> Option<CalendarIntervals> {
         let unit = enumeration(asked.unit).and_then(|unit| match unit {
             pb::CalendarUnit::Unspecified => None,
             pb::CalendarUnit::Millisecond => Some(CalendarUnit::Millisecond),
@@ -199,13 +216,13 @@ impl Reader<'_> {
         });
         let time_zone = match asked.time_zone.parse::<TimeZone>() {
             Ok(zone) => Some(zone),
-            Err(none) => {
+            Err(error) => {
                 self.violations
-                    .push(at.field("time_zone"), "OUT_OF_RANGE", none.to_string());
+                    .push(at.field("time_zone"), "OUT_OF_RANGE", error.to_string());
                 None
             }
         };
-        Some(Calendar {
+        Some(CalendarIntervals {
             interval: u32::try_from(asked.interval).unwrap_or_default().max(1),
             unit: unit?,
             time_zone: time_zone?,
@@ -217,7 +234,7 @@ impl Reader<'_> {
         let field = name(&cells.field);
         let resolution = u8::try_from(cells.resolution).ok();
         let size = size(cells.size, CELLS_SIZE_DEFAULT);
-        let inside = self.aggregations(&cells.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&cells.aggregations, at, level);
         Some(Aggregation::GeoCell {
             field: field?,
             resolution: resolution?,
@@ -240,7 +257,7 @@ impl Reader<'_> {
             .map(|(nth, source)| self.source(source, &path.index(nth)))
             .collect();
         let size = size(asked.size, TERMS_SIZE_DEFAULT);
-        let inside = self.aggregations(&asked.aggregations, &at.field("aggregations"), level + 1);
+        let inside = self.inside(&asked.aggregations, at, level);
         Some(Aggregation::Composite {
             sources: sources.into_iter().collect::<Option<_>>()?,
             size,
@@ -249,32 +266,33 @@ impl Reader<'_> {
         })
     }
 
+    /// Reads one key of a composite's groups. Of a grouping it may have only what makes the keys.
     fn source(&mut self, source: &pb::CompositeSource, at: &FieldPath) -> Option<CompositeSource> {
         let path = at.field("grouping");
         let grouping = source.grouping.as_ref();
         let (field, kind, missing) = match grouping.and_then(|own| own.kind.as_ref()) {
             Some(Kind::Terms(terms)) => {
                 let path = path.field("terms");
-                let only = pb::TermsAggregation {
+                let key = pb::TermsAggregation {
                     field: terms.field.clone(),
                     missing: terms.missing.clone(),
                     ..pb::TermsAggregation::default()
                 };
-                self.nothing_else(*terms == only, &path)?;
+                self.check_key_only(*terms == key, &path)?;
                 let missing = stand_in(terms.missing.as_ref());
                 let field = name(&terms.field);
                 (field, Some(SourceKind::Terms), missing)
             }
             Some(Kind::Histogram(histogram)) => {
                 let path = path.field("histogram");
-                let only = pb::HistogramAggregation {
+                let key = pb::HistogramAggregation {
                     field: histogram.field.clone(),
                     interval: histogram.interval,
                     offset: histogram.offset,
                     missing: histogram.missing.clone(),
                     ..pb::HistogramAggregation::default()
                 };
-                self.nothing_else(*histogram == only, &path)?;
+                self.check_key_only(*histogram == key, &path)?;
                 let kind = SourceKind::Histogram {
                     interval: histogram.interval,
                     offset: histogram.offset,
@@ -284,15 +302,15 @@ impl Reader<'_> {
             }
             Some(Kind::DateHistogram(histogram)) => {
                 let path = path.field("date_histogram");
-                let only = pb::DateHistogramAggregation {
+                let key = pb::DateHistogramAggregation {
                     min_doc_count: 0,
                     bounds: None,
                     order: Vec::new(),
                     aggregations: Default::default(),
                     ..histogram.clone()
                 };
-                self.nothing_else(*histogram == only, &path)?;
-                let kind = self.calendar(histogram, &path);
+                self.check_key_only(*histogram == key, &path)?;
+                let kind = self.calendar_intervals(histogram, &path);
                 let kind = kind.map(|calendar| SourceKind::DateHistogram {
                     interval: calendar.interval,
                     unit: calendar.unit,
@@ -304,18 +322,18 @@ impl Reader<'_> {
             }
             Some(Kind::GeoCell(cells)) => {
                 let path = path.field("geo_cell");
-                let only = pb::GeoCellAggregation {
+                let key = pb::GeoCellAggregation {
                     field: cells.field.clone(),
                     resolution: cells.resolution,
                     ..pb::GeoCellAggregation::default()
                 };
-                self.nothing_else(*cells == only, &path)?;
+                self.check_key_only(*cells == key, &path)?;
                 let resolution = u8::try_from(cells.resolution).ok();
                 let kind = resolution.map(|resolution| SourceKind::GeoCell { resolution });
                 (name(&cells.field), kind, Some(None))
             }
             _ => {
-                // One without any kind breaks a rule.
+                // One without any kind breaks a rule, which is noted already.
                 if grouping.is_none_or(|own| own.kind.is_some()) {
                     let message = "needs terms, histogram, date_histogram or geo_cell";
                     self.violations.push(path, "FIELD_REQUIRED", message);
@@ -332,23 +350,28 @@ impl Reader<'_> {
         })
     }
 
-    fn nothing_else(&mut self, nothing: bool, at: &FieldPath) -> Option<()> {
-        if !nothing {
+    fn check_key_only(&mut self, is_key_only: bool, at: &FieldPath) -> Option<()> {
+        if !is_key_only {
             let message = "has parts that a key of a composite can't have; set its field, what makes its keys, and missing";
             self.violations.push(at, "CONFLICTING_FIELDS", message);
         }
-        nothing.then_some(())
+        is_key_only.then_some(())
     }
 }
 
-/// Empty groups are shown between two bounds only.
-fn least(min_doc_count: u64, bounds: &ValueRange) -> u64 {
+/// The `min_doc_count` of a histogram: 0, which shows empty groups, is 1 without both bounds.
+fn bounded_min_doc_count(min_doc_count: u64, bounds: &ValueRange) -> u64 {
     let bounded = bounds.from.is_some() && bounds.to.is_some();
     if bounded {
         min_doc_count
     } else {
         min_doc_count.max(1)
     }
+}
+
+/// The bounds of a histogram, none by default.
+fn bounds(range: Option<&pb::ValueRange>) -> Option<ValueRange> {
+    range.map_or(Some(ValueRange::default()), value_range)
 }
 
 fn value_range(range: &pb::ValueRange) -> Option<ValueRange> {
@@ -358,6 +381,7 @@ fn value_range(range: &pb::ValueRange) -> Option<ValueRange> {
     })
 }
 
+/// The time that documents without a value are counted under.
 fn missing_time(asked: &pb::DateHistogramAggregation) -> Option<Option<QueryValue>> {
     match &asked.missing {
         None => Some(None),

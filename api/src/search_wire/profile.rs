@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use souk_engine::SearchProfile;
-use souk_index::{Access, ProfileNode, ProfiledSegment};
+use souk_index::{ProfileNode, ProfiledSegment, SegmentAccess};
 use souk_proto::search::v1 as pb;
 
 use crate::wire::signed;
@@ -26,10 +26,10 @@ pub(crate) fn profile(profile: &SearchProfile) -> pb::Profile {
 
 fn segment(segment: &ProfiledSegment) -> pb::ProfileSegment {
     let (access, matches) = match segment.access {
-        Access::PassedOver => (pb::SegmentAccess::PassedOver, 0),
-        Access::Counted => (pb::SegmentAccess::Counted, 0),
-        Access::BestValues => (pb::SegmentAccess::BestValues, 0),
-        Access::AllMatches(matches) => (pb::SegmentAccess::AllMatches, matches),
+        SegmentAccess::PassedOver => (pb::SegmentAccess::PassedOver, 0),
+        SegmentAccess::Counted => (pb::SegmentAccess::Counted, 0),
+        SegmentAccess::BestValues => (pb::SegmentAccess::BestValues, 0),
+        SegmentAccess::AllMatches(matches) => (pb::SegmentAccess::AllMatches, matches),
     };
     pb::ProfileSegment {
         documents: signed(segment.documents),

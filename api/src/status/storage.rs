@@ -5,18 +5,28 @@ use souk_engine::EngineError;
 use souk_storage::{ConditionFailure, Error};
 use tonic::{Code, Status};
 
-use super::{RETRY_AFTER_FAILURE, RETRY_CONTENDED, request_id_reused};
+use super::{RETRY_AFTER_FAILURE, RETRY_CONTENDED, RETRY_WHILE_BUILDING, request_id_reused};
 
 pub(super) fn status(error: Error) -> Status {
     match error {
-        Error::LimitExceeded { limit, max, actual } => StatusBuilder::invalid_argument(
-            "LIMIT_EXCEEDED",
-            format!("{limit} is {max}, but {actual} was given; send less at a time"),
-        )
-        .metadata("limit", limit)
-        .metadata("max", max)
-        .metadata("actual", actual)
-        .build(),
+        Error::LimitExceeded { limit, max, actual } => {
+            // What all callers have together: nothing is wrong with this call.
+            let is_shared = matches!(limit, "MAX_STAGED_BYTES" | "MAX_TRANSACTIONS");
+            let (code, advice) = match limit {
+                _ if is_shared => (Code::ResourceExhausted, ", of all callers together; repeat later"),
+                "MAX_SPLITS" | "MAX_SPLITS_BYTES" => (Code::InvalidArgument, "; ask for larger parts"),
+                _ => (Code::InvalidArgument, "; send less at a time"),
+            };
+            let message = format!("{limit} is {max}, but {actual} was given{advice}");
+            let status = StatusBuilder::new(code, "LIMIT_EXCEEDED", message)
+                .metadata("limit", limit)
+                .metadata("max", max)
+                .metadata("actual", actual);
+            match is_shared {
+                true => status.retry_after(RETRY_CONTENDED).build(),
+                false => status.build(),
+            }
+        }
         Error::RequestIdReused { .. } => request_id_reused(),
         Error::ChangesTrimmed { requested, oldest } => {
             super::of_engine(EngineError::ChangesTrimmed { after: requested, oldest })
@@ -51,20 +61,74 @@ pub(super) fn status(error: Error) -> Status {
         )
         .source(error)
         .build(),
-        // A condition that an RPC sets is named where it is set; this one the engine didn't expect to fail.
-        Error::ConditionFailed { reason, .. } => {
+        // A condition that an RPC of resources sets is named where it is set.
+        Error::ConditionFailed { write, reason } => {
             let code = match reason {
                 ConditionFailure::AlreadyExists => Code::AlreadyExists,
                 ConditionFailure::NotFound => Code::NotFound,
                 ConditionFailure::RevisionMismatch { .. } | ConditionFailure::Column => Code::Aborted,
             };
-            let message = "a condition of the write doesn't hold; read again and decide anew";
-            StatusBuilder::new(code, "CONDITION_FAILED", message).build()
+            let message = format!("a condition of the write doesn't hold: {reason}; read again and decide anew");
+            StatusBuilder::new(code, "CONDITION_FAILED", message).metadata("write", write).build()
         }
+        Error::TransactionConflict { table, .. } => StatusBuilder::aborted(
+            "TRANSACTION_CONFLICT",
+            format!("a transaction holds the partition of this row in {table}; write in it, or repeat later"),
+        )
+        .metadata("table", table)
+        .retry_after(RETRY_CONTENDED)
+        .build(),
+        Error::TransactionNotFound { id } => StatusBuilder::not_found(
+            "TRANSACTION_NOT_FOUND",
+            format!("transaction {id} isn't open here: it has ended, by a call or because its time was up, or is another caller's; begin again"),
+        )
+        .metadata("transaction_id", id)
+        .build(),
+        Error::TransactionBusy { id } => StatusBuilder::aborted(
+            "TRANSACTION_BUSY",
+            format!("another call of transaction {id} is worked on; make one after the other"),
+        )
+        .metadata("transaction_id", id)
+        .retry_after(RETRY_CONTENDED)
+        .build(),
+        Error::OutsidePartition { write, .. } => StatusBuilder::invalid_argument(
+            "OUTSIDE_PARTITION",
+            format!("write {write} isn't in the partition that the transaction holds; write it outside of the transaction"),
+        )
+        .metadata("write", write)
+        .build(),
+        Error::TimeTrimmed { .. } => StatusBuilder::new(
+            Code::OutOfRange,
+            "CHANGES_TRIMMED",
+            "changes of that time may no longer be kept; export, then watch from the export's sequence on",
+        )
+        .build(),
+        Error::TableNotFound { table } => super::of_engine(EngineError::TableNotFound { table }),
+        Error::IndexNotFound { table, index } => StatusBuilder::not_found(
+            "SECONDARY_INDEX_NOT_FOUND",
+            format!("{table} has no secondary index {index:?}; check the name, or add it to the table"),
+        )
+        .metadata("table", table)
+        .metadata("index", index)
+        .build(),
+        Error::IndexNotReady { table, index } => StatusBuilder::unavailable(
+            "SECONDARY_INDEX_BUILDING",
+            format!("{index} of {table} takes in the rows that were there before it; read it later"),
+        )
+        .metadata("table", table)
+        .metadata("index", index)
+        .retry_after(RETRY_WHILE_BUILDING)
+        .build(),
+        Error::IndexFailed { table, index, reason } => StatusBuilder::failed_precondition(
+            "SECONDARY_INDEX_FAILED",
+            format!("{index} of {table} can't be built, since a row can't stand in it; drop it"),
+        )
+        .metadata("table", table)
+        .metadata("index", index)
+        .source(reason)
+        .build(),
         Error::Invalid { .. }
         | Error::TableExists { .. }
-        | Error::TableNotFound { .. }
-        | Error::IndexNotFound { .. }
         | Error::Locked { .. }
         | Error::NotADatabase { .. }
         | Error::UnsupportedFormat { .. } => {

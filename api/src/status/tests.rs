@@ -379,6 +379,26 @@ fn errors_about_tables_name_the_table_or_the_limit() {
     let details = tells(limit, Code::InvalidArgument, "LIMIT_EXCEEDED");
     let metadata = &details.error_info().expect("an ErrorInfo").metadata;
     assert_eq!(metadata.get("limit").map(String::as_str), Some("MAX_COLUMNS"));
+    for (limit, code, says) in [
+        ("MAX_STAGED_BYTES", Code::ResourceExhausted, "repeat later"),
+        ("MAX_TRANSACTIONS", Code::ResourceExhausted, "repeat later"),
+        ("MAX_SPLITS_BYTES", Code::InvalidArgument, "ask for larger parts"),
+        ("MAX_BATCH_BYTES", Code::InvalidArgument, "send less"),
+    ] {
+        let error = souk_storage::Error::LimitExceeded {
+            limit,
+            max: 1,
+            actual: 2,
+        };
+        let (status, details) = told(EngineError::from(error));
+        assert_eq!((status.code(), says), (code, says), "{status}");
+        assert!(status.message().contains(says), "{status}");
+        assert_eq!(
+            details.retry_info().is_some(),
+            code == Code::ResourceExhausted,
+            "{limit}"
+        );
+    }
     let rows = EngineError::RowsTooLarge {
         field: Some("max_clusters"),
     };

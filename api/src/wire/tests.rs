@@ -13,7 +13,7 @@ use crate::error::Error;
 
 /// The paths that were refused.
 fn paths(violations: Violations) -> Vec<String> {
-    let Err(status) = violations.into_result() else {
+    let Err(status) = violations.into_result("INVALID_ARGUMENT") else {
         return Vec::new();
     };
     let details = status.get_details_bad_request().expect("field violations");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use souk_access::{Caller, Identity, Reach, Role, by_the_service};
+use souk_access::{Caller, Identity, Role, RowAccess, as_service};
 use souk_api::{Error, ExportRequest, ListRequest, Resources, SuggestFields, SuggestOrder, SuggestRequest};
 use souk_chassis::status::Violations;
 use souk_engine::ChangeKind;
@@ -15,12 +15,14 @@ use souk_proto::search::v1 as pb;
 
 use crate::note::{self, Note};
 
-fn caller(role: Role, subject: &str, reach: Reach) -> Caller {
-    Identity::new(role, subject).expect("an identity").reaching(reach)
+fn caller(role: Role, subject: &str, row_access: RowAccess) -> Caller {
+    Identity::new(role, subject)
+        .expect("an identity")
+        .with_row_access(row_access)
 }
 
 fn ada() -> Caller {
-    caller(Role::User, "ada", Reach::Own)
+    caller(Role::User, "ada", RowAccess::Own)
 }
 
 fn everything() -> pb::Search {
@@ -69,11 +71,11 @@ async fn where_callers_are_known_a_call_without_one_meets_nothing() {
     let spawned = notes.clone();
     let task = ada().scope(async { tokio::spawn(async move { spawned.get("n1", 0).await }).await });
     lost(task.await.expect("runs").map(drop));
-    let made = by_the_service(notes.create(Note::new("n1", "ada", 1), None, false)).await;
+    let made = as_service(notes.create(Note::new("n1", "ada", 1), None, false)).await;
     assert!(made.is_ok(), "{made:?}");
     assert!(ada().scope(notes.get("n1", 0)).await.is_ok());
     // A role without rows of its own here is refused, not shown nothing: its rule is wrong.
-    let consumer = caller(Role::Consumer, "ada", Reach::Own);
+    let consumer = caller(Role::Consumer, "ada", RowAccess::Own);
     let refused = consumer.scope(notes.get("n1", 0)).await;
     assert!(
         matches!(refused, Err(Error::Engine(EngineError::NoOwnRows { .. }))),
@@ -260,7 +262,7 @@ async fn a_row_that_changed_hands_is_its_new_owners_at_once() {
         .await
         .expect("a page");
     assert!(page.hits.is_empty(), "{:?}", page.hits);
-    let bob = caller(Role::User, "bob", Reach::Own);
+    let bob = caller(Role::User, "bob", RowAccess::Own);
     let mut search = everything();
     search.min_sequence = given.sequence;
     let page = bob
@@ -368,8 +370,8 @@ async fn a_watch_tells_deletions_of_own_rows_alone() {
         .scope(async { notes.delete("a2", None).await.expect("deleted") })
         .await;
     let last = notes.delete("b2", None).await.expect("deleted").sequence;
-    let bob = caller(Role::User, "bob", Reach::Own);
-    let eve = caller(Role::User, "eve", Reach::Own);
+    let bob = caller(Role::User, "bob", RowAccess::Own);
+    let eve = caller(Role::User, "eve", RowAccess::Own);
     for (who, ids) in [
         (ada(), &["a1", "a2"][..]),
         (bob, &["b1", "given", "b2"]),
@@ -475,7 +477,7 @@ async fn of_a_row_that_was_given_away_nothing_is_left_in_any_search_of_its_owner
             notes.update(&id, None, to_bob).await.expect("given");
         } else {
             // Through the eyes of all who may change it.
-            let operator = caller(Role::Operator, "olga", Reach::All);
+            let operator = caller(Role::Operator, "olga", RowAccess::All);
             let given = operator.scope(notes.update(&id, None, to_bob)).await;
             given.expect("given");
         }
@@ -506,7 +508,7 @@ async fn a_view_from_before_a_row_was_given_away_ends_for_its_owner_alone() {
         }),
         ..everything()
     };
-    let eve = caller(Role::User, "eve", Reach::Own);
+    let eve = caller(Role::User, "eve", RowAccess::Own);
     let mut pages = Vec::new();
     for who in [ada(), eve.clone()] {
         let page = who.scope(notes.search(Some(search.clone()), "search")).await;
@@ -586,11 +588,11 @@ async fn one_caller_leaves_views_and_exports_to_others() {
     };
     assert_eq!(note::found(&notes, all).await.len(), 5);
     for subject in ["ada", "bob"] {
-        let hoarder = caller(Role::Reader, subject, Reach::All);
+        let hoarder = caller(Role::Reader, subject, RowAccess::All);
         assert_eq!(hoarder.scope(hoard(&notes)).await, (4, 2), "{subject}");
     }
     // The role is part of the name, the subject alone isn't it.
-    let other = caller(Role::Admin, "ada", Reach::All);
+    let other = caller(Role::Admin, "ada", RowAccess::All);
     assert_eq!(other.clone().scope(hoard(&notes)).await, (4, 2));
     let refused = other
         .scope(notes.export(ExportRequest::default()))
@@ -615,7 +617,7 @@ async fn one_caller_leaves_views_and_exports_to_others() {
 async fn one_caller_leaves_watches_to_others() {
     let directory = tempfile::tempdir().expect("a directory");
     let (engine, notes) = note::open(directory.path()).await;
-    let hoarder = caller(Role::Reader, "ada", Reach::All);
+    let hoarder = caller(Role::Reader, "ada", RowAccess::All);
     let mut open = Vec::new();
     let refused = loop {
         match hoarder.clone().scope(notes.watch(None)).await {
@@ -629,7 +631,7 @@ async fn one_caller_leaves_watches_to_others() {
         of: LimitOf::Caller,
     });
     assert_eq!(refused.to_string(), share.to_string());
-    let other = caller(Role::Reader, "bob", Reach::All);
+    let other = caller(Role::Reader, "bob", RowAccess::All);
     assert!(other.scope(notes.watch(None)).await.is_ok());
     drop(open);
     note::close(engine).await;

@@ -11,7 +11,10 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use tonic::Status;
+
 use super::CallerKey;
+use crate::status::{RETRY_AFTER, StatusBuilder};
 
 pub(crate) const ROWS: usize = 4;
 
@@ -40,9 +43,9 @@ impl Columns {
 }
 
 #[derive(Debug)]
-pub(crate) struct Held([Box<[AtomicU32]>; ROWS]);
+pub(crate) struct HeldCounts([Box<[AtomicU32]>; ROWS]);
 
-impl Held {
+impl HeldCounts {
     pub(crate) fn new() -> Self {
         Self(std::array::from_fn(|_| {
             (0..COLUMNS).map(|_| AtomicU32::new(0)).collect()
@@ -81,13 +84,30 @@ pub(crate) struct Pool {
     /// Most for one caller, whatever is free.
     each_max: usize,
     taken: AtomicUsize,
-    held: Held,
+    held: HeldCounts,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     All,
     Share,
+}
+
+/// The reason and the words of a refusal, and the limit that was met.
+pub(crate) type RefusalWords<'a> = (&'static str, &'a str, usize);
+
+impl Full {
+    /// RESOURCE_EXHAUSTED, with the words for when all are taken or those for when the caller has its share.
+    pub(crate) fn refusal(self, all: RefusalWords<'_>, share: RefusalWords<'_>) -> Status {
+        let (reason, message, limit) = match self {
+            Self::All => all,
+            Self::Share => share,
+        };
+        StatusBuilder::resource_exhausted(reason, message)
+            .metadata("limit", limit)
+            .retry_after(RETRY_AFTER)
+            .build()
+    }
 }
 
 impl Pool {
@@ -100,7 +120,7 @@ impl Pool {
             max,
             each_max,
             taken: AtomicUsize::new(0),
-            held: Held::new(),
+            held: HeldCounts::new(),
         })
     }
 
@@ -216,7 +236,7 @@ mod tests {
 
     #[test]
     fn hardly_anybody_is_taken_for_another() {
-        let held = Held::new();
+        let held = HeldCounts::new();
         for number in 0..20 {
             held.add(Columns::of(&CallerKey::Name(format!("attacker {number}").into())));
         }

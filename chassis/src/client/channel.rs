@@ -5,24 +5,22 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{HeaderMap, HeaderValue, TE, USER_AGENT};
+use http::header::{HeaderValue, TE, USER_AGENT};
 use http::request::Parts;
 use http::uri::{Authority, Scheme};
-use http::{Request, Response, Uri, Version};
+use http::{Extensions, Request, Response, StatusCode, Uri, Version};
 use http_body::Body as _;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
 use super::bodies::{Answer, Upload};
-use super::connection::KeepAlive;
 use super::error::{CallError, ClientError, unavailable};
-use super::line::Lines;
-use super::way::Way;
+use super::lazy_connection::LazyConnections;
 use crate::config::ClientConfig;
 use crate::connection_headers::leave_connection;
 use crate::layers::deadline;
-use crate::status::StatusBuilder;
+use crate::status::{GRPC_STATUS, StatusBuilder};
 
 /// Connections that a call may find to be over before it is sent.
 const CONNECTIONS_OVER_MAX: usize = 3;
@@ -42,7 +40,7 @@ pub struct Channel(Arc<Peer>);
 
 #[derive(Debug)]
 struct Peer {
-    lines: Lines,
+    connections: LazyConnections,
     scheme: Scheme,
     authority: Authority,
     backend: Arc<str>,
@@ -54,16 +52,12 @@ impl Channel {
     /// # Errors
     /// When `uri` isn't `http://host:port` or `https://host:port`, or the files of `config.tls` can't be used.
     pub fn new(backend: &str, uri: &Uri, config: &ClientConfig) -> Result<Self, ClientError> {
-        let way = Way::new(uri, config)?;
+        let connections = LazyConnections::new(uri, config)?;
         let (Some(scheme), Some(authority)) = (uri.scheme(), uri.authority()) else {
             return Err(ClientError::Address(uri.to_string()));
         };
-        let keepalive = KeepAlive {
-            interval: config.keepalive_interval,
-            timeout: config.keepalive_timeout,
-        };
         Ok(Self(Arc::new(Peer {
-            lines: Lines::new(&way, config.connect_timeout, keepalive),
+            connections,
             scheme: scheme.clone(),
             authority: authority.clone(),
             backend: backend.into(),
@@ -105,14 +99,19 @@ impl Peer {
         let (head, body) = request.into_parts();
         let (upload, wanted) = Upload::new(body);
         let head = self.head(head).map_err(CallError::Request)?;
-        let mut request = head.map(|()| upload);
+        let mut request = Request::from_parts(head, upload);
 
-        let line = self.lines.own();
+        let lazy = self.connections.own();
         let mut over = 0;
         loop {
-            let connection = line.connection().await;
+            let connection = lazy.connection().await;
             let connection = connection.map_err(|error| self.unreachable(error))?;
             let mut error = match connection.send(request).await {
+                Ok(answer)
+                    if answer.status() != StatusCode::OK && !answer.headers().contains_key(GRPC_STATUS) =>
+                {
+                    return Ok(self.without_grpc(answer.status()).into_http());
+                }
                 Ok(answer) if answer.body().is_end_stream() => return Ok(answer.map(|_| Body::empty())),
                 Ok(answer) => {
                     let body = |body| Body::new(Answer::new(body, Arc::clone(&self.backend), wanted));
@@ -126,7 +125,7 @@ impl Peer {
                 return Err(CallError::Request(status));
             }
             if unsent.is_some() || error.is_closed() {
-                line.lost(&connection);
+                lazy.lost(&connection);
             }
             over += 1;
             request = unsent
@@ -135,20 +134,34 @@ impl Peer {
         }
     }
 
-    fn head(&self, from: Parts) -> Result<Request<()>, Status> {
-        let mut uri = from.uri.into_parts();
+    /// What an answer of HTTP alone means, of something in between or of HTTP/2 itself. Only what may be gone the next time counts as the
+    /// process's silence: a caller can have the rest whenever it likes, by headers that are too large (431).
+    fn without_grpc(&self, status: StatusCode) -> Status {
+        let how = format!("answered with HTTP status {}", status.as_u16());
+        match status {
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => unavailable(&self.backend, &how).build(),
+            _ => StatusBuilder::internal(format!("backend {} {how}", self.backend)).build(),
+        }
+    }
+
+    /// The head of a gRPC request over HTTP/2 to this process, by whichever version it came.
+    fn head(&self, mut head: Parts) -> Result<Parts, Status> {
+        let mut uri = head.uri.into_parts();
         uri.scheme = Some(self.scheme.clone());
         uri.authority = Some(self.authority.clone());
-        let uri = Uri::from_parts(uri).map_err(|error| {
+        head.uri = Uri::from_parts(uri).map_err(|error| {
             let status = StatusBuilder::internal("a call has no path; this is a defect of Souk");
             status.source(error).build()
         })?;
-        let mut head = Request::new(());
-        *head.method_mut() = from.method;
-        *head.uri_mut() = uri;
-        *head.version_mut() = Version::HTTP_2;
-        *head.headers_mut() = from.headers;
-        fit(head.headers_mut(), from.version);
+        leave_connection(&mut head.headers, head.version);
+        head.headers.insert(TE, TRAILERS);
+        head.headers.entry(USER_AGENT).or_insert(AGENT);
+        head.version = Version::HTTP_2;
+        // They are about the call that is handed on, and may hold much.
+        head.extensions = Extensions::new();
         Ok(head)
     }
 
@@ -162,15 +175,6 @@ impl Peer {
         let message = format!("backend {backend} didn't answer in time; ask for less or give it more time");
         let status = StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message);
         CallError::Late(status.metadata("backend", backend).build())
-    }
-}
-
-/// Makes headers those of a gRPC request over HTTP/2, by whichever version they came.
-fn fit(headers: &mut HeaderMap, version: Version) {
-    leave_connection(headers, version);
-    headers.insert(TE, TRAILERS);
-    if !headers.contains_key(USER_AGENT) {
-        headers.insert(USER_AGENT, AGENT);
     }
 }
 

@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use http::{Request, Response};
@@ -17,7 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
 use super::bodies::Upload;
-use crate::gather::Gather;
+use crate::config::ClientConfig;
+use crate::write_coalescing::WriteCoalescing;
 
 /// Bytes of one answer that may be on the way. Enough for 500 MB a second over half a millisecond of network, and a caller that reads slowly
 /// has no more than that kept here.
@@ -26,13 +26,6 @@ const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 /// Bytes of all answers that may be on the way: the most that HTTP/2 has. The answers of all callers share a connection: with less, the unread
 /// answers of one would hold back those of all others. What is kept is bounded by the number of calls, each with its window.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeepAlive {
-    /// Silence after which the server is pinged, also while idle.
-    pub(super) interval: Duration,
-    pub(super) timeout: Duration,
-}
 
 /// A connection that takes calls. The calls on it go on when it is dropped; it ends with the last of them.
 #[derive(Debug)]
@@ -46,7 +39,7 @@ impl Connection {
     ///
     /// # Errors
     /// When nothing can be sent. Whether the server speaks HTTP/2 is known later.
-    pub(super) async fn open<T>(io: T, keepalive: KeepAlive) -> hyper::Result<Self>
+    pub(super) async fn open<T>(io: T, config: &ClientConfig) -> hyper::Result<Self>
     where
         T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -59,8 +52,8 @@ impl Connection {
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .keep_alive_interval(keepalive.interval)
-            .keep_alive_timeout(keepalive.timeout)
+            .keep_alive_interval(config.keepalive_interval)
+            .keep_alive_timeout(config.keepalive_timeout)
             .keep_alive_while_idle(true)
             // The calls of all callers share it, and what still comes for those that were given up is no error of its server.
             .max_local_error_reset_streams(None::<usize>)
@@ -106,10 +99,10 @@ where
             tokio::spawn(task);
             return;
         }
-        let mut gather = Gather::new(self.calls.clone());
+        let mut coalescing = WriteCoalescing::new(self.calls.clone());
         tokio::spawn(async move {
             let mut task = pin!(task);
-            poll_fn(|cx| gather.poll(cx, task.as_mut())).await
+            poll_fn(|cx| coalescing.poll(cx, task.as_mut())).await
         });
     }
 }

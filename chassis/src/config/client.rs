@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ClientTlsConfig, Problems, duration};
+use super::{ClientTlsConfig, Problems, duration, push_zeros};
 
-/// Most connections to one process.
 const CONNECTIONS_MAX: usize = 64;
 
 /// Settings of the connections to other processes.
@@ -48,16 +47,10 @@ impl Default for ClientConfig {
 impl ClientConfig {
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub fn check(&self, path: &str, problems: &mut Problems) {
-        let zero = [
-            ("connect_timeout", self.connect_timeout.is_zero()),
-            ("keepalive_interval", self.keepalive_interval.is_zero()),
-            ("keepalive_timeout", self.keepalive_timeout.is_zero()),
-            ("unacknowledged_max", self.unacknowledged_max.is_zero()),
-        ];
-        problems.push_zeros(path, &zero);
+        push_zeros!(problems, path, self:
+            connect_timeout keepalive_interval keepalive_timeout unacknowledged_max);
         if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
-            let message = format!("must be 1 to {CONNECTIONS_MAX}");
-            problems.push(&format!("{path}.connections"), message);
+            problems.push_in(path, "connections", format!("must be 1 to {CONNECTIONS_MAX}"));
         }
         self.tls.check(&format!("{path}.tls"), problems);
     }

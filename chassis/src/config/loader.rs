@@ -32,33 +32,11 @@ const RESERVED: [&str; 17] = [
 
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// One thing that is wrong with the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The setting, as in `server.listen`; empty when it isn't about one.
-    pub path: String,
-    /// Where it was set: a file, a variable, an override; empty for a default.
-    pub origin: String,
-    /// What is wrong and what is expected.
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in [&self.origin, &self.path]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-        {
-            write!(f, "{part}: ")?;
-        }
-        f.write_str(&self.message)
-    }
-}
-
 /// What is wrong with the settings, collected.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
-    list: Vec<Problem>,
+    /// Each with where it was set, and the setting that it is about.
+    list: Vec<String>,
     /// Which source set which path, last one last: gives [`push`](Self::push) its origins.
     origins: Vec<(String, String)>,
 }
@@ -69,85 +47,76 @@ impl Problems {
         self.list.is_empty()
     }
 
-    /// Notes a problem of the setting at `path`; its origin is found from the path.
+    /// Notes what is wrong with the setting at `path`, as in `server.listen`, and what is expected. Its origin is found from the path; a
+    /// default has none. An empty path is for what isn't about one setting.
     pub fn push(&mut self, path: &str, message: impl Into<String>) {
-        let set_here = |set: &str| {
-            let below = |long: &str, short: &str| {
-                long.strip_prefix(short)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-            };
-            below(path, set) || below(set, path)
+        let below = |long: &str, short: &str| {
+            long.strip_prefix(short)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        let origin = self
-            .origins
-            .iter()
-            .rev()
-            .find(|(set, _)| set_here(set))
-            .map(|(_, origin)| origin.clone());
-        self.list.push(Problem {
-            path: path.to_owned(),
-            origin: origin.unwrap_or_default(),
-            message: message.into(),
-        });
+        let mut origins = self.origins.iter().rev();
+        let origin = origins.find(|(set, _)| below(path, set) || below(set, path));
+        let origin = origin.map(|(_, origin)| origin.clone());
+        self.push_from(&origin.unwrap_or_default(), path, message);
     }
 
-    /// Notes those settings below `path` that are zero and must not be.
-    pub(super) fn push_zeros(&mut self, path: &str, settings: &[(&str, bool)]) {
-        for (name, _) in settings.iter().filter(|(_, is_zero)| *is_zero) {
-            self.push(&format!("{path}.{name}"), "must be more than zero");
+    /// [`push`](Self::push) for the setting `name` of the section at `path`.
+    pub fn push_in(&mut self, path: &str, name: impl fmt::Display, message: impl Into<String>) {
+        self.push(&format!("{path}.{name}"), message);
+    }
+
+    pub(super) fn push_if_zero<T: Default + PartialEq>(&mut self, path: &str, name: &str, value: &T) {
+        if *value == T::default() {
+            self.push_in(path, name, "must be more than zero");
         }
     }
 
     fn push_from(&mut self, origin: &str, path: &str, message: impl Into<String>) {
-        self.list.push(Problem {
-            path: path.to_owned(),
-            origin: origin.to_owned(),
-            message: message.into(),
-        });
+        let known = [origin, path].into_iter().filter(|part| !part.is_empty());
+        let known: String = known.map(|part| format!("{part}: ")).collect();
+        self.list.push(known + &message.into());
     }
 }
 
+/// Notes those settings of a section that are zero and must not be.
+macro_rules! push_zeros {
+    ($problems:ident, $path:ident, $section:ident: $($name:ident $(. $inner:ident)?)+) => {
+        $(
+            let name = concat!(stringify!($name) $(, ".", stringify!($inner))?);
+            $problems.push_if_zero($path, name, &$section.$name$(.$inner)?);
+        )+
+    };
+}
+
+pub(super) use push_zeros;
+
 /// All problems of the settings. Shows one a line.
 #[derive(Clone, Debug, thiserror::Error)]
-pub struct ConfigError {
-    problems: Vec<Problem>,
+#[error("{} in the settings\n  {}", count(.0), .0.join("\n  "))]
+pub struct ConfigError(Vec<String>);
+
+fn count(problems: &[String]) -> String {
+    match problems.len() {
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
+    }
 }
 
 impl ConfigError {
-    /// The problems, in the order of the sources.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
+    /// The problems, in the order of the sources: each with where it was set and the setting, where it is about one.
+    pub fn problems(&self) -> &[String] {
+        &self.0
     }
 }
 
 impl From<Problems> for ConfigError {
     fn from(problems: Problems) -> Self {
-        Self {
-            problems: problems.list,
-        }
+        Self(problems.list)
     }
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.problems.len();
-        write!(
-            f,
-            "{count} problem{} in the settings",
-            if count == 1 { "" } else { "s" }
-        )?;
-        self.problems
-            .iter()
-            .try_for_each(|problem| write!(f, "\n  {problem}"))
-    }
-}
-
-/// A value that one source gives to one path.
-struct Setting {
-    path: Vec<String>,
-    origin: String,
-    given: Given,
-}
+/// A path, the source that sets it, and the value that it gives.
+type Setting = (Vec<String>, String, Given);
 
 enum Given {
     /// Typed, from a file.
@@ -215,11 +184,6 @@ impl Loader {
         self
     }
 
-    /// A flag that turns the setting at `path` on, if it was given.
-    pub fn switch(self, flag: &'static str, path: &str, is_on: bool) -> Self {
-        self.flag(flag, path, &is_on.then_some(true))
-    }
-
     /// The settings: defaults, then files, then environment, then overrides, then flags.
     ///
     /// # Errors
@@ -236,7 +200,7 @@ impl Loader {
         };
         let settings = self.settings(&mut problems);
         let mut merged = defaults.clone();
-        for Setting { path, origin, given } in settings {
+        for (path, origin, given) in settings {
             let name = path.join(".");
             match accept::<C>(&defaults, &path, given) {
                 Ok(value) => {
@@ -249,18 +213,14 @@ impl Loader {
         match serde_json::from_value::<C>(merged) {
             Ok(config) => {
                 config.check(&mut problems);
-                if problems.list.is_empty() {
-                    Ok(config)
-                } else {
-                    Err(problems.into())
+                if problems.is_empty() {
+                    return Ok(config);
                 }
             }
             // Each setting was accepted alone: what is left are settings that don't go together.
-            Err(error) => {
-                problems.push("", format!("the settings don't fit together: {error}"));
-                Err(problems.into())
-            }
+            Err(error) => problems.push("", format!("the settings don't fit together: {error}")),
         }
+        Err(problems.into())
     }
 
     fn settings(self, problems: &mut Problems) -> Vec<Setting> {
@@ -276,11 +236,8 @@ impl Loader {
                 Ok(table) => {
                     let mut found = Vec::new();
                     leaves(&[], table, &mut found);
-                    settings.extend(found.into_iter().map(|(path, value)| Setting {
-                        path,
-                        origin: name.clone(),
-                        given: Given::Typed(value),
-                    }));
+                    let typed = |(path, value)| (path, name.clone(), Given::Typed(value));
+                    settings.extend(found.into_iter().map(typed));
                 }
                 Err(message) => problems.push_from(&name, "", message),
             }
@@ -294,29 +251,26 @@ impl Loader {
         variables.sort();
         for (name, value) in variables {
             let path = name.strip_prefix(PREFIX).unwrap_or(&name).to_lowercase();
-            settings.push(Setting {
-                path: path.split("__").map(str::to_owned).collect(),
-                origin: name,
-                given: Given::Text(value),
-            });
+            settings.push((keys(&path, "__"), name, Given::Text(value)));
         }
         for text in self.overrides {
             match text.split_once('=') {
-                Some((path, value)) if !path.trim().is_empty() => settings.push(Setting {
-                    path: path.trim().split('.').map(str::to_owned).collect(),
-                    origin: format!("override `{text}`"),
-                    given: Given::Text(value.to_owned()),
-                }),
+                Some((path, value)) if !path.trim().is_empty() => {
+                    let (path, value) = (keys(path.trim(), "."), Given::Text(value.to_owned()));
+                    settings.push((path, format!("override `{text}`"), value));
+                }
                 _ => problems.push_from(&format!("override `{text}`"), "", "is not key=value"),
             }
         }
-        settings.extend(self.flags.into_iter().map(|(flag, path, value)| Setting {
-            path: path.split('.').map(str::to_owned).collect(),
-            origin: flag.to_owned(),
-            given: Given::Text(value),
-        }));
+        let flags = self.flags.into_iter();
+        settings
+            .extend(flags.map(|(flag, path, value)| (keys(&path, "."), flag.to_owned(), Given::Text(value))));
         settings
     }
+}
+
+fn keys(path: &str, separator: &str) -> Vec<String> {
+    path.split(separator).map(str::to_owned).collect()
 }
 
 /// The variables of this process; those that aren't Unicode are passed over.
@@ -327,15 +281,14 @@ pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
 
 /// The text of a settings file, refused when it is too big to be one.
 fn read(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path)
-        .map_err(|error| format!("can't be read: {error}"))?
-        .len();
+    let unreadable = |error: std::io::Error| format!("can't be read: {error}");
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
     if size > FILE_BYTES_MAX {
         return Err(format!(
             "has {size} bytes, a settings file has at most {FILE_BYTES_MAX}"
         ));
     }
-    std::fs::read_to_string(path).map_err(|error| format!("can't be read: {error}"))
+    std::fs::read_to_string(path).map_err(unreadable)
 }
 
 /// The value that `given` means at `path`, checked alone over the defaults; or what is wrong.

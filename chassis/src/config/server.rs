@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ConnectionConfig, Problems, RateConfig, ServerTlsConfig, duration};
+use super::{Problems, ServerTlsConfig, duration, push_zeros};
 use crate::workers::{self, WORKERS_MAX};
 
 /// Largest message a server can be set to receive, in bytes: what the generated servers decode at most.
@@ -136,6 +136,8 @@ impl ServerConfig {
                 overhead_frames_max: FORWARDED_WITHOUT_LIMIT,
                 pending_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
                 local_error_reset_streams_max: FORWARDED_WITHOUT_LIMIT as usize,
+                // What a gateway took, and what it says of the caller and of its time.
+                header_list_bytes_max: 2 * defaults.http2.header_list_bytes_max,
                 ..defaults.http2
             },
             ..defaults
@@ -146,50 +148,21 @@ impl ServerConfig {
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if !(MESSAGE_BYTES_FLOOR..=MESSAGE_BYTES_CEILING).contains(&self.message_bytes_max) {
             let range = format!("must be {MESSAGE_BYTES_FLOOR} to {MESSAGE_BYTES_CEILING} bytes");
-            problems.push(&format!("{path}.message_bytes_max"), range);
+            problems.push_in(path, "message_bytes_max", range);
         }
-        let zero = [
-            ("concurrency_max", self.concurrency_max == 0),
-            ("connections_max", self.connections_max == 0),
-            (
-                "connections_per_address_max",
-                self.connections_per_address_max == 0,
-            ),
-            ("openings_max", self.openings_max == 0),
-            ("opening_timeout", self.opening_timeout.is_zero()),
-            ("deadline_default", self.deadline_default.is_zero()),
-            ("deadline_max", self.deadline_max.is_zero()),
-            ("body_timeout", self.body_timeout.is_zero()),
-            ("keepalive_interval", self.keepalive_interval.is_zero()),
-            ("keepalive_timeout", self.keepalive_timeout.is_zero()),
-            ("drain_deadline", self.drain_deadline.is_zero()),
-            ("http2.streams_max", self.http2.streams_max == 0),
-            (
-                "http2.header_list_bytes_max",
-                self.http2.header_list_bytes_max == 0,
-            ),
-            ("http2.overhead_frames_max", self.http2.overhead_frames_max == 0),
-            ("http2.send_buffer_bytes", self.http2.send_buffer_bytes == 0),
-        ];
-        problems.push_zeros(path, &zero);
+        push_zeros!(problems, path, self:
+            concurrency_max connections_max connections_per_address_max openings_max opening_timeout
+            deadline_default deadline_max body_timeout keepalive_interval keepalive_timeout drain_deadline
+            http2.streams_max http2.header_list_bytes_max http2.overhead_frames_max http2.send_buffer_bytes);
         if self.workers > WORKERS_MAX {
-            problems.push(
-                &format!("{path}.workers"),
-                format!("must be at most {WORKERS_MAX}"),
-            );
+            problems.push_in(path, "workers", format!("must be at most {WORKERS_MAX}"));
         }
         if self.deadline_default > self.deadline_max {
-            problems.push(
-                &format!("{path}.deadline_default"),
-                "must not exceed deadline_max",
-            );
+            problems.push_in(path, "deadline_default", "must not exceed deadline_max");
         }
         if !FRAME_BYTES.contains(&self.http2.frame_bytes_max) {
-            let (start, end) = (FRAME_BYTES.start(), FRAME_BYTES.end());
-            problems.push(
-                &format!("{path}.http2.frame_bytes_max"),
-                format!("must be {start} to {end} bytes"),
-            );
+            let range = format!("must be {} to {} bytes", FRAME_BYTES.start(), FRAME_BYTES.end());
+            problems.push_in(path, "http2.frame_bytes_max", range);
         }
         self.rate.check(&format!("{path}.rate"), problems);
         self.connection.check(&format!("{path}.connection"), problems);
@@ -200,7 +173,7 @@ impl ServerConfig {
         if is_exposed && !self.tls.is_on() && !self.allow_plaintext {
             let message = "other machines can reach it, and there is no TLS: name a certificate and its key (--tls-cert, --tls-key), \
                            listen on 127.0.0.1, or say --allow-plaintext where the network itself is trusted";
-            problems.push(&format!("{path}.listen"), message);
+            problems.push_in(path, "listen", message);
         }
     }
 }
@@ -247,6 +220,79 @@ impl Default for Http2Config {
             header_list_bytes_max: 16 * 1024,
             stream_window_bytes: 1024 * 1024,
             connection_window_bytes: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// Connection age, idle and stall limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConnectionConfig {
+    /// Age at which a client is told to make another connection, with a jitter of ± 10 %; it finds new servers and sees new certificates
+    /// that way.
+    #[serde(with = "duration")]
+    pub age_max: Duration,
+    /// Time that calls have after that, streams among them, before the connection is cut.
+    #[serde(with = "duration")]
+    pub age_grace: Duration,
+    /// Time without any part of a call that was let in, after which a client is told to make another connection when it needs one.
+    #[serde(with = "duration")]
+    pub idle_max: Duration,
+    /// The same before the first such call, and after questions for health alone.
+    #[serde(with = "duration")]
+    pub first_call_timeout: Duration,
+    /// Time for which a client may take none of the bytes that wait for it, before the connection is cut.
+    #[serde(with = "duration")]
+    pub write_stall_max: Duration,
+    /// Time for which a client may take nothing of an answer that waits for it (the window of an HTTP/2 stream is shut), before the stream
+    /// is reset.
+    #[serde(with = "duration")]
+    pub answer_stall_max: Duration,
+}
+
+impl Default for ConnectionConfig {
+    fn default() -> Self {
+        Self {
+            age_max: Duration::from_secs(60 * 60),
+            age_grace: Duration::from_secs(10 * 60),
+            idle_max: Duration::from_secs(15 * 60),
+            first_call_timeout: Duration::from_secs(60),
+            write_stall_max: Duration::from_secs(30),
+            answer_stall_max: Duration::from_secs(30),
+        }
+    }
+}
+
+impl ConnectionConfig {
+    fn check(&self, path: &str, problems: &mut Problems) {
+        push_zeros!(problems, path, self:
+            age_max age_grace idle_max first_call_timeout write_stall_max answer_stall_max);
+    }
+}
+
+/// Token buckets; a rate of 0 is no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RateConfig {
+    /// Calls a second, of all callers together.
+    pub calls_per_second: u32,
+    /// Calls that may come at once after a pause; 0 is those of a second.
+    pub burst: u32,
+    /// Calls a second of each caller: by its name where it proved one, else by its address (of IPv6 the first 64 bits).
+    pub caller_calls_per_second: u32,
+    /// Calls of a caller that may come at once after a pause; 0 is those of a second.
+    pub caller_burst: u32,
+}
+
+impl RateConfig {
+    fn check(&self, path: &str, problems: &mut Problems) {
+        let pairs = [
+            ("burst", self.burst, self.calls_per_second),
+            ("caller_burst", self.caller_burst, self.caller_calls_per_second),
+        ];
+        for (name, _, _) in pairs.iter().filter(|(_, burst, rate)| *burst > 0 && *rate == 0) {
+            let rate = name.replace("burst", "calls_per_second");
+            problems.push_in(path, name, format!("does nothing without {rate}"));
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct ServerTlsConfig {
     pub cert: PathBuf,
     /// The private key of the certificate, in PEM (PKCS #8, PKCS #1 or SEC 1).
     pub key: PathBuf,
-    /// Authorities whose clients are let in, in PEM. When it is named, a client without a certificate of theirs isn't.
+    /// PEM file of the certificate authorities whose clients are let in. When it is named, a client without a certificate of theirs isn't.
     pub client_ca: PathBuf,
     /// Lists of the certificates that those authorities have revoked (CRLs), in PEM, one of each authority that issues clients'.
     /// Without it none counts as revoked before it expires; with it, whoever's list is missing or past its next update isn't
@@ -50,7 +50,7 @@ impl ServerTlsConfig {
         if self.has_crl() && !self.asks_clients() {
             let message =
                 "must be a file (--tls-client-ca) when client_crl is: else no client shows a certificate";
-            problems.push(&format!("{path}.client_ca"), message);
+            problems.push_in(path, "client_ca", message);
         }
         let needed = [
             ("cert", &self.cert, "--tls-cert"),
@@ -58,7 +58,7 @@ impl ServerTlsConfig {
         ];
         for (name, _, flag) in needed.iter().filter(|(_, file, _)| !is_named(file)) {
             let message = format!("must be a file ({flag}) when any file of server.tls is named");
-            problems.push(&format!("{path}.{name}"), message);
+            problems.push_in(path, name, message);
         }
     }
 }
@@ -67,7 +67,7 @@ impl ServerTlsConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientTlsConfig {
-    /// Authorities that servers are believed by, in PEM; no others are.
+    /// PEM file of the certificate authorities to trust; no others are.
     pub ca: PathBuf,
     /// The certificate that this client shows, in PEM, for servers that ask; those that lead to its authority after it.
     pub cert: PathBuf,
@@ -92,10 +92,7 @@ impl ClientTlsConfig {
     pub fn check(&self, path: &str, problems: &mut Problems) {
         if is_named(&self.cert) != is_named(&self.key) {
             let missing = if self.has_certificate() { "key" } else { "cert" };
-            problems.push(
-                &format!("{path}.{missing}"),
-                "must be a file: certificate and key go together",
-            );
+            problems.push_in(path, missing, "must be a file: certificate and key go together");
         }
     }
 }

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use tonic::Code;
 
 use super::*;
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 
 fn requested(service: &str) -> Request<HealthCheckRequest> {
     Request::new(HealthCheckRequest {
@@ -84,8 +84,8 @@ async fn an_address_has_so_many_watches_and_each_is_given_back() {
     let endpoint = Endpoint::new(Health::new());
     let watch = |address: &str| {
         let mut request = requested("");
-        let ends = Ends::new(None, address.parse().expect("an address"));
-        request.extensions_mut().insert(ends);
+        let info = ConnectionInfo::new(None, address.parse().expect("an address"));
+        request.extensions_mut().insert(info);
         endpoint.watch(request)
     };
     let mut open = Vec::new();

@@ -8,15 +8,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use http::{Request, Response};
+use http::Request;
 use tonic::Status;
 use tonic::body::Body;
 use tower::Layer;
 
 use super::rate::RateLayer;
-use super::{AnswerBody, AnyService, Inner, ResponseFuture, infallible, refuse};
+use super::{Answering, AnyService, Inner, ResponseFuture, infallible, refuse};
 use crate::callers::CallerKey;
-use crate::ends::{Ends, Standing};
+use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health;
 
 /// Decides who is let in.
@@ -31,8 +31,8 @@ pub struct Next<'a>(&'a AnyService);
 impl Next<'_> {
     /// Lets the call in.
     pub fn run(self, request: Request<Body>) -> ResponseFuture {
-        if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
-            ends.pulse.let_in(if health::is_asked(request.uri().path()) {
+        if let Some(info) = request.extensions().get::<Arc<ConnectionInfo>>() {
+            info.activity.let_in(if health::is_asked(request.uri().path()) {
                 Standing::Probe
             } else {
                 Standing::Caller
@@ -85,7 +85,7 @@ pub struct Admission {
 }
 
 impl Inner for Admission {
-    fn call(&self, request: Request<Body>) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, request: Request<Body>) -> impl Answering {
         let next = Next(&self.inner);
         let Some(admit) = &self.layer.admit else {
             return next.run(request).map(infallible).left_future();

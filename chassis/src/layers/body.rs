@@ -1,4 +1,4 @@
-//! The body of a layer's answer: what is inside, and what the layer does to its frames.
+//! The body of a layer's answer: what is inside, and what the layer does to its frames, or keeps until it has been taken.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -11,7 +11,7 @@ use tonic::Status;
 use super::{AnswerBody, PollFrame};
 
 /// What a layer does to the frames of a body.
-pub(crate) trait Follow: Send + Unpin + 'static {
+pub trait Follow: Send + Unpin + 'static {
     /// May it end the body before its end?
     const CUTS: bool = false;
 
@@ -20,7 +20,8 @@ pub(crate) trait Follow: Send + Unpin + 'static {
 }
 
 /// A body that a layer follows to its end, if there is anything to follow it for. By default it is that of a refusal, and empty.
-pub(crate) struct FollowedBody<B, F> {
+#[derive(Debug)]
+pub struct FollowedBody<B, F> {
     body: Option<B>,
     follow: Option<F>,
 }
@@ -34,12 +35,17 @@ impl<B, F> Default for FollowedBody<B, F> {
     }
 }
 
+impl<B, F> FollowedBody<B, F> {
+    /// Has `follow` see `body` to its end.
+    pub fn new(body: B, follow: Option<F>) -> Self {
+        let body = Some(body);
+        Self { body, follow }
+    }
+}
+
 /// Has `follow` see the body of `response` to its end.
 pub(crate) fn followed<B, F>(response: Response<B>, follow: Option<F>) -> Response<FollowedBody<B, F>> {
-    response.map(|body| FollowedBody {
-        body: Some(body),
-        follow,
-    })
+    response.map(|body| FollowedBody::new(body, follow))
 }
 
 impl<B: AnswerBody, F: Follow> http_body::Body for FollowedBody<B, F> {
@@ -67,9 +73,72 @@ impl<B: AnswerBody, F: Follow> http_body::Body for FollowedBody<B, F> {
 }
 
 /// Polls `body` until it has ended.
-pub(crate) fn poll_open(body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+pub fn poll_open(body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
     match body {
         Some(body) => Pin::new(body).poll_frame(cx),
         None => PollFrame::Ready(None),
+    }
+}
+
+/// What is kept until a body is dropped: its end may be read long before it is sent.
+pub(crate) struct Kept<T> {
+    _held: T,
+}
+
+/// Keeps `held`, if there is anything to keep, until the body is dropped. What has no body has ended.
+pub(crate) fn hold_until_dropped<B: AnswerBody, T>(
+    response: Response<B>,
+    held: Option<T>,
+) -> Response<FollowedBody<B, Kept<T>>> {
+    let held = held.filter(|_| !response.body().is_end_stream());
+    followed(response, held.map(|held| Kept { _held: held }))
+}
+
+impl<T: Send + Unpin + 'static> Follow for Kept<T> {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        poll_open(body, cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use http_body_util::BodyExt as _;
+    use tonic::{Code, Status};
+
+    use super::*;
+    use crate::layers::refuse;
+    use crate::layers::testing::stream;
+
+    #[tokio::test]
+    async fn it_is_kept_until_the_body_is_dropped_also_behind_its_end() {
+        let held = Arc::new(());
+        let keep = |response| hold_until_dropped(response, Some(Arc::clone(&held)));
+        let mut sent = keep(stream(1, Duration::ZERO, Code::Ok)).into_body();
+        assert!(
+            sent.frame()
+                .await
+                .is_some_and(|frame| frame.is_ok_and(|frame| frame.is_data()))
+        );
+        assert_eq!(Arc::strong_count(&held), 2);
+        assert!(
+            sent.frame()
+                .await
+                .is_some_and(|frame| frame.is_ok_and(|frame| frame.is_trailers()))
+        );
+        assert!(sent.frame().await.is_none());
+        assert_eq!(Arc::strong_count(&held), 2, "nobody may have taken it yet");
+        drop(sent);
+        assert_eq!(Arc::strong_count(&held), 1);
+
+        let dropped = keep(stream(1, Duration::ZERO, Code::Ok));
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(dropped);
+        assert_eq!(Arc::strong_count(&held), 1);
+
+        let _refused = keep(refuse(Status::not_found("nothing")));
+        assert_eq!(Arc::strong_count(&held), 1, "headers say all");
     }
 }

@@ -6,12 +6,12 @@ use std::task::{Context, Poll};
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{Request, Response};
+use http::Request;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::body::{Follow, followed, poll_open};
-use super::{AnswerBody, Around, Inner, PollFrame, refuse, refused};
+use super::{AnswerBody, Answering, Around, Inner, PollFrame, refuse, refused};
 use crate::status::{StatusBuilder, trailers};
 
 /// Answers INTERNAL where a handler, or the stream it returned, panics. See the [module](self).
@@ -21,11 +21,7 @@ pub struct CatchPanicLayer;
 put_around!(CatchPanicLayer);
 
 impl Around for CatchPanicLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         // Unwind safe: the handler's state is dropped with its future, and what is shared guards itself
         // (parking_lot's locks don't poison, storage checks its own).
         let call = match catch_unwind(AssertUnwindSafe(|| inner.call(request))) {

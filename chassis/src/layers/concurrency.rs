@@ -1,4 +1,4 @@
-//! So many calls at a time, so many waiting, and no more: what is beyond is shed at once, with the time to come back.
+//! Concurrency limit with a bounded queue: calls beyond both are shed at once, with a retry delay.
 //!
 //! A place is held until the response headers, that is for the work of a unary call. Streams have a count of their own, and so have unary
 //! calls until their answers are sent; both are taken before the call: what has been done is answered. Of everything a caller has
@@ -11,20 +11,19 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{Extensions, Request, Response};
+use http::{Extensions, Request};
 use opentelemetry::metrics::Meter;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::hold::hold_until_dropped;
+use super::body::hold_until_dropped;
 use super::shed::Sheds;
-use super::{AnswerBody, Around, Inner, refuse, refused};
+use super::{Answering, Around, Inner, refuse, refused};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool, Taken};
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 use crate::health;
 use crate::methods::Methods;
-use crate::status::{RETRY_AFTER, StatusBuilder};
 use crate::telemetry::instrument::whole;
 use crate::telemetry::instruments::{CALLS_WAITING, CALLS_WORKING, CONCURRENCY_LIMIT};
 
@@ -52,70 +51,51 @@ pub struct ConcurrencyLimits {
 pub struct ConcurrencyLayer {
     places: Arc<Places>,
     queue: Arc<Pool>,
-    streams: Kind,
-    answers: Kind,
-    questions: Kind,
+    streams: Limited,
+    answers: Limited,
+    questions: Limited,
     by_origin: bool,
     methods: Methods,
     sheds: Sheds,
 }
 
-/// What there is a number of, and what is said when it is taken.
+/// A pool, and what is said when there is none left.
 #[derive(Clone, Debug)]
-struct Kind {
+struct Limited {
     pool: Arc<Pool>,
-    words: Words,
+    words: LimitWords,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Words {
-    /// The reason when all are taken.
-    all: &'static str,
-    /// The reason when the caller has its share.
-    share: &'static str,
-    what: &'static str,
-}
+/// The reason when all are taken, that when the caller has its share, and what there is a number of.
+type LimitWords = [&'static str; 3];
 
-const CALLS: Words = Words {
-    all: "CONCURRENCY_LIMIT",
-    share: "CALLER_CONCURRENCY_LIMIT",
-    what: "calls at a time",
-};
+const CALLS: LimitWords = ["CONCURRENCY_LIMIT", "CALLER_CONCURRENCY_LIMIT", "calls at a time"];
 
-const STREAMS: Words = Words {
-    all: "STREAM_LIMIT",
-    share: "CALLER_STREAM_LIMIT",
-    what: "open streams",
-};
+const STREAMS: LimitWords = ["STREAM_LIMIT", "CALLER_STREAM_LIMIT", "open streams"];
 
-const ANSWERS: Words = Words {
-    all: "RESPONSE_LIMIT",
-    share: "CALLER_RESPONSE_LIMIT",
-    what: "calls until their answers are taken",
-};
+const ANSWERS: LimitWords = [
+    "RESPONSE_LIMIT",
+    "CALLER_RESPONSE_LIMIT",
+    "calls until their answers are taken",
+];
 
-const QUESTIONS: Words = Words {
-    all: "HEALTH_LIMIT",
-    share: "CALLER_HEALTH_LIMIT",
-    what: "questions for health at a time",
-};
+const QUESTIONS: LimitWords = [
+    "HEALTH_LIMIT",
+    "CALLER_HEALTH_LIMIT",
+    "questions for health at a time",
+];
 
 impl ConcurrencyLayer {
     /// Within `limits`; `methods` says which calls are streams, and what is shed is counted in `sheds`.
     pub fn new(limits: ConcurrencyLimits, methods: Methods, sheds: Sheds) -> Self {
-        let kind = |max, words| Kind {
-            pool: Pool::new(max),
-            words,
-        };
+        let questions = Pool::with_each(health::QUESTIONS_MAX, health::QUESTIONS_PER_ADDRESS_MAX);
+        let limited = |pool, words| Limited { pool, words };
         Self {
             places: Places::new(limits.calls_max),
             queue: Pool::new(limits.queue_max),
-            streams: kind(limits.streams_max, STREAMS),
-            answers: kind(limits.answers_max, ANSWERS),
-            questions: Kind {
-                pool: Pool::with_each(health::QUESTIONS_MAX, health::QUESTIONS_PER_ADDRESS_MAX),
-                words: QUESTIONS,
-            },
+            streams: limited(Pool::new(limits.streams_max), STREAMS),
+            answers: limited(Pool::new(limits.answers_max), ANSWERS),
+            questions: limited(questions, QUESTIONS),
             by_origin: limits.by_origin,
             methods,
             sheds,
@@ -146,40 +126,22 @@ impl ConcurrencyLayer {
         key.as_ref().map(Columns::of)
     }
 
-    /// What the call is from its beginning until its answer is taken.
-    fn take(&self, path: &str, caller: Option<Columns>) -> Result<Taken, Status> {
-        let kind = if self.methods.streams(path) {
-            &self.streams
-        } else {
-            &self.answers
-        };
-        self.take_of(kind, caller)
+    fn take(&self, of: &Limited, caller: Option<Columns>) -> Result<Taken, Status> {
+        let taken = of.pool.take(caller);
+        taken.map_err(|full| self.shed(full, of.words, of.pool.max()))
     }
 
-    fn take_of(&self, kind: &Kind, caller: Option<Columns>) -> Result<Taken, Status> {
-        let taken = kind.pool.take(caller);
-        taken.map_err(|full| self.shed(full, kind.words, kind.pool.max()))
-    }
-
-    fn shed(&self, full: Full, words: Words, max: usize) -> Status {
-        let Words { all, share, what } = words;
-        let (reason, message) = match full {
-            Full::All => (
-                all,
-                format!("the server is at its limit of {max} {what}; retry with backoff"),
-            ),
-            Full::Share => (
-                share,
-                format!(
-                    "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
-                ),
-            ),
-        };
-        self.sheds.count(reason);
-        StatusBuilder::resource_exhausted(reason, message)
-            .metadata("limit", max)
-            .retry_after(RETRY_AFTER)
-            .build()
+    fn shed(&self, full: Full, words: LimitWords, max: usize) -> Status {
+        let [all, share, what] = words;
+        self.sheds.count(match full {
+            Full::All => all,
+            Full::Share => share,
+        });
+        let at_limit = format!("the server is at its limit of {max} {what}; retry with backoff");
+        let shared = format!(
+            "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
+        );
+        full.refusal((all, &at_limit, max), (share, &shared, max))
     }
 
     /// A place to work, after waiting if there is room to wait; the deadline layer outside bounds the time.
@@ -195,51 +157,47 @@ impl ConcurrencyLayer {
 put_around!(ConcurrencyLayer);
 
 impl Around for ConcurrencyLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let layer = self;
-        let path = request.uri().path();
-        if health::is_asked(path) {
-            let asker = CallerKey::probes(request.extensions());
-            let taken = match layer.take_of(&layer.questions, asker.as_ref().map(Columns::of)) {
-                Ok(taken) => taken,
-                Err(status) => return Either::Right(refused(status).left_future()),
-            };
-            let ends = request.extensions().get::<Arc<Ends>>();
-            let held = (taken, ends.map(|ends| ends.pulse.question()));
-            let answer = inner.call(request);
-            return Either::Left(
-                answer
-                    .map(|response| hold_until_dropped(response, Some(held)))
-                    .left_future(),
-            );
-        }
-        let caller = layer.caller(request.extensions());
-        let taken = match layer.take(path, caller) {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
+        let (path, extensions) = (request.uri().path(), request.extensions());
+        let is_question = health::is_asked(path);
+        let (of, caller) = match is_question {
+            true => (
+                &self.questions,
+                CallerKey::probes(extensions).as_ref().map(Columns::of),
+            ),
+            false if self.methods.streams(path) => (&self.streams, self.caller(extensions)),
+            false => (&self.answers, self.caller(extensions)),
+        };
+        // What has been done is answered: until then it is held.
+        let taken = match self.take(of, caller) {
             Ok(taken) => taken,
             Err(status) => return Either::Right(refused(status).left_future()),
         };
-        let Some(place) = layer.places.try_take(caller) else {
-            // Few calls wait: these have a box.
-            let waits = Box::pin(async move {
-                let place = match layer.wait_for_place(caller).await {
-                    Ok(place) => place,
-                    Err(status) => return refuse(status),
-                };
-                let response = inner.call(request).await;
-                drop(place);
-                hold_until_dropped(response, Some((taken, None)))
-            });
-            return Either::Right(waits.right_future());
+        let info = extensions.get::<Arc<ConnectionInfo>>().filter(|_| is_question);
+        let held = (taken, info.map(|info| info.activity.question()));
+        let place = match is_question {
+            true => None,
+            false => match self.places.try_take(caller) {
+                Some(place) => Some(place),
+                // Few calls wait: these have a box.
+                None => {
+                    let waits = Box::pin(async move {
+                        let place = match self.wait_for_place(caller).await {
+                            Ok(place) => place,
+                            Err(status) => return refuse(status),
+                        };
+                        let response = inner.call(request).await;
+                        drop(place);
+                        hold_until_dropped(response, Some(held))
+                    });
+                    return Either::Right(waits.right_future());
+                }
+            },
         };
-        let answer = inner.call(request).map(|response| {
+        Either::Left(inner.call(request).map(|response| {
             drop(place);
-            hold_until_dropped(response, Some((taken, None)))
-        });
-        Either::Left(answer.right_future())
+            hold_until_dropped(response, Some(held))
+        }))
     }
 }
 

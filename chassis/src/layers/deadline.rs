@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
 use super::body::{Follow, followed, poll_open};
-use super::{AnswerBody, Around, Inner, PollFrame, refuse, refused};
+use super::{AnswerBody, Answering, Around, Inner, PollFrame, refuse, refused};
 use crate::status::{GRPC_STATUS, StatusBuilder, trailers};
 
 /// The header with the time a caller gives.
@@ -42,7 +42,7 @@ const TIMEOUT_NUMBER_MAX: u128 = 99_999_999;
 pub struct Deadline {
     at: Instant,
     /// When the client's own time is over, streams included; `None` when it named none.
-    asked: Option<Instant>,
+    pub(super) asked: Option<Instant>,
 }
 
 tokio::task_local! {
@@ -59,11 +59,6 @@ impl Deadline {
     /// The time left until the response must have begun; zero when it is over.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
-    }
-
-    /// When the client's own time is over, streams included; `None` when it named none.
-    pub fn asked(self) -> Option<Instant> {
-        self.asked
     }
 
     /// What is left of the time the client named, streams included; `None` when it named none.
@@ -121,6 +116,11 @@ pub fn format(time: Duration) -> HeaderValue {
     value
 }
 
+/// An extension of a request whose answer is read whole before any of it goes to the caller: the time that the call is given counts until
+/// the trailers, as if the caller had named it.
+#[derive(Clone, Copy, Debug)]
+pub struct AnsweredWhole;
+
 /// Ends calls in time. See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct DeadlineLayer {
@@ -150,18 +150,16 @@ impl DeadlineLayer {
 put_around!(DeadlineLayer);
 
 impl Around for DeadlineLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        mut request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
         let (asked, given) = self.time(request.headers());
+        let whole = request.extensions_mut().remove::<AnsweredWhole>();
         let started = Instant::now();
         let limited_by = if asked == Some(given) {
             "grpc-timeout"
         } else {
             "server"
         };
+        let asked = whole.map(|_| given).or(asked);
         let deadline = Deadline {
             at: started + given,
             asked: asked.map(|asked| started + asked),
@@ -177,6 +175,7 @@ impl Around for DeadlineLayer {
             let time = asked.map(|asked| Time {
                 timer: Box::pin(tokio::time::sleep_until(started + asked)),
                 asked,
+                limited_by,
             });
             followed(response, time)
         })
@@ -191,11 +190,7 @@ pub struct MalformedTimeoutLayer;
 put_around!(MalformedTimeoutLayer);
 
 impl Around for MalformedTimeoutLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         match parse(request.headers()) {
             Ok(_) => Either::Left(inner.call(request)),
             Err(status) => Either::Right(refused(status)),
@@ -217,6 +212,7 @@ fn exceeded(given: Duration, limited_by: &'static str) -> Status {
 /// The time that a client named: then its stream ends in DEADLINE_EXCEEDED.
 struct Time {
     asked: Duration,
+    limited_by: &'static str,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -231,7 +227,7 @@ impl Follow for Time {
         ready!(self.timer.as_mut().poll(cx));
         // Dropping it stops the stream's work.
         *body = None;
-        Poll::Ready(Some(trailers(exceeded(self.asked, "grpc-timeout"))))
+        Poll::Ready(Some(trailers(exceeded(self.asked, self.limited_by))))
     }
 }
 

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{Request, Response};
+use http::Request;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 
-use super::hold::hold_until_dropped;
-use super::{AnswerBody, Around, Inner, refused};
+use super::body::hold_until_dropped;
+use super::{Answering, Around, Inner, refused};
 use crate::health;
 use crate::status::{RETRY_AFTER, StatusBuilder};
 
-/// The gate. Clones share it.
+/// The gate, as a layer that calls go through. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct DrainGate(Arc<Gate>);
 
@@ -55,28 +55,13 @@ impl DrainGate {
     }
 }
 
-/// Puts calls through a [`DrainGate`].
-#[derive(Clone, Debug)]
-pub struct DrainLayer(DrainGate);
+put_around!(DrainGate);
 
-impl DrainLayer {
-    /// Calls go through `gate`.
-    pub fn new(gate: DrainGate) -> Self {
-        Self(gate)
-    }
-}
-
-put_around!(DrainLayer);
-
-impl Around for DrainLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+impl Around for DrainGate {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
-        let counted = (!health::is_asked(request.uri().path())).then(|| self.0.0.calls.token());
-        if counted.is_some() && self.0.is_closed() {
+        let counted = (!health::is_asked(request.uri().path())).then(|| self.0.calls.token());
+        if counted.is_some() && self.is_closed() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
             return Either::Right(refused(status));

@@ -7,13 +7,12 @@
 use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
-use http::uri::PathAndQuery;
-use http::{HeaderMap, Request, Response};
+use http::{HeaderMap, Request, Response, Uri};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::body::{Follow, followed, poll_open};
-use super::{AnswerBody, Around, Inner, PollFrame, refuse};
+use super::{AnswerBody, Answering, Around, Inner, PollFrame, refuse};
 use crate::methods::Methods;
 use crate::status::{GRPC_STATUS, StatusBuilder, code_in, code_name, message_in};
 
@@ -70,17 +69,9 @@ impl ErrorInfoLayer {
 /// first; the client is told the way to where the nesting begins.
 fn too_deep(message: &str) -> Status {
     let mut path: Vec<&str> = Vec::new();
-    let fields = message
-        .split(": ")
-        .filter_map(|level| level.split_once('.'))
-        .map(|(_, field)| field);
+    let levels = message.rsplit(": ").filter_map(|level| level.split_once('.'));
     // A field of a `oneof` is told as the `oneof`, whose name no client knows.
-    for field in fields
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-        .filter(|field| *field != "kind")
-    {
+    for (_, field) in levels.filter(|(_, field)| *field != "kind") {
         if path.contains(&field) {
             break;
         }
@@ -124,19 +115,15 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
 put_around!(ErrorInfoLayer);
 
 impl Around for ErrorInfoLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let layer = self;
-        let path = Path(request.uri().path_and_query().cloned());
+        let uri = request.uri().clone();
         inner.call(request).map(|mut response| {
             let ended = response.headers().contains_key(GRPC_STATUS);
-            if ended && let Some(status) = layer.complete(response.headers(), path.as_str()) {
+            if ended && let Some(status) = layer.complete(response.headers(), uri.path()) {
                 response = rewrite(response, status);
             }
-            followed(response, (!ended).then(|| Complete(layer.clone(), path)))
+            followed(response, (!ended).then(|| Complete(layer.clone(), uri)))
         })
     }
 }
@@ -152,15 +139,8 @@ fn rewrite<B: Default>(mut response: Response<B>, status: Status) -> Response<B>
     }
 }
 
-struct Path(Option<PathAndQuery>);
-
-impl Path {
-    fn as_str(&self) -> &str {
-        self.0.as_ref().map_or("", PathAndQuery::path)
-    }
-}
-
-struct Complete(ErrorInfoLayer, Path);
+/// Completes an error in the trailers of the answer to a call of this URI.
+struct Complete(ErrorInfoLayer, Uri);
 
 impl Follow for Complete {
     fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
@@ -168,7 +148,7 @@ impl Follow for Complete {
         Poll::Ready(frame.map(|frame| {
             let mut frame = frame?;
             if let Some(headers) = frame.trailers_mut()
-                && let Some(status) = self.0.complete(headers, self.1.as_str())
+                && let Some(status) = self.0.complete(headers, self.1.path())
             {
                 status.add_header(headers)?;
             }

@@ -24,7 +24,8 @@ use pin_project_lite::pin_project;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use super::{AnswerBody, Around, Inner, refuse};
+use super::body::FollowedBody;
+use super::{AnswerBody, Answering, Around, Inner, refuse};
 use crate::methods::Methods;
 use crate::status::GRPC_STATUS;
 
@@ -42,9 +43,10 @@ pub use frame::{framed, take_plain};
 pub use layouts::Layouts;
 
 use complaint::Complaint;
-use decode::{CheckedBody, DecodedBody};
-use decoded::{DecodedLimit, Limits};
-use encode::EncodedBody;
+use decode::{MessageCheck, unpacked};
+use decoded::{DecodedLimit, MessageLimits};
+use encode::packed;
+use frame::FrameScanner;
 
 /// Header that names the encoding of the messages that follow.
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
@@ -65,22 +67,13 @@ pub struct MessagesLayer {
 }
 
 impl MessagesLayer {
-    /// For a server: request messages of at most `bytes_max` bytes, which take [`DECODED_BYTES_MAX`] by these layouts at most,
-    /// compression both ways.
-    pub fn server(bytes_max: usize, methods: Methods, layouts: Arc<Layouts>) -> Self {
+    /// Request messages of at most `bytes_max` bytes. For a server they take [`DECODED_BYTES_MAX`] by these layouts at most, and are
+    /// compressed both ways; for a gateway, without layouts, they are otherwise untouched.
+    pub fn new(bytes_max: usize, methods: Methods, layouts: Option<Arc<Layouts>>) -> Self {
         Self {
             bytes_max,
             methods,
-            layouts: Some(layouts),
-        }
-    }
-
-    /// For a gateway: request messages of at most `bytes_max` bytes on the wire, otherwise untouched.
-    pub fn pass_through(bytes_max: usize, methods: Methods) -> Self {
-        Self {
-            bytes_max,
-            methods,
-            layouts: None,
+            layouts,
         }
     }
 
@@ -99,14 +92,21 @@ impl MessagesLayer {
                 )
             }
         };
-        let limits = Limits {
+        let limits = MessageLimits {
             bytes_max: self.bytes_max,
             is_stream: self.methods.takes_stream(parts.uri.path()),
             decoded,
         };
         let body = match encoding {
-            None => Body::new(CheckedBody::new(body, limits, complaint.clone())),
-            Some(encoding) => Body::new(DecodedBody::new(body, encoding, limits, complaint.clone())),
+            None => {
+                let check = MessageCheck {
+                    scanner: FrameScanner::default(),
+                    limits,
+                    complaint: complaint.clone(),
+                };
+                Body::new(FollowedBody::new(body, Some(check)))
+            }
+            Some(encoding) => unpacked(body, encoding, limits, complaint.clone()),
         };
         Ok((Request::from_parts(parts, body), complaint))
     }
@@ -117,7 +117,7 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
     if headers.contains_key(GRPC_STATUS) || headers.contains_key(GRPC_ENCODING) {
         return response;
     }
-    let mut response = response.map(|body| Body::new(EncodedBody::new(body, encoding)));
+    let mut response = response.map(|body| packed(body, encoding));
     response
         .headers_mut()
         .insert(GRPC_ENCODING, HeaderValue::from_static(encoding.name()));
@@ -127,11 +127,7 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
 put_around!(MessagesLayer);
 
 impl Around for MessagesLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let unpacks = self.layouts.is_some();
         let accepted = unpacks.then(|| Encoding::accepted(request.headers(), &GRPC_ACCEPT_ENCODING));
         let (request, complaint) = match self.request(request) {

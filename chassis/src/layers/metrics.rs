@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use http::{Request, Response, Uri};
+use http::{Request, Uri};
 use opentelemetry::metrics::Meter;
 use opentelemetry::{KeyValue, StringValue};
 use rustc_hash::FxHashMap;
@@ -15,8 +15,8 @@ use tonic::Code;
 use tonic::body::Body;
 
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch};
-use super::{AnswerBody, Around, Inner};
+use super::outcome::{Observer, Outcome, Watch, code_of};
+use super::{Answering, Around, Inner, peer_attributes};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::status::{code_name, is_server_fault};
 use crate::telemetry::instrument::{Histogram, whole};
@@ -61,26 +61,14 @@ fn labels(method: StringValue, code: Code, peer: &[KeyValue]) -> Vec<KeyValue> {
 impl MetricsLayer {
     /// `rpc.server.call.duration` and `rpc.server.response.size` on `meter`.
     pub fn server(methods: Methods, meter: &Meter) -> Self {
-        let sizes = RESPONSE_SIZE.histogram(meter);
-        Self::new(
-            SERVER_DURATION.histogram(meter),
-            Side::Server(sizes),
-            Vec::new(),
-            methods,
-        )
+        let side = Side::Server(RESPONSE_SIZE.histogram(meter));
+        Self::new(SERVER_DURATION.histogram(meter), side, Vec::new(), methods)
     }
 
     /// `rpc.client.call.duration` of calls to `peer`, on `meter`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri, meter: &Meter) -> Self {
-        let mut labels = vec![KeyValue::new(
-            "server.address",
-            peer.host().unwrap_or_default().to_owned(),
-        )];
-        labels.extend(
-            peer.port_u16()
-                .map(|port| KeyValue::new("server.port", i64::from(port))),
-        );
-        Self::new(CLIENT_DURATION.histogram(meter), Side::Client, labels, methods)
+        let peer = peer_attributes(peer);
+        Self::new(CLIENT_DURATION.histogram(meter), Side::Client, peer, methods)
     }
 
     fn new(duration: Histogram, side: Side, peer: Vec<KeyValue>, methods: Methods) -> Self {
@@ -99,13 +87,9 @@ impl MetricsLayer {
 put_around!(MetricsLayer);
 
 impl Around for MetricsLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let measured = &self.0;
-        let call = Call {
+        let call = MeasuredCall {
             measured: Arc::clone(measured),
             method: measured.methods.known(request.uri().path()).cloned(),
             started: Instant::now(),
@@ -119,7 +103,7 @@ impl Around for MetricsLayer {
     }
 }
 
-struct Call {
+struct MeasuredCall {
     measured: Arc<Measured>,
     /// `None` of what no descriptor knows.
     method: Option<Arc<str>>,
@@ -127,31 +111,32 @@ struct Call {
     sent: usize,
 }
 
-impl Observer for Call {
+impl Observer for MeasuredCall {
     fn sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes);
     }
 
     fn ended(self, outcome: Outcome) {
         let measured = &*self.measured;
-        let usual = self.method.as_ref().filter(|_| outcome.code == Code::Ok);
+        let code = code_of(&outcome);
+        let usual = self.method.as_ref().filter(|_| code == Code::Ok);
         if let Some(labels) = usual.and_then(|method| measured.usual.get(method)) {
             return self.record(labels);
         }
         let method = self.method.clone().map_or(METHOD_OTHER.into(), StringValue::from);
-        let mut labels = labels(method, outcome.code, &measured.peer);
+        let mut labels = labels(method, code, &measured.peer);
         let failed = match &measured.side {
-            Side::Server(_) => is_server_fault(outcome.code),
-            Side::Client => outcome.code != Code::Ok,
+            Side::Server(_) => is_server_fault(code),
+            Side::Client => code != Code::Ok,
         };
         if failed {
-            labels.push(KeyValue::new("error.type", code_name(outcome.code)));
+            labels.push(KeyValue::new("error.type", code_name(code)));
         }
         self.record(&labels);
     }
 }
 
-impl Call {
+impl MeasuredCall {
     fn record(&self, labels: &[KeyValue]) {
         if let Side::Server(sizes) = &self.measured.side {
             // A body is far below where a double stops being exact.

@@ -2,71 +2,32 @@
 
 use std::task::{Context, Poll, ready};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http::{HeaderMap, Response};
+use opentelemetry::Context as TraceContext;
 use tokio::time::Instant;
-use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use super::body::{Follow, FollowedBody, followed, poll_open};
 use super::deadline::Deadline;
 use super::{AnswerBody, PollFrame};
-use crate::status::{code_in, is_reason, message_in, reason};
-use crate::telemetry::TracePlace;
+use crate::status::{GRPC_STATUS, status_in};
 
-/// The end of a call.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// The gRPC code; CANCELLED when the caller went away first, DEADLINE_EXCEEDED when it was given up for want of time.
-    pub code: Code,
-    /// The message of a failed call.
-    pub message: String,
-    /// The error itself, with its cause, where it was made in this process and before any message was sent.
-    pub status: Option<Status>,
-    /// Its details as the wire has them, where another process made it.
-    details: Option<HeaderValue>,
+/// How a call ended. An error is what the wire says or, where it was made in this process and before any message was sent, the error itself,
+/// with its cause. It is CANCELLED when the caller went away first, DEADLINE_EXCEEDED when the call was given up for want of time.
+pub type Outcome = Result<(), Status>;
+
+pub(crate) fn code_of(outcome: &Outcome) -> Code {
+    outcome.as_ref().err().map_or(Code::Ok, Status::code)
 }
 
-impl Outcome {
-    fn read(headers: &HeaderMap) -> Option<Self> {
-        let code = code_in(headers)?;
-        let mut outcome = Self::unanswered(code, "");
-        if code != Code::Ok {
-            outcome.message = message_in(headers);
-            outcome.details = headers.get(Status::GRPC_STATUS_DETAILS).cloned();
-        }
-        Some(outcome)
-    }
+/// The end that headers or trailers tell of; `None` where the call goes on.
+fn told(headers: &HeaderMap) -> Option<Outcome> {
+    let ended = headers.contains_key(GRPC_STATUS);
+    ended.then(|| status_in(headers).map_or(Ok(()), Err))
+}
 
-    /// The reason of a failed call, by whichever process it was refused.
-    pub fn reason(&self) -> Option<String> {
-        match &self.status {
-            Some(status) => reason(status),
-            None => self.details.as_ref().and_then(told_reason),
-        }
-    }
-
-    fn of(status: Status) -> Self {
-        Self {
-            code: status.code(),
-            message: status.message().to_owned(),
-            status: Some(status),
-            details: None,
-        }
-    }
-
-    /// An end that no answer has told of.
-    fn unanswered(code: Code, message: &str) -> Self {
-        Self {
-            code,
-            message: message.to_owned(),
-            status: None,
-            details: None,
-        }
-    }
-
-    fn without_status() -> Self {
-        Self::unanswered(Code::Unknown, "the response ended without a grpc-status")
-    }
+fn without_status() -> Outcome {
+    Err(Status::unknown("the response ended without a grpc-status"))
 }
 
 /// Is told once how a call ended.
@@ -79,8 +40,8 @@ pub trait Observer: Send + Unpin + 'static {
         let _ = bytes;
     }
 
-    /// Where the body of the response runs.
-    fn place(&self) -> Option<&TracePlace> {
+    /// The trace context that the body of the response is polled in; by default that of its reader.
+    fn context(&self) -> Option<&TraceContext> {
         None
     }
 }
@@ -98,11 +59,7 @@ pub struct Watch<O: Observer> {
 impl<O: Observer> Watch<O> {
     /// Starts watching.
     pub fn new(observer: O) -> Self {
-        Self {
-            observer: Some(observer),
-            due: None,
-            due_whole: None,
-        }
+        Self::within(observer, None)
     }
 
     /// Starts watching a call that is made for another one, which has so much time.
@@ -110,16 +67,16 @@ impl<O: Observer> Watch<O> {
         Self {
             observer: Some(observer),
             due: deadline.map(Deadline::at),
-            due_whole: deadline.and_then(Deadline::asked),
+            due_whole: deadline.and_then(|deadline| deadline.asked),
         }
     }
 
     /// Goes on watching in the body of `response`, or ends here when the headers say all.
-    pub(crate) fn follow<B>(mut self, response: Response<B>) -> Response<WatchedBody<B, O>> {
-        if let Some(mut outcome) = Outcome::read(response.headers()) {
-            outcome.status = response.extensions().get::<Status>().cloned();
+    pub(crate) fn follow<B>(mut self, response: Response<B>) -> Response<FollowedBody<B, Self>> {
+        let made_here = response.extensions().get::<Status>().cloned();
+        if let Some(outcome) = made_here.map(Err).or_else(|| told(response.headers())) {
             self.end(outcome);
-            return unwatched(response);
+            return followed(response, None);
         }
         self.due = self.due_whole;
         followed(response, Some(self))
@@ -135,27 +92,18 @@ impl<O: Observer> Watch<O> {
 impl<O: Observer> Drop for Watch<O> {
     fn drop(&mut self) {
         let late = self.due.is_some_and(|due| due <= Instant::now());
-        self.end(if late {
-            Outcome::unanswered(Code::DeadlineExceeded, "the call's time was over")
-        } else {
-            Outcome::unanswered(Code::Cancelled, "the caller went away")
-        });
+        self.end(Err(match late {
+            true => Status::deadline_exceeded("the call's time was over"),
+            false => Status::cancelled("the caller went away"),
+        }));
     }
-}
-
-/// A body whose end is watched, if anybody wants to know of it.
-pub(crate) type WatchedBody<B, O> = FollowedBody<B, Watch<O>>;
-
-/// The same, with nobody who wants to know of its end.
-pub(crate) fn unwatched<B, O: Observer>(response: Response<B>) -> Response<WatchedBody<B, O>> {
-    followed(response, None)
 }
 
 impl<O: Observer> Follow for Watch<O> {
     fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
-        let place = self.observer.as_ref().and_then(Observer::place);
+        let context = self.observer.as_ref().and_then(Observer::context);
         let frame = {
-            let _entered = place.map(TracePlace::enter);
+            let _entered = context.cloned().map(TraceContext::attach);
             ready!(poll_open(body, cx))
         };
         match &frame {
@@ -164,59 +112,66 @@ impl<O: Observer> Follow for Watch<O> {
                     observer.sent(data.len());
                 }
                 if let Some(trailers) = frame.trailers_ref() {
-                    self.end(Outcome::read(trailers).unwrap_or_else(Outcome::without_status));
+                    self.end(told(trailers).unwrap_or_else(without_status));
                 }
             }
-            Some(Err(status)) => self.end(Outcome::of(status.clone())),
-            None => self.end(Outcome::without_status()),
+            Some(Err(status)) => self.end(Err(status.clone())),
+            None => self.end(without_status()),
         }
         Poll::Ready(frame)
     }
 }
 
-/// The reason in the details of an error of another process; `None` when there is none, or what isn't one.
-fn told_reason(details: &HeaderValue) -> Option<String> {
-    let headers = HeaderMap::from_iter([(
-        HeaderName::from_static("grpc-status-details-bin"),
-        details.clone(),
-    )]);
-    let headers = MetadataMap::from_headers(headers);
-    let details = headers.get_bin("grpc-status-details-bin")?.to_bytes().ok()?;
-    reason(&Status::with_details(Code::Unknown, "", details)).filter(|reason| is_reason(reason))
-}
-
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
     use tonic_types::StatusExt as _;
 
     use super::*;
+    use crate::status::reason;
 
     #[test]
     fn the_reason_of_another_process_is_read_and_damage_is_none() {
-        let told = |status: Status| {
+        let told_reason = |headers: &HeaderMap| {
+            let outcome = told(headers).expect("a status");
+            reason(&outcome.expect_err("an error"))
+        };
+        let sent = |status: Status| {
             let mut headers = HeaderMap::new();
             status.add_header(&mut headers).expect("headers");
-            Outcome::read(&headers).expect("a status").reason()
+            told_reason(&headers)
         };
         let refused = crate::status::StatusBuilder::not_found("SHOP_NOT_FOUND", "there is none");
-        assert_eq!(told(refused.build()).as_deref(), Some("SHOP_NOT_FOUND"));
-        assert_eq!(told(Status::not_found("there is none")), None);
+        assert_eq!(sent(refused.build()).as_deref(), Some("SHOP_NOT_FOUND"));
+        assert_eq!(sent(Status::not_found("there is none")), None);
         let details = |details: &'static [u8]| Status::with_details(Code::Aborted, "", details.into());
-        assert_eq!(told(details(b"\xff\xff")), None);
+        assert_eq!(sent(details(b"\xff\xff")), None);
         let worded = tonic_types::ErrorDetails::with_error_info("Ada Lovelace", "souk", []);
-        assert_eq!(told(Status::with_error_details(Code::Aborted, "", worded)), None);
-        assert_eq!(told_reason(&HeaderValue::from_static("no base64!")), None);
+        assert_eq!(sent(Status::with_error_details(Code::Aborted, "", worded)), None);
+        let damaged = [
+            (GRPC_STATUS, HeaderValue::from_static("5")),
+            (
+                Status::GRPC_STATUS_DETAILS,
+                HeaderValue::from_static("no base64!"),
+            ),
+        ];
+        assert_eq!(told_reason(&HeaderMap::from_iter(damaged)), None);
     }
 
     #[test]
     fn messages_are_decoded_and_damage_is_harmless() {
-        for (sent, told) in [
+        for (sent, expected) in [
             ("%E5%A5%B6 tea 100%25", "奶 tea 100%"),
             ("%zz %f", "%zz %f"),
             ("%ff", "\u{fffd}"),
         ] {
-            let headers = [(Status::GRPC_MESSAGE, HeaderValue::from_static(sent))];
-            assert_eq!(message_in(&HeaderMap::from_iter(headers)), told);
+            let headers = [
+                (GRPC_STATUS, HeaderValue::from_static("5")),
+                (Status::GRPC_MESSAGE, HeaderValue::from_static(sent)),
+            ];
+            let outcome = told(&HeaderMap::from_iter(headers)).expect("a status");
+            let status = outcome.expect_err("an error");
+            assert_eq!((status.code(), status.message()), (Code::NotFound, expected));
         }
     }
 }

@@ -16,13 +16,13 @@ use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
 use governor::state::{InMemoryState, NotKeyed, StateStore};
 use governor::{NotUntil, Quota, RateLimiter};
-use http::{Extensions, Request, Response};
+use http::{Extensions, Request};
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::shed::Sheds;
-use super::{AnswerBody, Around, Inner, refused};
+use super::{Answering, Around, Inner, refused};
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, ROWS};
 use crate::config::RateConfig;
@@ -89,19 +89,19 @@ fn limiter<K, S: StateStore<Key = K>>(
 /// Limits the rate of calls. Clones, and all services they made, share the buckets.
 #[derive(Clone, Debug)]
 pub struct RateLayer {
-    limits: Arc<Limits>,
+    limits: Arc<RateLimits>,
     /// Whether calls are what a front answers by itself.
     own_answers: bool,
 }
 
 #[derive(Debug)]
-struct Limits {
+struct RateLimits {
     all: Option<Limiter<NotKeyed, InMemoryState>>,
     callers: Option<Limiter<CallerKey, CallerBuckets>>,
     sheds: Sheds,
 }
 
-impl Limits {
+impl RateLimits {
     /// Takes a call from the bucket of `caller`, if anybody is to be counted; `whose` rate it is stands in the refusal.
     fn take_own(&self, caller: Option<CallerKey>, whose: &str) -> Result<(), Status> {
         let (Some(callers), Some(caller)) = (&self.callers, caller) else {
@@ -135,7 +135,7 @@ impl Limits {
 impl RateLayer {
     /// The limits of `config`; refusals are counted in `sheds`.
     pub fn new(config: &RateConfig, sheds: Sheds) -> Self {
-        let limits = Limits {
+        let limits = RateLimits {
             all: limiter(config.calls_per_second, config.burst, InMemoryState::default),
             callers: limiter(
                 config.caller_calls_per_second,
@@ -189,11 +189,7 @@ impl RateLayer {
 put_around!(RateLayer);
 
 impl Around for RateLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
+    fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         match self.take(request.uri().path(), request.extensions()) {
             Ok(()) => Either::Left(inner.call(request)),
             Err(status) => Either::Right(refused(status)),

@@ -1,4 +1,4 @@
-//! What is turned away for lack of room is counted by its reason: `souk.server.sheds`.
+//! Counts calls that are shed, by reason: `souk.server.sheds`.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Meter};

@@ -14,23 +14,24 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{self, Poll, ready};
 
 use futures_util::FutureExt as _;
-use http::{Request, Response, Uri};
+use http::{Request, Uri};
 use opentelemetry::trace::{SpanContext, SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue, StringValue};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
-use tonic::Code;
 use tonic::body::Body;
+use tonic::{Code, Status};
 
+use super::body::followed;
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch, unwatched};
-use super::{AnswerBody, Around, Inner};
+use super::outcome::{Observer, Outcome, Watch, code_of};
+use super::{Answering, Around, Inner, peer_attributes};
 use crate::causes::chain;
-use crate::ends::{End, Ends};
+use crate::connection_info::{ConnectionInfo, PeerAddress};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::propagate;
-use crate::status::{code_name, is_server_fault};
-use crate::telemetry::{Role, TracePlace, sampling};
+use crate::status::{code_name, is_server_fault, reason};
+use crate::telemetry::{Role, sampling};
 use crate::tls::TlsPeer;
 
 const ORIGINAL_BYTES_MAX: usize = 128;
@@ -40,13 +41,7 @@ enum Side {
     /// We answer: takes the caller's context from the headers.
     Server,
     /// We ask: gives our context in the headers.
-    Client(Arc<Peer>),
-}
-
-#[derive(Clone, Debug)]
-struct Peer {
-    host: Arc<str>,
-    port: Option<u16>,
+    Client(Arc<[KeyValue]>),
 }
 
 /// Whose traces are gone on with at a front door. Who isn't believed decides neither which calls are recorded nor in which trace: the
@@ -86,12 +81,8 @@ impl TraceLayer {
 
     /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri) -> Self {
-        let peer = Peer {
-            host: peer.host().unwrap_or_default().into(),
-            port: peer.port_u16(),
-        };
         Self {
-            side: Side::Client(Arc::new(peer)),
+            side: Side::Client(peer_attributes(peer).into()),
             methods,
             believe: None,
             role: None,
@@ -102,47 +93,43 @@ impl TraceLayer {
 put_around!(TraceLayer);
 
 impl Around for TraceLayer {
-    fn call(
-        &self,
-        inner: &impl Inner,
-        mut request: Request<Body>,
-    ) -> impl Future<Output = Response<impl AnswerBody>> + Send {
-        let (place, watch) = match &self.side {
+    fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
+        let (context, watch) = match &self.side {
             Side::Server => self.serve(&mut request),
             Side::Client(peer) => self.ask(&mut request, peer),
         };
-        let answer = match &place {
-            Some(place) => place.in_scope(|| inner.call(request)),
-            None => inner.call(request),
+        let answer = {
+            let _entered = context.clone().map(Context::attach);
+            Some(inner.call(request))
         };
-        InItsPlace::new(place, answer).map(|response| match watch {
+        InContext { answer, context }.map(|response| match watch {
             Some(watch) => watch.follow(response),
-            None => unwatched(response),
+            None => followed(response, None),
         })
     }
 }
 
-/// Where a call runs, `None` where its caller runs, and who hears of its end, `None` where nobody wants to.
-type Traced = (Option<TracePlace>, Option<Watch<Call>>);
+/// The context that a call runs in, `None` for that of its caller, and the watch over its end, `None` where nobody wants to know of it.
+type Traced = (Option<Context>, Option<Watch<TracedCall>>);
 
 impl TraceLayer {
     fn serve(&self, request: &mut Request<Body>) -> Traced {
-        let place = TracePlace::Call(self.begin(request));
+        let context = self.begin(request);
         let extensions = request.extensions_mut();
         let told = match extensions.get::<Told>() {
             Some(told) => Telling::First(told.clone()),
             None => Telling::Last(extensions.get_or_insert_default::<Told>().clone()),
         };
-        let watch = Watch::new(Call {
-            place: place.clone(),
+        let watch = Watch::new(TracedCall {
+            context: context.clone(),
             telling: Some(told),
             entered: true,
             started: Instant::now(),
         });
-        (Some(place), Some(watch))
+        (Some(context), Some(watch))
     }
 
-    fn ask(&self, request: &mut Request<Body>, peer: &Peer) -> Traced {
+    fn ask(&self, request: &mut Request<Body>, peer: &[KeyValue]) -> Traced {
         let around = Context::current();
         if sampling::is_unrecorded(&around) {
             // The call it is made for isn't recorded: it hands on the same ids.
@@ -153,15 +140,14 @@ impl TraceLayer {
         propagate::inject(&context, request.headers_mut());
         // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
         let entered = !around.has_active_span();
-        let place = TracePlace::Call(context);
-        let call = Call {
-            place: place.clone(),
+        let call = TracedCall {
+            context: context.clone(),
             telling: None,
             entered,
             started: Instant::now(),
         };
         let watch = Watch::within(call, Deadline::of(request));
-        (entered.then_some(place), Some(watch))
+        (entered.then_some(context), Some(watch))
     }
 
     /// What the caller sent, and the span that is linked where its trace isn't gone on with. Nobody below hears of that trace, either.
@@ -187,14 +173,14 @@ impl TraceLayer {
             None => parent,
         };
         let method = self.methods.known(request.uri().path());
-        let context = sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
+        sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
-            if let Some(ends) = request.extensions().get::<Arc<Ends>>() {
-                if let Some(local) = &ends.local {
+            if let Some(info) = request.extensions().get::<Arc<ConnectionInfo>>() {
+                if let Some(local) = &info.local {
                     tell(&mut attributes, ["server.address", "server.port"], local);
                 }
                 let names = ["network.peer.address", "network.peer.port"];
-                tell(&mut attributes, names, &ends.remote);
+                tell(&mut attributes, names, &info.remote);
             }
             if let Some(peer) = request.extensions().get::<TlsPeer>() {
                 attributes.push(KeyValue::new("tls.protocol.version", peer.version));
@@ -202,21 +188,17 @@ impl TraceLayer {
                 attributes.extend(name.map(|name| KeyValue::new("souk.peer.name", Arc::clone(name))));
             }
             attributes
-        });
-        context.unwrap_or(parent)
+        })
     }
 
     /// The context of a call to `peer`, made within that `around` it.
-    fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &Peer) -> Context {
+    fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &[KeyValue]) -> Context {
         let method = self.methods.known(request.uri().path());
-        let context = sampling::begin(around, None, name_of(method), SpanKind::Client, || {
+        sampling::begin(around, None, name_of(method), SpanKind::Client, || {
             let mut attributes = attributes(method, request);
-            attributes.push(KeyValue::new("server.address", Arc::clone(&peer.host)));
-            let port = peer.port.map(i64::from);
-            attributes.extend(port.map(|port| KeyValue::new("server.port", port)));
+            attributes.extend_from_slice(peer);
             attributes
-        });
-        context.unwrap_or_else(|| around.clone())
+        })
     }
 }
 
@@ -242,51 +224,43 @@ fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValu
     attributes
 }
 
-fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end: &End) {
+fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end: &PeerAddress) {
     attributes.push(KeyValue::new(address, Arc::clone(&end.address)));
     attributes.push(KeyValue::new(port, i64::from(end.socket.port())));
 }
 
 pin_project! {
-    /// Work in its place, if it has one. Unlike in `Instrumented`, it is dropped as it ends, and doesn't enter once more for that.
-    struct InItsPlace<F: Future> {
+    /// Polls and drops a future within a context, if there is one. Unlike in OpenTelemetry's `WithContext`, a call that is given up ends
+    /// in there, too, and one that has ended doesn't enter once more to be dropped.
+    struct InContext<F: Future> {
+        // `None` once it has ended.
         #[pin]
-        work: Option<F>,
-        place: Option<TracePlace>,
+        answer: Option<F>,
+        context: Option<Context>,
     }
 
-    impl<F: Future> PinnedDrop for InItsPlace<F> {
+    impl<F: Future> PinnedDrop for InContext<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
-            if this.work.is_some() {
-                let _entered = this.place.as_ref().map(TracePlace::enter);
-                this.work.set(None);
+            if this.answer.is_some() {
+                let _entered = this.context.clone().map(Context::attach);
+                this.answer.set(None);
             }
         }
     }
 }
 
-impl<F: Future> InItsPlace<F> {
-    fn new(place: Option<TracePlace>, work: F) -> Self {
-        Self {
-            work: Some(work),
-            place,
-        }
-    }
-}
-
-impl<F: Future> Future for InItsPlace<F> {
+impl<F: Future> Future for InContext<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        let _entered = this.place.as_ref().map(TracePlace::enter);
-        let Some(work) = this.work.as_mut().as_pin_mut() else {
-            // It has ended; nobody polls it again.
+        let Some(answer) = this.answer.as_mut().as_pin_mut() else {
             return Poll::Pending;
         };
-        let output = ready!(work.poll(cx));
-        this.work.set(None);
+        let _entered = this.context.clone().map(Context::attach);
+        let output = ready!(answer.poll(cx));
+        this.answer.set(None);
         Poll::Ready(output)
     }
 }
@@ -304,76 +278,68 @@ enum Telling {
     Last(Told),
 }
 
-struct Call {
-    place: TracePlace,
+struct TracedCall {
+    context: Context,
     /// `None` at the client's end, which has its line where the call is served, or where its error is answered.
     telling: Option<Telling>,
     entered: bool,
     started: Instant,
 }
 
-impl Observer for Call {
+impl Observer for TracedCall {
     fn ended(self, outcome: Outcome) {
         // The log line first: it is told in the span, which is over then.
-        self.tell(&outcome);
-        let TracePlace::Call(context) = &self.place else {
-            return;
-        };
-        let span = context.span();
+        if let Err(status) = &outcome {
+            self.tell(status);
+        }
+        let span = self.context.span();
         if !span.is_recording() {
             return;
         }
-        let name = code_name(outcome.code);
+        let code = code_of(&outcome);
+        let name = code_name(code);
         span.set_attribute(KeyValue::new("rpc.status_code", name));
-        if outcome.code != Code::Ok && (self.telling.is_none() || is_server_fault(outcome.code)) {
+        if code != Code::Ok && (self.telling.is_none() || is_server_fault(code)) {
             span.set_status(SpanStatus::error(""));
             span.set_attribute(KeyValue::new("error.type", name));
         }
         span.end();
     }
 
-    fn place(&self) -> Option<&TracePlace> {
-        self.entered.then_some(&self.place)
+    fn context(&self) -> Option<&Context> {
+        self.entered.then_some(&self.context)
     }
 }
 
-impl Call {
-    fn tell(&self, outcome: &Outcome) {
-        if outcome.code == Code::Ok {
-            return;
-        }
-        let code = i32::from(outcome.code);
+impl TracedCall {
+    fn tell(&self, status: &Status) {
+        let code = i32::from(status.code());
         match &self.telling {
             None => return,
             Some(Telling::First(Told(told))) => told.store(code, Ordering::Release),
             Some(Telling::Last(Told(told))) if told.load(Ordering::Acquire) == code => return,
             Some(Telling::Last(_)) => {}
         }
-        self.place.in_scope(|| log(outcome, self.started));
+        let _entered = self.context.clone().attach();
+        log(status, self.started);
     }
 }
 
 /// The one log line of a failed call.
-fn log(outcome: &Outcome, started: Instant) {
-    let code = code_name(outcome.code);
+fn log(status: &Status, started: Instant) {
+    let code = code_name(status.code());
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let status = outcome.status.as_ref();
-    let reason = outcome.reason().unwrap_or_default();
-    let cause = status
-        .and_then(|status| status.source())
-        .map(chain)
-        .unwrap_or_default();
+    let reason = reason(status).unwrap_or_default();
+    let cause = status.source().map(chain).unwrap_or_default();
     // What a server is at fault for it says in words of its own; but for what it doesn't have, which its caller named.
-    let message = match outcome.code {
-        code if is_server_fault(code) && code != Code::Unimplemented => {
-            Cow::Borrowed(outcome.message.as_str())
-        }
-        _ => Cow::Owned(unquoted(&outcome.message)),
+    let message = match status.code() {
+        code if is_server_fault(code) && code != Code::Unimplemented => Cow::Borrowed(status.message()),
+        _ => Cow::Owned(unquoted(status.message())),
     };
     let message = message.as_ref();
-    if is_server_fault(outcome.code) {
+    if is_server_fault(status.code()) {
         tracing::error!(code, reason, cause, elapsed_ms, error = message, "call failed");
-    } else if outcome.code == Code::Cancelled {
+    } else if status.code() == Code::Cancelled {
         // Callers leave streams: that is how those end.
         tracing::debug!(code, reason, cause, elapsed_ms, error = message, "call cancelled");
     } else {

@@ -17,6 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -29,20 +30,19 @@ use tower::Service as _;
 
 use super::body_timeout::Begins;
 use super::crowd::{Crowd, Member};
-use super::leftover::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, Leftover};
 use super::lifetime::{Due, Lifetime};
-use super::opening::{PREFACE, begin};
+use super::lingering::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, LingeringBody};
 use super::stall::{Parts, Streams};
-use super::watched::Watched;
+use super::watched::{PREFACE, Watched, begin};
 use super::{Listener, Stack};
-use crate::config::{ConnectionConfig, ServerConfig};
-use crate::ends::Ends;
-use crate::gather::Gather;
+use crate::config::ServerConfig;
+use crate::connection_info::ConnectionInfo;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 use crate::workers::Workers;
+use crate::write_coalescing::WriteCoalescing;
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -100,10 +100,7 @@ struct Shared {
     stack: Stack,
     http2: http2::Builder<Streams>,
     http1: http1::Builder,
-    opening_timeout: Duration,
-    body_timeout: Duration,
-    times: ConnectionConfig,
-    overhead_frames_max: u32,
+    config: ServerConfig,
     /// Ends connections after their calls.
     goaway: CancellationToken,
     abort: CancellationToken,
@@ -126,10 +123,7 @@ impl Connections {
             stack,
             http2: http2_builder(config),
             http1: http1_builder(config),
-            opening_timeout: config.opening_timeout,
-            body_timeout: config.body_timeout,
-            times: config.connection.clone(),
-            overhead_frames_max: config.http2.overhead_frames_max,
+            config: config.clone(),
             goaway: CancellationToken::new(),
             abort: CancellationToken::new(),
         };
@@ -169,7 +163,7 @@ impl Connections {
                 };
                 let place = self.place(&connection.member).await;
                 // The time that it waited is not its own.
-                connection.opening_deadline = Instant::now() + self.shared.opening_timeout;
+                connection.opening_deadline = Instant::now() + self.shared.config.opening_timeout;
                 let (tls, abort) = (listener.tls.clone(), self.shared.abort.clone());
                 // The runtime of this thread lets go of it; that of the worker takes it.
                 let stream = stream.into_std();
@@ -194,13 +188,13 @@ impl Connections {
         }
     }
 
-    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<Connection> {
-        let ends = Ends::new(stream.local_addr().ok(), remote);
-        Some(Connection {
+    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<AcceptedConnection> {
+        let info = ConnectionInfo::new(stream.local_addr().ok(), remote);
+        Some(AcceptedConnection {
             shared: Arc::clone(&self.shared),
-            member: self.crowd.enter(remote.ip(), &ends.pulse)?,
-            ends,
-            opening_deadline: Instant::now() + self.shared.opening_timeout,
+            member: self.crowd.enter(remote.ip(), &info.activity)?,
+            info,
+            opening_deadline: Instant::now() + self.shared.config.opening_timeout,
         })
     }
 
@@ -227,16 +221,16 @@ impl Connections {
     }
 }
 
-struct Connection {
+struct AcceptedConnection {
     shared: Arc<Shared>,
     member: Member,
-    ends: Arc<Ends>,
+    info: Arc<ConnectionInfo>,
     opening_deadline: Instant,
 }
 
-impl Connection {
+impl AcceptedConnection {
     fn remote(&self) -> SocketAddr {
-        self.ends.remote.socket
+        self.info.remote.socket
     }
 
     /// To its end; with TLS if there is `tls`.
@@ -284,7 +278,7 @@ impl Connection {
         };
         let remote = self.remote();
         let Self {
-            shared, member, ends, ..
+            shared, member, info, ..
         } = self;
         let begun = begun.unwrap_or_default();
         let speaks_http2 = begun == PREFACE[..];
@@ -293,31 +287,31 @@ impl Connection {
             return;
         }
         member.has_begun();
-        let leftover_max = if speaks_http2 {
+        let lingering_max = if speaks_http2 {
             HTTP2_BYTES_MAX
         } else {
             HTTP1_BYTES_MAX
         };
         let calls = TaskTracker::new();
-        let gather = Gather::new(calls.clone());
-        let pulse = Arc::clone(&ends.pulse);
+        let coalescing = WriteCoalescing::new(calls.clone());
+        let activity = Arc::clone(&info.activity);
         let life = Life {
-            lifetime: Lifetime::new(Arc::clone(&pulse), &shared.times, fastrand::f64()),
+            lifetime: Lifetime::new(Arc::clone(&activity), &shared.config.connection, fastrand::f64()),
             remote,
             member,
             goaway: shared.goaway.clone(),
         };
-        let (stack, body_timeout) = (shared.stack.clone(), shared.body_timeout);
+        let (stack, body_timeout) = (shared.stack.clone(), shared.config.body_timeout);
         let service = service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
-            extensions.insert(Arc::clone(&ends));
+            extensions.insert(Arc::clone(&info));
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
             }
             // A stack is always ready: each call waits in it.
             let answer = stack.clone().call(request.map(|body| {
                 let body = Begins::within(body_timeout, body.map_err(broken_off));
-                Body::new(Leftover::new(body, leftover_max))
+                Body::new(LingeringBody::new(body, lingering_max))
             }));
             // It counts as under way until its answer begins.
             let under_way = calls.token();
@@ -327,19 +321,14 @@ impl Connection {
             })
         });
         if speaks_http2 {
-            let stream = Watched::http2(stream, begun, shared.overhead_frames_max, pulse);
+            let overhead_max = shared.config.http2.overhead_frames_max;
+            let stream = Watched::http2(stream, begun, overhead_max, activity);
             let mut connection = Box::pin(shared.http2.serve_connection(TokioIo::new(stream), service));
-            life.of(connection.as_mut(), gather, |connection| {
-                connection.graceful_shutdown()
-            })
-            .await;
+            life.of(connection.as_mut(), coalescing).await;
         } else {
-            let stream = Watched::http1(stream, begun, pulse);
+            let stream = Watched::http1(stream, begun, activity);
             let mut connection = Box::pin(shared.http1.serve_connection(TokioIo::new(stream), service));
-            life.of(connection.as_mut(), gather, |connection| {
-                connection.graceful_shutdown()
-            })
-            .await;
+            life.of(connection.as_mut(), coalescing).await;
         }
     }
 }
@@ -353,20 +342,19 @@ struct Life {
 }
 
 impl Life {
-    /// Serves `connection` until it ends, or is cut; `leave` asks it to end after its calls.
-    async fn of<C, E>(mut self, mut connection: Pin<&mut C>, mut gather: Gather, leave: impl Fn(Pin<&mut C>))
+    /// Serves `connection` until it ends, or is cut.
+    async fn of<C>(mut self, mut connection: Pin<&mut C>, mut coalescing: WriteCoalescing)
     where
-        C: Future<Output = Result<(), E>>,
-        E: std::error::Error,
+        C: GracefulConnection<Error = hyper::Error>,
     {
         let remote = self.remote;
         let mut leaving = false;
         let ended = loop {
             tokio::select! {
-                ended = poll_fn(|cx| gather.poll(cx, connection.as_mut())) => break ended,
+                ended = poll_fn(|cx| coalescing.poll(cx, connection.as_mut())) => break ended,
                 () = self.goaway.cancelled(), if !leaving => {
                     leaving = true;
-                    leave(connection.as_mut());
+                    connection.as_mut().graceful_shutdown();
                 }
                 () = self.member.pushed_out() => {
                     tracing::debug!(%remote, "connection cut: there are too many, and it is the oldest without a call");
@@ -375,7 +363,7 @@ impl Life {
                 due = self.lifetime.due() => match due {
                     Due::Leave(reason) => {
                         tracing::debug!(%remote, ?reason, "connection is asked to end");
-                        leave(connection.as_mut());
+                        connection.as_mut().graceful_shutdown();
                     }
                     Due::Cut(reason) => {
                         tracing::info!(%remote, reason, "connection cut");

@@ -1,4 +1,4 @@
-//! The time that a request's body has to begin: whoever sends headers alone holds a place that others could work in.
+//! Timeout for the first bytes of a request's body: a client that sends headers alone holds a place that others could work in.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,14 +15,9 @@ use crate::status::StatusBuilder;
 pub(super) struct Begins<B> {
     body: B,
     max: Duration,
-    state: State,
-}
-
-enum State {
-    /// Nobody has waited yet: mostly the bytes come with the headers.
-    Unread,
-    Waiting(Pin<Box<Sleep>>),
-    Begun,
+    begun: bool,
+    /// `None` while nobody has waited: mostly the bytes come with the headers.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Begins<B> {
@@ -30,7 +25,8 @@ impl<B> Begins<B> {
         Self {
             body,
             max,
-            state: State::Unread,
+            begun: false,
+            timer: None,
         }
     }
 }
@@ -42,18 +38,15 @@ impl<D: Buf, B: Body<Data = D, Error = Status> + Unpin> Body for Begins<B> {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<D>, Status>>> {
         let this = &mut *self;
         let frame = Pin::new(&mut this.body).poll_frame(cx);
-        if frame.is_ready() {
-            this.state = State::Begun;
+        if this.begun || frame.is_ready() {
+            (this.begun, this.timer) = (true, None);
             return frame;
         }
-        if matches!(this.state, State::Unread) {
-            this.state = State::Waiting(Box::pin(tokio::time::sleep(this.max)));
-        }
-        let State::Waiting(timer) = &mut this.state else {
-            return Poll::Pending;
-        };
+        let timer = this
+            .timer
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(this.max)));
         ready!(timer.as_mut().poll(cx));
-        this.state = State::Begun;
+        this.begun = true;
         Poll::Ready(Some(Err(late(this.max))))
     }
 

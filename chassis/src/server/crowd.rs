@@ -1,4 +1,4 @@
-//! The connections that are open, and who has to go when there are too many, in all or from one address.
+//! Open connections, and which of them is evicted when there are too many, in all or from one address.
 //!
 //! A connection that no call of was let in costs its client nothing. So the oldest of those makes room for one that comes; honest clients
 //! have called within a few round trips, and until then those that only ask for health go before them. Where there is none, those who come
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::callers::network;
-use crate::ends::{Pulse, Standing};
+use crate::connection_info::{ConnectionActivity, Standing};
 
 /// See the [module](self). Clones are the same one.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ struct Open {
 #[derive(Debug)]
 struct Stranger {
     address: IpAddr,
-    pulse: Arc<Pulse>,
+    activity: Arc<ConnectionActivity>,
     pushed_out: CancellationToken,
 }
 
@@ -63,10 +63,10 @@ impl Open {
         };
         let (mut probe, mut oldest, mut callers) = (None, None, Vec::new());
         for (&id, stranger) in those {
-            match stranger.pulse.standing() {
+            match stranger.activity.standing() {
                 Standing::Caller => callers.push(id),
                 Standing::Probe => probe = probe.or(Some(id)),
-                Standing::Stranger if stranger.pulse.age() < young => oldest = oldest.or(Some(id)),
+                Standing::Stranger if stranger.activity.age() < young => oldest = oldest.or(Some(id)),
                 Standing::Stranger => {
                     (probe, oldest) = (None, Some(id));
                     break;
@@ -81,9 +81,8 @@ impl Open {
     }
 
     fn send_away(&mut self, id: u64) -> bool {
-        let stranger = self.forget(id);
-        let found = stranger.map(|stranger| stranger.pushed_out.cancel());
-        found.is_some()
+        let found = self.forget(id);
+        found.map(|stranger| stranger.pushed_out.cancel()).is_some()
     }
 
     fn forget(&mut self, id: u64) -> Option<Stranger> {
@@ -109,7 +108,7 @@ impl Crowd {
     }
 
     /// One more, and the oldest stranger of its address has to go if there are too many of it; `None` when there is no such.
-    pub(super) fn enter(&self, address: IpAddr, pulse: &Arc<Pulse>) -> Option<Member> {
+    pub(super) fn enter(&self, address: IpAddr, activity: &Arc<ConnectionActivity>) -> Option<Member> {
         let address = network(address);
         let mut open = self.open.lock();
         let there = open.addresses.get(&address).map_or(0, |there| there.open);
@@ -121,7 +120,7 @@ impl Crowd {
         let pushed_out = CancellationToken::new();
         let stranger = Stranger {
             address,
-            pulse: Arc::clone(pulse),
+            activity: Arc::clone(activity),
             pushed_out: pushed_out.clone(),
         };
         if open.openings.len() >= self.openings_max
@@ -192,7 +191,7 @@ mod tests {
     }
 
     struct Visitor {
-        pulse: Arc<Pulse>,
+        activity: Arc<ConnectionActivity>,
         member: Option<Member>,
     }
 
@@ -205,9 +204,9 @@ mod tests {
     }
 
     fn enter(crowd: &Crowd, address: &str) -> Visitor {
-        let pulse = Arc::new(Pulse::new());
-        let member = crowd.enter(address.parse().expect("an address"), &pulse);
-        Visitor { pulse, member }
+        let activity = Arc::new(ConnectionActivity::new());
+        let member = crowd.enter(address.parse().expect("an address"), &activity);
+        Visitor { activity, member }
     }
 
     /// Who comes after all of them, and wants a place.
@@ -222,7 +221,7 @@ mod tests {
     async fn those_who_ask_for_health_go_behind_those_who_ask_for_nothing() {
         let crowd = crowd(2, 100);
         let (probe, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
-        probe.pulse.let_in(Standing::Probe);
+        probe.activity.let_in(Standing::Probe);
         tokio::time::advance(OPENING).await;
         drop(comes(&crowd));
         assert!(stranger.has_to_go() && !probe.has_to_go());
@@ -237,7 +236,7 @@ mod tests {
         let probes = ["192.0.2.1", "192.0.2.2"].map(|address| enter(&crowd, address));
         probes
             .iter()
-            .for_each(|probe| probe.pulse.let_in(Standing::Probe));
+            .for_each(|probe| probe.activity.let_in(Standing::Probe));
         tokio::time::advance(OPENING * 6).await;
         let honest = enter(&crowd, "192.0.2.1");
         for probe in &probes {
@@ -248,7 +247,7 @@ mod tests {
         assert!(honest.has_to_go(), "there is nobody else");
         // The same among those of an address.
         let probe = enter(&crowd, "192.0.2.9");
-        probe.pulse.let_in(Standing::Probe);
+        probe.activity.let_in(Standing::Probe);
         let honest = [(); 3].map(|()| enter(&crowd, "192.0.2.9"));
         assert!(probe.has_to_go() && honest.iter().all(|honest| !honest.has_to_go()));
     }
@@ -257,11 +256,11 @@ mod tests {
     async fn an_address_has_a_number_and_its_oldest_stranger_makes_room() {
         let crowd = crowd(2, 100);
         let (caller, stranger) = (enter(&crowd, "192.0.2.1"), enter(&crowd, "192.0.2.1"));
-        caller.pulse.let_in(Standing::Caller);
-        stranger.pulse.let_in(Standing::Probe);
+        caller.activity.let_in(Standing::Caller);
+        stranger.activity.let_in(Standing::Probe);
         let next = enter(&crowd, "192.0.2.1");
         assert!(stranger.has_to_go() && !caller.has_to_go() && !next.has_to_go());
-        next.pulse.let_in(Standing::Caller);
+        next.activity.let_in(Standing::Caller);
         drop(stranger);
         assert!(
             enter(&crowd, "192.0.2.1").has_to_go(),
@@ -303,7 +302,7 @@ mod tests {
         let crowd = crowd(10, 100);
         let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(|address| enter(&crowd, address));
         let [first, second, third] = &all;
-        first.pulse.let_in(Standing::Caller);
+        first.activity.let_in(Standing::Caller);
         drop(comes(&crowd));
         assert!(!first.has_to_go() && second.has_to_go() && !third.has_to_go());
         drop(comes(&crowd));

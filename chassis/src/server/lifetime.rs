@@ -1,4 +1,4 @@
-//! How long a connection lasts: its age, with jitter, and the silence and slowness that are borne.
+//! Connection age with jitter, idle and stall limits of one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::ConnectionConfig;
-use crate::ends::{Pulse, Standing};
+use crate::connection_info::{ConnectionActivity, Standing};
 
-/// Share of the maximum age that is drawn by lot, either way, in percent: clients that came together don't leave together.
+/// Jitter applied to the maximum age, in ± percent: clients that came together don't leave together.
 const JITTER: u32 = 10;
 
 /// Time for a client that never called to hear that the connection ends; one that doesn't answer is hung up on.
@@ -33,32 +33,26 @@ pub(super) enum Due {
 
 #[derive(Debug)]
 pub(super) struct Lifetime {
-    pulse: Arc<Pulse>,
+    activity: Arc<ConnectionActivity>,
     /// When it began to be served; it may have waited for a place before.
     began: Instant,
     old_at: Instant,
-    grace: Duration,
-    idle: Duration,
-    first_call: Duration,
-    stall: Duration,
+    config: ConnectionConfig,
     /// Why and when its client was told to leave.
     leaving: Option<(Reason, Instant)>,
 }
 
 impl Lifetime {
-    /// The limits of `config`; `draw` is from 0 to 1, the lot of this connection's age.
-    pub(super) fn new(pulse: Arc<Pulse>, config: &ConnectionConfig, draw: f64) -> Self {
+    /// The limits of `config`; `draw`, from 0 to 1, is where in the range of the jitter the age lies.
+    pub(super) fn new(activity: Arc<ConnectionActivity>, config: &ConnectionConfig, draw: f64) -> Self {
         let spread = config.age_max.saturating_mul(JITTER) / 100;
         let age = config.age_max.saturating_sub(spread) + (spread * 2).mul_f64(draw.clamp(0.0, 1.0));
         let began = Instant::now();
         Self {
-            pulse,
+            activity,
             began,
             old_at: began + age,
-            grace: config.age_grace,
-            idle: config.idle_max,
-            first_call: config.first_call_timeout,
-            stall: config.write_stall_max,
+            config: config.clone(),
             leaving: None,
         }
     }
@@ -81,47 +75,44 @@ impl Lifetime {
 
     /// No call was let in, and health isn't asked for now.
     fn is_of_no_use(&self) -> bool {
-        self.pulse.standing() != Standing::Caller && !self.pulse.has_questions()
+        self.activity.standing() != Standing::Caller && !self.activity.has_questions()
     }
 
-    /// The next that may be due; without a name it is only time to look again.
+    /// The next that may be due; `None` when it is only time to look again.
     fn next(&self, now: Instant) -> (Instant, Option<Due>) {
-        let stall = match self.pulse.blocked() {
-            Some(since) => (since + self.stall, Some(Due::Cut("its client takes no bytes"))),
-            None => (now + self.stall, None),
-        };
-        let last_work = self.pulse.last_work();
-        let age = match self.leaving {
-            Some((Reason::Old, _)) => {
-                let cut = Due::Cut("it is old, and its calls don't end");
-                Some((self.old_at + self.grace, Some(cut)))
-            }
-            Some((Reason::Unused, at)) if self.is_of_no_use() => Some((
+        let cut_at = self.old_at + self.config.age_grace;
+        let (at, due) = match self.leaving {
+            Some((Reason::Old, _)) => (cut_at, Due::Cut("it is old, and its calls don't end")),
+            Some((Reason::Unused, at)) if self.is_of_no_use() => (
                 at + GOODBYE,
-                Some(Due::Cut("no call came, and its client doesn't leave")),
-            )),
+                Due::Cut("no call came, and its client doesn't leave"),
+            ),
             // It may have streams that have nothing to say; they end with its age.
-            Some((Reason::Idle | Reason::Unused, _)) => {
-                let cut = Due::Cut("it was asked to end before, and is old");
-                Some((self.old_at + self.grace, Some(cut)))
-            }
-            None => Some((self.old_at, Some(Due::Leave(Reason::Old)))),
-        };
-        let silence = self.leaving.is_none().then(|| match last_work {
-            Some(last) if self.pulse.standing() == Standing::Caller => {
-                (last + self.idle, Some(Due::Leave(Reason::Idle)))
-            }
-            Some(last) => (last + self.first_call, Some(Due::Leave(Reason::Unused))),
+            Some(_) => (cut_at, Due::Cut("it was asked to end before, and is old")),
             None => {
-                let at = self.began + self.first_call;
-                (at, Some(Due::Leave(Reason::Unused)))
+                let (silent_at, reason) = match self.activity.last_work() {
+                    Some(last) if self.activity.standing() == Standing::Caller => {
+                        (last + self.config.idle_max, Reason::Idle)
+                    }
+                    last => {
+                        let since = last.unwrap_or(self.began);
+                        (since + self.config.first_call_timeout, Reason::Unused)
+                    }
+                };
+                match silent_at < self.old_at {
+                    true => (silent_at, Due::Leave(reason)),
+                    false => (self.old_at, Due::Leave(Reason::Old)),
+                }
             }
-        });
-        [Some(stall), age, silence]
-            .into_iter()
-            .flatten()
-            .min_by_key(|(at, _)| *at)
-            .unwrap_or((now + self.stall, None))
+        };
+        let stall_max = self.config.write_stall_max;
+        match self.activity.blocked() {
+            Some(since) if since + stall_max <= at => {
+                (since + stall_max, Some(Due::Cut("its client takes no bytes")))
+            }
+            None if now + stall_max < at => (now + stall_max, None),
+            _ => (at, Some(due)),
+        }
     }
 }
 
@@ -143,7 +134,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_without_a_call_is_told_to_leave() {
         let began = Instant::now();
-        let mut lifetime = Lifetime::new(Arc::new(Pulse::new()), &config(), 0.5);
+        let mut lifetime = Lifetime::new(Arc::new(ConnectionActivity::new()), &config(), 0.5);
         assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
         assert_eq!(began.elapsed().as_secs(), 60);
         assert!(matches!(lifetime.due().await, Due::Cut(_)));
@@ -154,9 +145,9 @@ mod tests {
     async fn an_old_one_is_told_to_leave_and_cut_after_the_grace() {
         for (draw, leaves) in [(0.0, 900), (0.5, 1000), (1.0, 1100)] {
             let began = Instant::now();
-            let pulse = Arc::new(Pulse::new());
-            pulse.let_in(Standing::Caller);
-            let mut lifetime = Lifetime::new(pulse, &config(), draw);
+            let activity = Arc::new(ConnectionActivity::new());
+            activity.let_in(Standing::Caller);
+            let mut lifetime = Lifetime::new(activity, &config(), draw);
             assert_eq!(lifetime.due().await, Due::Leave(Reason::Old));
             assert_eq!(began.elapsed().as_secs(), leaves);
             assert!(matches!(lifetime.due().await, Due::Cut(_)));
@@ -167,14 +158,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_idle_one_is_told_to_leave_and_its_streams_end_with_its_age() {
         let began = Instant::now();
-        let pulse = Arc::new(Pulse::new());
-        pulse.let_in(Standing::Caller);
+        let activity = Arc::new(ConnectionActivity::new());
+        activity.let_in(Standing::Caller);
         let mut config = config();
         config.idle_max = Duration::from_secs(300);
-        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config, 0.5);
+        let mut lifetime = Lifetime::new(Arc::clone(&activity), &config, 0.5);
         let busy = async {
             tokio::time::sleep(Duration::from_secs(200)).await;
-            pulse.let_in(Standing::Caller);
+            activity.let_in(Standing::Caller);
             std::future::pending::<()>().await;
         };
         let due = tokio::select! {
@@ -190,11 +181,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_takes_no_bytes_is_cut() {
         let began = Instant::now();
-        let pulse = Arc::new(Pulse::new());
-        pulse.let_in(Standing::Caller);
-        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
+        let activity = Arc::new(ConnectionActivity::new());
+        activity.let_in(Standing::Caller);
+        let mut lifetime = Lifetime::new(Arc::clone(&activity), &config(), 0.5);
         tokio::time::advance(Duration::from_secs(10)).await;
-        pulse.note_blocked();
+        activity.note_blocked();
         assert!(matches!(
             lifetime.due().await,
             Due::Cut("its client takes no bytes")
@@ -205,11 +196,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn calls_that_are_refused_are_no_work_and_health_is_for_a_while() {
         let began = Instant::now();
-        let pulse = Arc::new(Pulse::new());
-        let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
+        let activity = Arc::new(ConnectionActivity::new());
+        let mut lifetime = Lifetime::new(Arc::clone(&activity), &config(), 0.5);
         let refused = async {
             loop {
-                pulse.note_work();
+                activity.note_work();
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
@@ -222,14 +213,14 @@ mod tests {
 
         for (watches, expected) in [(false, 113), (true, 1050)] {
             let began = Instant::now();
-            let pulse = Arc::new(Pulse::new());
-            let mut lifetime = Lifetime::new(Arc::clone(&pulse), &config(), 0.5);
+            let activity = Arc::new(ConnectionActivity::new());
+            let mut lifetime = Lifetime::new(Arc::clone(&activity), &config(), 0.5);
             tokio::time::advance(Duration::from_secs(50)).await;
-            pulse.let_in(Standing::Probe);
-            let _watch = watches.then(|| pulse.question());
+            activity.let_in(Standing::Probe);
+            let _watch = watches.then(|| activity.question());
             let refused = async {
                 loop {
-                    pulse.note_work();
+                    activity.note_work();
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
             };

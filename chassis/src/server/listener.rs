@@ -73,23 +73,19 @@ pub enum BindError {
 /// Names the address and what to do about it.
 pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).await.map_err(|source| {
-        use io::ErrorKind;
-        let known = [
-            (
-                ErrorKind::AddrInUse,
-                "is already in use: stop the process that has it, or set server.listen (--listen) to a free port (0 picks one)",
-            ),
-            (
-                ErrorKind::PermissionDenied,
-                "can't be listened on: ports below 1024 need privileges; set server.listen (--listen) higher",
-            ),
-            (
-                ErrorKind::AddrNotAvailable,
-                "can't be listened on: no interface has it; set server.listen (--listen) to one of this machine, or to 0.0.0.0",
-            ),
-        ];
-        let known = known.into_iter().find(|(kind, _)| *kind == source.kind());
-        let advice = known.map_or("can't be listened on, see the cause; server.listen (--listen) sets it", |(_, advice)| advice);
+        use io::ErrorKind::{AddrInUse, AddrNotAvailable, PermissionDenied};
+        let advice = match source.kind() {
+            AddrInUse => {
+                "is already in use: stop the process that has it, or set server.listen (--listen) to a free port (0 picks one)"
+            }
+            PermissionDenied => {
+                "can't be listened on: ports below 1024 need privileges; set server.listen (--listen) higher"
+            }
+            AddrNotAvailable => {
+                "can't be listened on: no interface has it; set server.listen (--listen) to one of this machine, or to 0.0.0.0"
+            }
+            _ => "can't be listened on, see the cause; server.listen (--listen) sets it",
+        };
         BindError::Address(address, advice, source)
     })
 }

@@ -19,6 +19,8 @@ use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::layers::PollFrame;
+
 /// Bytes of an answer that are handed over at once. A client that takes fewer in the time for that is cut off.
 const PART_BYTES: usize = 64 * 1024;
 
@@ -72,10 +74,7 @@ impl http_body::Body for Parts {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let this = &mut *self;
         if this.rest.is_empty() {
             this.note(None);
@@ -112,7 +111,7 @@ pub(super) struct Streams {
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
         let handed = Handed::default();
-        tokio::spawn(Served {
+        tokio::spawn(ServedStream {
             stream: STREAM.scope(Arc::clone(&handed), stream),
             handed,
             stall_max: self.stall_max,
@@ -123,7 +122,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
 
 pin_project! {
     /// A stream being served.
-    struct Served<F> {
+    struct ServedStream<F> {
         #[pin]
         stream: TaskLocalFuture<Handed, F>,
         handed: Handed,
@@ -133,7 +132,7 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = ()>> Future for Served<F> {
+impl<F: Future<Output = ()>> Future for ServedStream<F> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -353,7 +353,7 @@ async fn an_address_has_a_share_of_the_fronts_own_answers_until_they_are_taken()
     let stack = echo(&config);
     let own = async |address: &str| {
         let remote = address.parse().expect("an address");
-        let request = Request::builder().extension(crate::ends::Ends::new(None, remote));
+        let request = Request::builder().extension(crate::connection_info::ConnectionInfo::new(None, remote));
         let (head, ()) = request.body(()).expect("a request").into_parts();
         let answer = Response::new(Body::new(
             http_body_util::Full::from("the contract").map_err(|never| match never {}),
@@ -475,7 +475,7 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
     // Calls of health are under no rate; a preflight for one is.
     let remote = "192.0.2.1:1".parse().expect("an address");
     let (head, ()) = Request::builder()
-        .extension(crate::ends::Ends::new(None, remote))
+        .extension(crate::connection_info::ConnectionInfo::new(None, remote))
         .uri("/grpc.health.v1.Health/Check")
         .header(
             "traceparent",

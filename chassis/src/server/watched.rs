@@ -9,17 +9,40 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frames::{Budget, DATA, HEADERS, Scan, is_overhead};
-use crate::ends::Pulse;
+use crate::connection_info::ConnectionActivity;
 
 /// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, 6.8): 28 bytes of payload, stream 0, whatever was begun may have been done.
 const CALM_DOWN: &[u8] = b"\0\0\x1c\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_many_idle_frames";
+
+/// What every HTTP/2 client sends first (RFC 9113, 3.4).
+pub(super) const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Peeks at the connection preface: the whole one of HTTP/2, the first bytes of another protocol, or nothing where the stream ends before
+/// that is known. The bytes are replayed to the protocol handler.
+pub(super) async fn begin(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+    use tokio::io::AsyncReadExt as _;
+    let mut seen = [0; PREFACE.len()];
+    let mut count = 0;
+    while let Some(rest) = seen.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        let read = stream.read(rest).await?;
+        count += read;
+        let so_far = seen.get(..count).unwrap_or_default();
+        if read == 0 {
+            return Ok(Bytes::new());
+        }
+        if !PREFACE.starts_with(so_far) {
+            return Ok(Bytes::copy_from_slice(so_far));
+        }
+    }
+    Ok(Bytes::from_static(&PREFACE))
+}
 
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
     /// What was read of it before, and is read once more.
     again: Bytes,
-    pulse: Arc<Pulse>,
+    activity: Arc<ConnectionActivity>,
     /// `None` for HTTP/1.1, where one request is answered before the next is read: all bytes are work, and floods need no eye.
     guard: Option<FloodGuard>,
 }
@@ -33,18 +56,23 @@ struct FloodGuard {
 }
 
 impl<S> Watched<S> {
-    pub(super) fn http1(stream: S, again: Bytes, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn http1(stream: S, again: Bytes, activity: Arc<ConnectionActivity>) -> Self {
         Self {
             stream,
             again,
-            pulse,
+            activity,
             guard: None,
         }
     }
 
     /// A connection of HTTP/2 that begins with the bytes of its preface. `overhead_max` frames that ask for nothing may come beyond those
     /// that go with answers.
-    pub(super) fn http2(stream: S, preface: Bytes, overhead_max: u32, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn http2(
+        stream: S,
+        preface: Bytes,
+        overhead_max: u32,
+        activity: Arc<ConnectionActivity>,
+    ) -> Self {
         let guard = FloodGuard {
             inbound: Scan::after(preface.len()),
             outbound: Scan::after(0),
@@ -53,17 +81,17 @@ impl<S> Watched<S> {
         };
         Self {
             guard: Some(guard),
-            ..Self::http1(stream, preface, pulse)
+            ..Self::http1(stream, preface, activity)
         }
     }
 
     fn wrote<'a>(&mut self, written: &Poll<io::Result<usize>>, slices: impl Iterator<Item = &'a [u8]>) {
         let Poll::Ready(result) = written else {
-            return self.pulse.note_blocked();
+            return self.activity.note_blocked();
         };
-        self.pulse.note_taken();
+        self.activity.note_taken();
         let Some(guard) = &mut self.guard else {
-            return self.pulse.note_work();
+            return self.activity.note_work();
         };
         guard.begun = true;
         let mut left = *result.as_ref().unwrap_or(&0);
@@ -77,7 +105,7 @@ impl<S> Watched<S> {
         }
         if answers > 0 {
             guard.budget.answered(answers);
-            self.pulse.note_work();
+            self.activity.note_work();
         }
     }
 
@@ -91,7 +119,7 @@ impl<S> Watched<S> {
             });
         }
         if work {
-            self.pulse.note_work();
+            self.activity.note_work();
         }
         let guard = self.guard.as_mut().filter(|_| overhead > 0);
         guard.is_none_or(|guard| guard.budget.spend(overhead))
@@ -178,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn slices_are_written_after_the_first_bytes() {
         let (stream, _peer) = tokio::io::duplex(64);
-        let mut watched = Watched::http2(stream, Bytes::new(), 1, Arc::new(Pulse::new()));
+        let mut watched = Watched::http2(stream, Bytes::new(), 1, Arc::new(ConnectionActivity::new()));
         assert!(!watched.is_write_vectored());
         watched.write_all(b"settings").await.expect("room for them");
         assert!(watched.is_write_vectored());

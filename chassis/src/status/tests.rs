@@ -67,7 +67,7 @@ fn details_stay_below_the_bound_whatever_the_client_sent() {
         violations.push(path, "FIELD_UNKNOWN", "x".repeat(5_000));
     }
     assert_eq!(violations.len(), 10_000);
-    let status = violations.into_result().unwrap_err();
+    let status = violations.into_result("INVALID_ARGUMENT").unwrap_err();
     assert!(
         status.details().len() < DETAIL_BYTES_MAX + 1024,
         "{}",
@@ -79,22 +79,23 @@ fn details_stay_below_the_bound_whatever_the_client_sent() {
 }
 
 #[test]
-fn violations_with_one_reason_keep_it_and_others_share_one() {
-    let mut same = Violations::new();
-    same.required("a");
-    same.required("b");
-    assert_eq!(
-        reason(&same.into_result().unwrap_err()).as_deref(),
-        Some("FIELD_REQUIRED")
-    );
+fn violations_have_their_own_reasons_under_that_of_the_answer() {
     let mut mixed = Violations::new();
     mixed.required("a");
     assert_eq!(mixed.take("b", "NOT_A_NUMBER", "x".parse::<i32>()), None);
-    assert_eq!(
-        reason(&mixed.into_result().unwrap_err()).as_deref(),
-        Some("INVALID_FIELDS")
-    );
-    assert!(Violations::new().into_result().is_ok());
+    let status = mixed.into_result("INVALID_ARGUMENT").unwrap_err();
+    assert_eq!(reason(&status).as_deref(), Some("INVALID_ARGUMENT"));
+    let listed = status
+        .get_details_bad_request()
+        .expect("violations")
+        .field_violations;
+    let [first, second] = listed.as_slice() else {
+        panic!("{listed:?}");
+    };
+    assert_eq!((first.field.as_str(), second.field.as_str()), ("a", "b"));
+    assert_eq!(first.description, "FIELD_REQUIRED: is required");
+    assert!(second.description.starts_with("NOT_A_NUMBER: "), "{second:?}");
+    assert!(Violations::new().into_result("INVALID_ARGUMENT").is_ok());
 }
 
 #[test]

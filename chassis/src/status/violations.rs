@@ -10,9 +10,6 @@ use super::StatusBuilder;
 /// Most violations that are listed; the rest is only counted.
 pub const VIOLATIONS_LISTED_MAX: usize = 16;
 
-/// Reason of an answer whose violations have different reasons.
-pub const REASON_SEVERAL: &str = "INVALID_FIELDS";
-
 /// The path of a field in a request, as in `search.query.bool.must[1].range.field`. Paths are made for every field that is
 /// checked, wrong or not: those of up to 23 bytes need no allocation.
 ///
@@ -105,7 +102,7 @@ struct Violation {
 /// let mut violations = Violations::new();
 /// violations.push("order_id", "FIELD_REQUIRED", "must not be empty");
 /// violations.push("quantity", "OUT_OF_RANGE", "is -1, must be at least 1");
-/// let status = violations.into_result().unwrap_err();
+/// let status = violations.into_result("INVALID_ARGUMENT").unwrap_err();
 /// assert_eq!(status.code(), tonic::Code::InvalidArgument);
 /// ```
 #[derive(Debug, Default)]
@@ -178,76 +175,28 @@ impl Violations {
     /// `Ok` when nothing is wrong.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT with a `BadRequest` that lists the violations. The reason of its `ErrorInfo` is theirs when
-    /// they share one, `INVALID_FIELDS` otherwise; its metadata names the first `field` and the `violations` count.
-    pub fn into_result(self) -> Result<(), Status> {
+    /// INVALID_ARGUMENT with this reason, and a `BadRequest` that lists the violations: their descriptions begin with their own reasons. The
+    /// metadata of the `ErrorInfo` names the first `field` and the `violations` count.
+    pub fn into_result(self, reason: &'static str) -> Result<(), Status> {
         let Some(first) = self.listed.first() else {
             return Ok(());
         };
-        let reason = if self.listed.iter().all(|v| v.reason == first.reason) {
-            first.reason
-        } else {
-            REASON_SEVERAL
+        let subject = match first.path.as_str() {
+            "" => "request",
+            path => path,
         };
-        self.status(reason, false).map_or(Ok(()), Err)
-    }
-
-    /// `Ok` when nothing is wrong; like [`into_result`](Self::into_result), but with one `reason` whatever the
-    /// violations' own, with which their descriptions begin.
-    ///
-    /// ```
-    /// use souk_chassis::status::{Violations, reason};
-    /// let mut violations = Violations::new();
-    /// violations.push("quantity", "OUT_OF_RANGE", "is -1, must be at least 1");
-    /// let status = violations.into_result_as("INVALID_ARGUMENT").unwrap_err();
-    /// assert_eq!(reason(&status).as_deref(), Some("INVALID_ARGUMENT"));
-    /// ```
-    ///
-    /// # Errors
-    /// INVALID_ARGUMENT with a `BadRequest` that lists the violations.
-    pub fn into_result_as(self, reason: &'static str) -> Result<(), Status> {
-        self.status(reason, true).map_or(Ok(()), Err)
-    }
-
-    /// `None` when nothing is wrong.
-    fn status(self, reason: &'static str, with_own_reasons: bool) -> Option<Status> {
-        let first = self.listed.first()?;
-        let mut message = format!("{} {}", Subject(&first.path), first.description);
+        let mut message = format!("{subject} {}", first.description);
         if self.count > 1 {
-            message.push_str(&format!(
-                " (and {} more, see the BadRequest detail)",
-                self.count - 1
-            ));
+            let more = self.count - 1;
+            message.push_str(&format!(" (and {more} more, see the BadRequest detail)"));
         }
-        let mut status = StatusBuilder::invalid_argument(reason, message)
+        let status = StatusBuilder::invalid_argument(reason, message)
             .metadata("field", &first.path)
             .metadata("violations", self.count);
-        for Violation {
-            path,
-            reason,
-            description,
-        } in self.listed
-        {
-            let description = if with_own_reasons {
-                format!("{reason}: {description}")
-            } else {
-                description
-            };
-            status = status.field_violation(path, description);
-        }
-        Some(status.build())
-    }
-}
-
-/// Names the message itself where a path would be empty.
-struct Subject<'a>(&'a FieldPath);
-
-impl fmt::Display for Subject<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.0.is_empty() {
-            f.write_str("request")
-        } else {
-            self.0.fmt(f)
-        }
+        let status = self.listed.iter().fold(status, |status, violation| {
+            let description = format!("{}: {}", violation.reason, violation.description);
+            status.field_violation(&violation.path, description)
+        });
+        Err(status.build())
     }
 }

@@ -43,8 +43,7 @@ pub(super) struct OtelEnvironment {
     pub(super) exemplars: ExemplarFilter,
     /// What is set but has no effect, each with what to do instead.
     pub(super) warnings: Vec<String>,
-    trace_context: bool,
-    baggage: bool,
+    pub(super) propagator: TextMapCompositePropagator,
 }
 
 /// The signals, as they stand in the names of variables.
@@ -80,44 +79,34 @@ const OF_EXPORT: [(&str, &str); 3] = [
     ("OTEL_BLRP_", "LOGS"),
 ];
 
-/// Those that take one of a few values.
-const CHOICES: [(&str, &[&str]); 7] = [
-    ("OTEL_TRACES_EXPORTER", &["otlp", "none"]),
-    ("OTEL_METRICS_EXPORTER", &["otlp", "none"]),
-    ("OTEL_LOGS_EXPORTER", &["otlp", "none", "console"]),
-    (
-        "OTEL_METRICS_EXEMPLAR_FILTER",
-        &["trace_based", "always_on", "always_off"],
-    ),
-    ("OTEL_EXPORTER_OTLP_PROTOCOL", &["grpc"]),
-    ("OTEL_EXPORTER_OTLP_COMPRESSION", &["gzip", "zstd", "none"]),
-    (TEMPORALITY, &["cumulative", "delta", "lowmemory"]),
-];
-
 const TEMPORALITY: &str = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
 
-/// Without an effect here, with what has it.
-const UNHEEDED: [(&str, &str); 7] = [
-    (
-        "OTEL_SEMCONV_STABILITY_OPT_IN",
-        "names follow the current conventions alone",
-    ),
-    ("OTEL_BSP_EXPORT_TIMEOUT", "set OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"),
-    ("OTEL_BLRP_EXPORT_TIMEOUT", "set OTEL_EXPORTER_OTLP_LOGS_TIMEOUT"),
-    (
-        "OTEL_METRIC_EXPORT_TIMEOUT",
-        "set OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
-    ),
-    ("OTEL_LOG_LEVEL", "set telemetry.log_filter"),
-    (
-        "OTEL_EXPORTER_OTLP_INSECURE",
-        "the scheme of the endpoint says it",
-    ),
-    (
-        "OTEL_EXPORTER_PROMETHEUS_PORT",
-        "set telemetry.metrics_listen (--metrics-listen)",
-    ),
-];
+/// The values of a variable that takes one of a few.
+fn choices(name: &str) -> Option<&'static [&'static str]> {
+    Some(match name {
+        "OTEL_TRACES_EXPORTER" | "OTEL_METRICS_EXPORTER" => &["otlp", "none"],
+        "OTEL_LOGS_EXPORTER" => &["otlp", "none", "console"],
+        "OTEL_METRICS_EXEMPLAR_FILTER" => &["trace_based", "always_on", "always_off"],
+        "OTEL_EXPORTER_OTLP_PROTOCOL" => &["grpc"],
+        "OTEL_EXPORTER_OTLP_COMPRESSION" => &["gzip", "zstd", "none"],
+        TEMPORALITY => &["cumulative", "delta", "lowmemory"],
+        _ => return None,
+    })
+}
+
+/// What has the effect of a variable that has none here.
+fn instead(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "OTEL_SEMCONV_STABILITY_OPT_IN" => "names follow the current conventions alone",
+        "OTEL_BSP_EXPORT_TIMEOUT" => "set OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+        "OTEL_BLRP_EXPORT_TIMEOUT" => "set OTEL_EXPORTER_OTLP_LOGS_TIMEOUT",
+        "OTEL_METRIC_EXPORT_TIMEOUT" => "set OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
+        "OTEL_LOG_LEVEL" => "set telemetry.log_filter",
+        "OTEL_EXPORTER_OTLP_INSECURE" => "the scheme of the endpoint says it",
+        "OTEL_EXPORTER_PROMETHEUS_PORT" => "set telemetry.metrics_listen (--metrics-listen)",
+        _ => return None,
+    })
+}
 
 /// The signal of an exporter's variable that is for one alone, and what it says.
 fn own_of_signal(name: &str) -> Option<(&str, &str)> {
@@ -182,7 +171,7 @@ impl<'a> Variables<'a> {
             let of_all = of_all_signals(name);
             let is_in = |list: &str| list.split_whitespace().any(|known| known == of_all);
             let mut expected = None;
-            if let Some((_, values)) = CHOICES.iter().find(|(known, _)| *known == of_all) {
+            if let Some(values) = choices(&of_all) {
                 expected = (!values.contains(&value)).then(|| format!("use {}", values.join(" or ")));
             } else if is_in(NUMBERS) || is_in(POSITIVE_NUMBERS) {
                 let least = u32::from(is_in(POSITIVE_NUMBERS));
@@ -190,7 +179,7 @@ impl<'a> Variables<'a> {
                 let number = set.parse::<u32>();
                 let is_good = number.is_ok_and(|number| number >= least);
                 expected = (!is_good).then(|| format!("use a whole number from {least}, without spaces"));
-            } else if let Some((_, instead)) = UNHEEDED.iter().find(|(known, _)| *known == of_all) {
+            } else if let Some(instead) = instead(&of_all) {
                 warnings.push(format!("{name} has no effect: {instead}"));
             } else if !is_in(TAKEN) {
                 warnings.push(format!("{name} has no effect: it isn't known here"));
@@ -219,11 +208,11 @@ impl<'a> Variables<'a> {
         }
         let endpoint = self.of(signal, "ENDPOINT");
         let (variable, uri) = endpoint.unwrap_or((String::new(), COLLECTOR));
+        let refused = |expected| Err(refused(&variable, uri, expected));
         let text = |what| self.of(signal, what).map(|(_, value)| value);
         let file = |what| text(what).map_or_else(PathBuf::new, PathBuf::from);
-        let address: Option<Uri> = uri.parse().ok();
-        let scheme = address.as_ref().and_then(Uri::scheme_str);
-        let tls = match scheme {
+        let address: Uri = uri.parse().unwrap_or_default();
+        let tls = match address.scheme_str() {
             Some("http") => None,
             Some("https") => Some(ClientTlsConfig {
                 ca: file("CERTIFICATE"),
@@ -231,22 +220,16 @@ impl<'a> Variables<'a> {
                 key: file("CLIENT_KEY"),
                 server_name: String::new(),
             }),
-            _ => {
-                return Err(refused(
-                    &variable,
-                    uri,
-                    "use http://host:port or https://host:port",
-                ));
-            }
+            _ => return refused("use http://host:port or https://host:port"),
         };
         if tls.as_ref().is_some_and(|tls| !tls.has_authority()) {
-            let expected =
-                "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)";
-            return Err(refused(&variable, uri, expected));
+            return refused(
+                "name the authorities that its certificate is checked by (OTEL_EXPORTER_OTLP_CERTIFICATE)",
+            );
         }
         let timeout = text("TIMEOUT").unwrap_or(EXPORT_TIMEOUT).parse();
         Ok(Some(Collector {
-            uri: address.unwrap_or_default(),
+            uri: address,
             tls,
             timeout: Duration::from_millis(timeout.unwrap_or_default()),
             sizes_queue: self.get("OTEL_BSP_MAX_QUEUE_SIZE").is_some(),
@@ -262,11 +245,9 @@ impl<'a> Variables<'a> {
             "always_off" => Sampler::AlwaysOff,
             "traceidratio" => Sampler::TraceIdRatioBased(self.ratio()?),
             _ => {
-                return Err(refused(
-                    name,
-                    value,
-                    "use always_on, always_off or traceidratio, with parentbased_ before it or not",
-                ));
+                let expected =
+                    "use always_on, always_off or traceidratio, with parentbased_ before it or not";
+                return Err(refused(name, value, expected));
             }
         };
         Ok(match of_parent {
@@ -282,16 +263,19 @@ impl<'a> Variables<'a> {
         ratio.ok_or_else(|| refused(argument, value, "use a number from 0 to 1"))
     }
 
-    /// Whether traces and baggage are propagated.
-    fn propagators(&self) -> Result<(bool, bool), TelemetryError> {
+    fn propagator(&self) -> Result<TextMapCompositePropagator, TelemetryError> {
         let name = "OTEL_PROPAGATORS";
         let list = self.get(name).unwrap_or("tracecontext,baggage");
-        let names: Vec<_> = list.split(',').map(str::trim).collect();
-        let unknown = |name: &&&str| !["tracecontext", "baggage", "none", ""].contains(*name);
-        match names.iter().find(unknown) {
-            Some(value) => Err(refused(name, value, "use tracecontext, baggage or none")),
-            None => Ok((names.contains(&"tracecontext"), names.contains(&"baggage"))),
+        let mut chosen: Vec<Box<dyn TextMapPropagator + Send + Sync>> = Vec::new();
+        for value in list.split(',').map(str::trim) {
+            match value {
+                "tracecontext" => chosen.push(Box::new(TraceContextPropagator::new())),
+                "baggage" => chosen.push(Box::new(BaggagePropagator::new())),
+                "none" | "" => {}
+                _ => return Err(refused(name, value, "use tracecontext, baggage or none")),
+            }
         }
+        Ok(TextMapCompositePropagator::new(chosen))
     }
 
     fn exemplars(&self) -> ExemplarFilter {
@@ -318,7 +302,6 @@ impl OtelEnvironment {
         let variables = Variables(variables);
         let get = |name| variables.get(name);
         let warnings = variables.check()?;
-        let (trace_context, baggage) = variables.propagators()?;
         Ok(Self {
             disabled: get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")),
             service: get("OTEL_SERVICE_NAME").map(str::to_owned),
@@ -330,16 +313,8 @@ impl OtelEnvironment {
             logs: variables.collector("LOGS")?,
             exemplars: variables.exemplars(),
             warnings,
-            trace_context,
-            baggage,
+            propagator: variables.propagator()?,
         })
-    }
-
-    pub(super) fn propagator(&self) -> TextMapCompositePropagator {
-        let trace_context: Box<dyn TextMapPropagator + Send + Sync> = Box::new(TraceContextPropagator::new());
-        let baggage: Box<dyn TextMapPropagator + Send + Sync> = Box::new(BaggagePropagator::new());
-        let chosen = [(self.trace_context, trace_context), (self.baggage, baggage)];
-        TextMapCompositePropagator::new(chosen.into_iter().filter(|(on, _)| *on).map(|(_, p)| p).collect())
     }
 }
 

@@ -23,6 +23,7 @@ const LABEL_SETS_MAX: usize = 2_000;
 
 /// Which values may become examples: `OTEL_METRICS_EXEMPLAR_FILTER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum ExemplarFilter {
     /// None.
     AlwaysOff,
@@ -33,19 +34,14 @@ pub(super) enum ExemplarFilter {
 }
 
 /// The filter of the process, as its number.
-static FILTER: AtomicU8 = AtomicU8::new(0);
+static FILTER: AtomicU8 = AtomicU8::new(ExemplarFilter::AlwaysOff as u8);
 
 /// Of every histogram that was made while the filter was on.
 static ALL: Mutex<Vec<Examples>> = Mutex::new(Vec::new());
 
 /// Keeps examples from now on, of histograms that are made from now on.
 pub(super) fn keep(filter: ExemplarFilter) {
-    let number = match filter {
-        ExemplarFilter::AlwaysOff => 0,
-        ExemplarFilter::TraceBased => 1,
-        ExemplarFilter::AlwaysOn => 2,
-    };
-    FILTER.store(number, Ordering::Release);
+    FILTER.store(filter as u8, Ordering::Release);
 }
 
 /// Sorts values into buckets. Clones are the same.
@@ -58,7 +54,7 @@ pub struct Histogram {
 impl Histogram {
     /// Adds examples to `values`, whose bounds are these.
     pub(super) fn new(values: metrics::Histogram<f64>, name: &'static str, bounds: &'static [f64]) -> Self {
-        let examples = (FILTER.load(Ordering::Acquire) > 0).then(|| {
+        let examples = (FILTER.load(Ordering::Acquire) != ExemplarFilter::AlwaysOff as u8).then(|| {
             let examples = Examples {
                 role: Role::current(),
                 name,
@@ -103,7 +99,8 @@ impl Examples {
         let trace = Context::map_current(|context| {
             let span = context.span();
             let context = span.span_context();
-            let wanted = context.is_sampled() || FILTER.load(Ordering::Relaxed) > 1;
+            let wanted =
+                context.is_sampled() || FILTER.load(Ordering::Relaxed) == ExemplarFilter::AlwaysOn as u8;
             (wanted && context.is_valid()).then(|| context.trace_id())
         });
         let Some(trace) = trace else { return };

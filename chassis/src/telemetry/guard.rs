@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -12,9 +13,9 @@ const DROP_FLUSH: Duration = Duration::from_secs(2);
 /// Flushes telemetry at the end of the process.
 #[derive(Debug)]
 #[must_use = "dropped, it flushes and ends telemetry at once"]
-pub struct TelemetryGuard(pub(super) Providers);
+pub struct TelemetryGuard(pub(super) Option<Providers>);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Providers {
     pub(super) tracers: Vec<SdkTracerProvider>,
     pub(super) meters: Vec<SdkMeterProvider>,
@@ -22,25 +23,24 @@ pub(super) struct Providers {
 }
 
 impl Providers {
-    fn is_empty(&self) -> bool {
-        self.tracers.is_empty() && self.meters.is_empty() && self.loggers.is_empty()
-    }
-
     /// Ends all of them together: each has what is left of `time`.
     fn end(&self, time: Duration) {
         let deadline = Instant::now() + time;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let spans = self.tracers.iter();
-        let spans = spans.map(|provider| ("spans", provider.shutdown_with_timeout(left())));
-        let metrics = self.meters.iter();
-        let metrics = metrics.map(|provider| ("metrics", provider.shutdown_with_timeout(left())));
-        // Last: they tell what became of the others.
-        let logs = self.loggers.iter();
-        let logs = logs.map(|provider| ("logs", provider.shutdown_with_timeout(left())));
-        for (what, ended) in spans.chain(metrics).chain(logs) {
+        let tell = |what, ended: OTelSdkResult| {
             if let Err(error) = ended {
                 tracing::warn!(what, %error, "telemetry couldn't be sent");
             }
+        };
+        for provider in &self.tracers {
+            tell("spans", provider.shutdown_with_timeout(left()));
+        }
+        for provider in &self.meters {
+            tell("metrics", provider.shutdown_with_timeout(left()));
+        }
+        // Last: they tell what became of the others.
+        for provider in &self.loggers {
+            tell("logs", provider.shutdown_with_timeout(left()));
         }
     }
 }
@@ -48,8 +48,8 @@ impl Providers {
 impl TelemetryGuard {
     /// Sends what is recorded and ends telemetry, within `time`.
     pub async fn shutdown(mut self, time: Duration) {
-        let providers = std::mem::take(&mut self.0);
-        let ended = tokio::task::spawn_blocking(move || providers.end(time));
+        let providers = self.0.take();
+        let ended = tokio::task::spawn_blocking(move || providers.map(|providers| providers.end(time)));
         if tokio::time::timeout(time, ended).await.is_err() {
             tracing::warn!(?time, "telemetry couldn't be flushed in time");
         }
@@ -58,10 +58,9 @@ impl TelemetryGuard {
 
 impl Drop for TelemetryGuard {
     fn drop(&mut self) {
-        let providers = std::mem::take(&mut self.0);
-        if providers.is_empty() {
+        let Some(providers) = self.0.take() else {
             return;
-        }
+        };
         // On a thread of its own: the exporter needs the runtime, which this thread may be driving.
         let (done, ended) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

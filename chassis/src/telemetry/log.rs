@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
-use serde_json::{Map, Value};
+use serde_json::json;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::fmt::format::Writer as TimeWriter;
@@ -30,20 +30,10 @@ pub(super) fn stderr() -> Sink {
 
 /// Writes events as lines, and sends them.
 pub(super) struct LogLayer {
-    format: LogFormat,
-    sink: Sink,
+    pub(super) format: LogFormat,
+    pub(super) sink: Sink,
     /// `None` where no collector wants them.
-    records: Option<LogRecords>,
-}
-
-impl LogLayer {
-    pub(super) fn new(format: LogFormat, sink: Sink, records: Option<LogRecords>) -> Self {
-        Self {
-            format,
-            sink,
-            records,
-        }
-    }
+    pub(super) records: Option<LogRecords>,
 }
 
 /// The trace and span of the current context, in which spans of tracing are, too, as long as they are entered.
@@ -60,23 +50,20 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         if let Some(records) = &self.records {
             records.send(event.metadata(), span.as_ref(), &fields);
         }
-        let line = Line {
-            metadata: event.metadata(),
-            ids: span.map(|span| (span.trace_id().to_string(), span.span_id().to_string())),
-            fields,
+        let ids = span.map(|span| {
+            [
+                ("trace_id", span.trace_id().to_string()),
+                ("span_id", span.span_id().to_string()),
+            ]
+        });
+        let ids = ids.into_iter().flatten();
+        let mut line = match self.format {
+            LogFormat::Human => human(event.metadata(), &fields, ids),
+            LogFormat::Json => json(event.metadata(), fields, ids),
         };
-        let text = match self.format {
-            LogFormat::Human => line.human(),
-            LogFormat::Json => line.json(),
-        };
-        (self.sink)(text.as_bytes());
+        line.push('\n');
+        (self.sink)(line.as_bytes());
     }
-}
-
-struct Line {
-    metadata: &'static Metadata<'static>,
-    ids: Option<(String, String)>,
-    fields: Fields,
 }
 
 /// The wall clock, as RFC 3339.
@@ -87,50 +74,38 @@ fn now() -> String {
     time
 }
 
-impl Line {
-    fn human(self) -> String {
-        let Self {
-            metadata,
-            ids,
-            fields,
-        } = self;
-        let mut line = format!(
-            "{} {:>5} {}: {}",
-            now(),
-            metadata.level(),
-            metadata.target(),
-            one_line(&fields.message)
-        );
-        for (name, value) in fields.others.iter().filter(|(_, value)| *value != "") {
-            let _ = write!(line, " {name}={value}");
-        }
-        if let Some((trace, span)) = ids {
-            let _ = write!(line, " trace_id={trace} span_id={span}");
-        }
-        line.push('\n');
-        line
+fn human(
+    metadata: &Metadata<'_>,
+    fields: &Fields,
+    ids: impl Iterator<Item = (&'static str, String)>,
+) -> String {
+    let (level, target) = (metadata.level(), metadata.target());
+    let mut line = format!("{} {level:>5} {target}: {}", now(), one_line(&fields.message));
+    for (name, value) in fields.others.iter().filter(|(_, value)| *value != "") {
+        let _ = write!(line, " {name}={value}");
     }
+    for (name, id) in ids {
+        let _ = write!(line, " {name}={id}");
+    }
+    line
+}
 
-    fn json(self) -> String {
-        let Self {
-            metadata,
-            ids,
-            fields,
-        } = self;
-        let mut line = Map::new();
-        line.insert("timestamp".into(), now().into());
-        line.insert("level".into(), metadata.level().as_str().into());
-        line.insert("target".into(), metadata.target().into());
-        line.insert("message".into(), fields.message.into());
-        if let Some((trace, span)) = ids {
-            line.insert("trace_id".into(), trace.into());
-            line.insert("span_id".into(), span.into());
-        }
-        line.insert("fields".into(), Value::Object(fields.others));
-        let mut line = Value::Object(line).to_string();
-        line.push('\n');
-        line
+fn json(
+    metadata: &Metadata<'_>,
+    fields: Fields,
+    ids: impl Iterator<Item = (&'static str, String)>,
+) -> String {
+    let mut line = json!({
+        "timestamp": now(),
+        "level": metadata.level().as_str(),
+        "target": metadata.target(),
+        "message": fields.message,
+    });
+    for (name, id) in ids {
+        line[name] = id.into();
     }
+    line["fields"] = fields.others.into();
+    line.to_string()
 }
 
 /// A message can hold what a client sent: it must not be able to forge a line.

@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, LoggerProvider as _, Severity};
+use opentelemetry::logs::{AnyValue, LogRecord as _, Logger as _, Severity};
 use opentelemetry::trace::SpanContext;
-use opentelemetry_sdk::logs::{SdkLogger, SdkLoggerProvider};
+use opentelemetry_sdk::logs::SdkLogger;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
@@ -12,20 +12,13 @@ use super::fields::{Fields, attribute};
 use super::role::{ByRole, Role};
 
 pub(super) struct LogRecords {
-    loggers: ByRole<SdkLogger>,
+    /// Records go to the logger of the role that they are logged in.
+    pub(super) loggers: ByRole<SdkLogger>,
     /// What may be sent: what the exporter itself logs would be sent in turn, for ever.
-    wanted: Targets,
+    pub(super) wanted: Targets,
 }
 
 impl LogRecords {
-    /// Records go to the provider of the role that they are logged in, those of `wanted` alone.
-    pub(super) fn new(providers: &ByRole<SdkLoggerProvider>, scope: &'static str, wanted: Targets) -> Self {
-        Self {
-            loggers: providers.map(|provider| provider.logger(scope)),
-            wanted,
-        }
-    }
-
     pub(super) fn send(
         &self,
         metadata: &'static Metadata<'static>,

@@ -6,15 +6,12 @@ use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 use tokio::runtime::{Handle, RuntimeMetrics};
 
-use super::instrument::whole;
+use super::instrument::{Instrument, whole};
 use super::instruments::{
     CPU_TIME, FILE_DESCRIPTORS, MEMORY_USAGE, MEMORY_VIRTUAL, RUNTIME_BUSY, RUNTIME_QUEUE, RUNTIME_TASKS,
     RUNTIME_WORKERS, THREADS, UPTIME,
 };
 use crate::workers;
-
-type Figure = fn(&Figures) -> u64;
-type RuntimeFigure = fn(&RuntimeMetrics) -> usize;
 
 /// Measures the process, and the runtime if this runs in one.
 pub(super) fn observe(meter: &Meter) {
@@ -26,18 +23,16 @@ pub(super) fn observe(meter: &Meter) {
             now.observe(figures.system_seconds, &[KeyValue::new("cpu.mode", "system")]);
         }
     });
-    let figures: [(_, Figure); 3] = [
-        (MEMORY_USAGE, |figures| figures.resident_bytes),
-        (MEMORY_VIRTUAL, |figures| figures.virtual_bytes),
-        (THREADS, |figures| figures.threads),
-    ];
-    for (instrument, figure) in figures {
+    let observe = |instrument: Instrument, figure: fn(&Figures) -> u64| {
         instrument.observe(meter, move |now| {
             if let Some(figures) = Figures::read() {
                 now.observe(figure(&figures), &[]);
             }
         });
-    }
+    };
+    observe(MEMORY_USAGE, |figures| figures.resident_bytes);
+    observe(MEMORY_VIRTUAL, |figures| figures.virtual_bytes);
+    observe(THREADS, |figures| figures.threads);
     FILE_DESCRIPTORS.observe(meter, |now| {
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
             // The listing has one open itself.
@@ -50,17 +45,15 @@ pub(super) fn observe(meter: &Meter) {
 }
 
 fn observe_runtime(meter: &Meter, runtime: &RuntimeMetrics) {
-    let figures: [(_, RuntimeFigure); 3] = [
-        (RUNTIME_WORKERS, RuntimeMetrics::num_workers),
-        (RUNTIME_TASKS, RuntimeMetrics::num_alive_tasks),
-        (RUNTIME_QUEUE, RuntimeMetrics::global_queue_depth),
-    ];
-    for (instrument, figure) in figures {
+    let observe = |instrument: Instrument, figure: fn(&RuntimeMetrics) -> usize| {
         let runtime = runtime.clone();
         instrument.observe(meter, move |now| {
             now.observe(whole(all(&runtime).iter().map(figure).sum()), &[]);
         });
-    }
+    };
+    observe(RUNTIME_WORKERS, RuntimeMetrics::num_workers);
+    observe(RUNTIME_TASKS, RuntimeMetrics::num_alive_tasks);
+    observe(RUNTIME_QUEUE, RuntimeMetrics::global_queue_depth);
     let runtime = runtime.clone();
     RUNTIME_BUSY.observe_seconds(meter, move |now| {
         now.observe(all(&runtime).iter().map(busy_seconds).sum(), &[]);

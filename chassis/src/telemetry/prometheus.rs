@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 
 use super::Role;
 
-pub use endpoint::{EndpointError, MetricsEndpoint};
+pub use endpoint::{EndpointError, bind, serve};
 pub(super) use text::exposed_name;
 
 /// How metrics are written.
@@ -47,11 +47,6 @@ impl Format {
     }
 }
 
-/// Metrics couldn't be fetched: telemetry has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("metrics can't be read any more; the process is ending")]
-pub struct ScrapeError;
-
 /// Reads the metrics of one provider whenever it is asked to. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reader(Arc<ManualReader>);
@@ -79,7 +74,7 @@ impl MetricReader for Reader {
 }
 
 /// Reads the metrics of the process and of its roles. Clones share the work: one reads at a time.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Scraper {
     readers: Arc<[(Option<Role>, Reader)]>,
     busy: Arc<Mutex<()>>,
@@ -93,11 +88,8 @@ impl Scraper {
         }
     }
 
-    /// All metrics as they are now.
-    ///
-    /// # Errors
-    /// [`ScrapeError`] after the end of telemetry.
-    pub async fn scrape(&self, format: Format) -> Result<String, ScrapeError> {
+    /// All metrics as they are now; `None` after the end of telemetry.
+    pub async fn scrape(&self, format: Format) -> Option<String> {
         // Whoever stops waiting leaves the work to its end, and the next one waits for it.
         let busy = Arc::clone(&self.busy).lock_owned().await;
         let readers = Arc::clone(&self.readers);
@@ -105,16 +97,14 @@ impl Scraper {
             let mut parts = Vec::new();
             for (role, reader) in readers.iter() {
                 let mut metrics = ResourceMetrics::default();
-                reader.collect(&mut metrics).map_err(|_| ScrapeError)?;
+                reader.collect(&mut metrics).ok()?;
                 parts.push((*role, metrics));
             }
             drop(busy);
-            Ok(text::render(&parts, format))
+            Some(text::render(&parts, format))
         };
         // What is looked at may have to be asked for on the disk.
-        tokio::task::spawn_blocking(read)
-            .await
-            .unwrap_or(Err(ScrapeError))
+        tokio::task::spawn_blocking(read).await.ok()?
     }
 }
 

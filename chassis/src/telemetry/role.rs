@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use opentelemetry::context::{FutureExt as _, WithContext};
 use opentelemetry::metrics::{Meter, MeterProvider};
-use opentelemetry::trace::{SpanBuilder, Tracer, TracerProvider as _};
+use opentelemetry::trace::{SpanBuilder, Tracer};
 use opentelemetry::{Context, ContextGuard, InstrumentationScope};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
+use opentelemetry_sdk::trace::{SdkTracer, Span};
+
+use super::TelemetryError;
 
 /// One service among several in a process, by its `service.name`. What runs in no role is the process's own.
 ///
@@ -73,11 +75,15 @@ pub(super) struct ByRole<T> {
 }
 
 impl<T> ByRole<T> {
-    pub(super) fn new(process: T, roles: Vec<(Role, T)>) -> Self {
-        Self {
-            process,
-            roles: roles.into(),
-        }
+    /// What is made for the process, and for each of its `roles`.
+    pub(super) fn try_new(
+        roles: &[Role],
+        make: impl Fn(Option<Role>) -> Result<T, TelemetryError>,
+    ) -> Result<Self, TelemetryError> {
+        let own = roles.iter().map(|role| Ok((*role, make(Some(*role))?)));
+        let roles = own.collect::<Result<_, TelemetryError>>()?;
+        let process = make(None)?;
+        Ok(Self { process, roles })
     }
 
     /// That of `role`, or the process's when there is none.
@@ -86,28 +92,28 @@ impl<T> ByRole<T> {
         own.map_or(&self.process, |(_, own)| own)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        std::iter::once(&self.process).chain(self.roles.iter().map(|(_, own)| own))
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Option<Role>, &T)> {
+        let own = self.roles.iter().map(|(role, own)| (Some(*role), own));
+        std::iter::once((None, &self.process)).chain(own)
     }
 
     pub(super) fn map<U>(&self, mut each: impl FnMut(&T) -> U) -> ByRole<U> {
-        let process = each(&self.process);
-        ByRole::new(
-            process,
-            self.roles.iter().map(|(role, own)| (*role, each(own))).collect(),
-        )
+        ByRole {
+            process: each(&self.process),
+            roles: self.roles.iter().map(|(role, own)| (*role, each(own))).collect(),
+        }
+    }
+}
+
+impl<T: Clone> ByRole<T> {
+    pub(super) fn values(&self) -> Vec<T> {
+        self.iter().map(|(_, own)| own.clone()).collect()
     }
 }
 
 /// Starts each span at the tracer of its role.
 #[derive(Clone, Debug)]
-pub(super) struct RoleTracer(ByRole<SdkTracer>);
-
-impl RoleTracer {
-    pub(super) fn new(providers: &ByRole<SdkTracerProvider>, scope: &'static str) -> Self {
-        Self(providers.map(|provider| provider.tracer(scope)))
-    }
-}
+pub(super) struct RoleTracer(pub(super) ByRole<SdkTracer>);
 
 impl Tracer for RoleTracer {
     type Span = Span;

@@ -1,4 +1,4 @@
-//! The spans of calls, and which calls have one, decided before it is made.
+//! Head sampling of calls: whether a call is recorded is decided before its span is made.
 //!
 //! The OpenTelemetry layer of tracing builds a span with all that is told of it and asks the sampler then. Where one call in a
 //! hundred is recorded, ninety-nine pay for attributes that nobody will see. So the layer that begins a call asks the
@@ -42,23 +42,14 @@ pub(crate) fn is_unrecorded(context: &Context) -> bool {
 
 /// What becomes a span: what the targets let pass. Sampler and tracer stand here for [`begin`] to find.
 pub(super) struct Recorded {
-    targets: Targets,
-    sampler: Sampler,
-    tracer: RoleTracer,
+    pub(super) targets: Targets,
+    pub(super) sampler: Sampler,
+    pub(super) tracer: RoleTracer,
     /// Does anybody take spans?
-    exported: bool,
+    pub(super) exported: bool,
 }
 
 impl Recorded {
-    pub(super) fn new(targets: Targets, sampler: Sampler, tracer: RoleTracer, exported: bool) -> Self {
-        Self {
-            targets,
-            sampler,
-            tracer,
-            exported,
-        }
-    }
-
     fn begin(
         &self,
         parent: &Context,
@@ -102,21 +93,22 @@ impl Recorded {
 }
 
 /// The context for the work on a call within `parent`: with its span, which has these attributes and a link to what is `linked`, or,
-/// when it isn't to be recorded, with ids alone. `None` where no telemetry runs.
+/// when it isn't to be recorded, with ids alone; `parent` itself where no telemetry runs.
 pub(crate) fn begin(
     parent: &Context,
     linked: Option<SpanContext>,
     name: &str,
     kind: SpanKind,
     attributes: impl FnOnce() -> Vec<KeyValue>,
-) -> Option<Context> {
+) -> Context {
     // It calls once, but doesn't say so.
     let mut begun = Some((linked, kind, attributes));
-    tracing::dispatcher::get_default(|dispatch| {
+    let context = tracing::dispatcher::get_default(|dispatch| {
         let recorded = dispatch.downcast_ref::<Recorded>()?;
         let (linked, kind, attributes) = begun.take()?;
         Some(recorded.begin(parent, linked, name, kind, attributes))
-    })
+    });
+    context.unwrap_or_else(|| parent.clone())
 }
 
 impl<S> Filter<S> for Recorded {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use prost_reflect::{DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
 use crate::Result;
-use crate::names::{camel, identifier, snake};
-use crate::options::{flag, messages, number, option, part, text};
+use crate::names::{camel, member_of, snake};
+use crate::options::{flag, messages, names, number, option, part, text};
 
 /// The option of a field that isn't searched as its type is.
 pub(super) const SEARCH: &str = "souk.resource.v1.search";
@@ -53,6 +53,11 @@ impl Field {
         let search = option(&field.options(), SEARCH)?;
         if let Some(search) = &search {
             check_search(&kept, search).map_err(|problem| wrong(&problem))?;
+        }
+        if let Kept::Objects(of) = &kept {
+            for member in of.fields() {
+                refuse_search(&member)?;
+            }
         }
         Ok(Self {
             name: field.name().to_owned(),
@@ -125,7 +130,7 @@ impl Field {
 
     /// Adds its column to those of a row.
     pub(super) fn as_column(&self) -> String {
-        let (name, field) = (&self.name, identifier(&self.name));
+        let (name, field) = (&self.name, member_of(&self.name));
         let place = format!("record.{field}");
         let part = match &self.kept {
             Kept::String => format!("string({name:?}, &{place})"),
@@ -154,7 +159,7 @@ impl Field {
     /// Reads it from its column. What the rules demand has one, or the row is damaged; else what has none is the type's default:
     /// a field may be younger than its row.
     pub(super) fn of_column(&self) -> String {
-        let (name, field) = (&self.name, identifier(&self.name));
+        let (name, field) = (&self.name, member_of(&self.name));
         let number = |kind: &str| match (self.optional, self.required) {
             (true, _) => format!("columns.optional_{kind}({name:?})?"),
             (false, true) => format!("columns.{kind}({name:?})?"),
@@ -195,13 +200,13 @@ impl Field {
 
     /// Takes it from an update.
     pub(super) fn put(&self) -> String {
-        let (name, field) = (&self.name, identifier(&self.name));
+        let (name, field) = (&self.name, member_of(&self.name));
         format!("mask.put({name:?}, &mut current.{field}, &given.{field});\n        ")
     }
 
     /// Brings it into the form in which its column keeps it.
     pub(super) fn normalize(&self) -> String {
-        let (name, field) = (&self.name, identifier(&self.name));
+        let (name, field) = (&self.name, member_of(&self.name));
         match &self.kept {
             Kept::Point => format!("round_point(&mut record.{field});\n        "),
             Kept::Attributes => {
@@ -308,7 +313,11 @@ impl Kept {
             let ends = of(kind).and_then(|rules| nanos(&rules, "gte").zip(nanos(&rules, "lte")));
             ends.is_some_and(|(from, to)| from >= i128::from(least) && to <= i128::from(i64::MAX))
         };
+        let unchecked = rules.is_some_and(|rules| names(rules, "ignore") == ["IGNORE_ALWAYS"]);
         match self {
+            Self::Time | Self::Duration | Self::Enum(_) if unchecked => {
+                Err("ignores its rules, but its column can't hold everything".to_owned())
+            }
             Self::Time if !is_within("timestamp", i64::MIN) => Err("needs rules with `gte` and `lte` within \
                  1677-09-21 and 2262-04-11: its column has 64 bits of nanoseconds"
                 .to_owned()),
@@ -326,6 +335,14 @@ impl Kept {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// Refuses the option of a field of which nobody would read it.
+pub(super) fn refuse_search(field: &FieldDescriptor) -> Result<()> {
+    match option(&field.options(), SEARCH)? {
+        None => Ok(()),
+        Some(_) => Err(format!("{}: how it is searched can't be said", field.full_name()).into()),
     }
 }
 
@@ -369,7 +386,7 @@ fn members(
         let (value, kind) = match field.kind() {
             _ if field.is_list() || field.is_map() => return None,
             Kind::String => ("String", "keyword"),
-            Kind::Int32 | Kind::Int64 | Kind::Uint32 => ("Integer", "long"),
+            Kind::Int32 | Kind::Int64 | Kind::Sint32 | Kind::Sint64 | Kind::Uint32 => ("Integer", "long"),
             Kind::Double => ("Double", "double"),
             Kind::Bool => ("Boolean", "boolean"),
             _ => return None,

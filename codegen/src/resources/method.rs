@@ -1,45 +1,56 @@
-//! One RPC of a resource's service: that of every resource, or one of its own.
+//! An RPC of a resource's service: a standard one, which every resource can have and whose code is generated, or one that the
+//! service has to write.
+//!
+//! Generated code has placeholders: `$MARKER$` and `$MESSAGE$` are filled in by [`super`], `$OUTPUT$`, the response's type, here.
+//! What it calls is in `souk_api::generated`.
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
 use crate::Result;
-use crate::names::{identifier, snake};
+use crate::names::{member_of, snake};
 use crate::options::{flag, option, text, texts};
 
 /// The option of an RPC that lists a secondary index.
 pub(super) const LIST: &str = "souk.resource.v1.list";
 
-/// An RPC.
-pub(super) struct Method {
+/// An RPC of a resource's service.
+pub(super) struct ResourceMethod {
     name: String,
+    /// The types of request and response.
     input: String,
     output: String,
+    /// Whether it is server-streaming.
     streams: bool,
-    /// The code of what every resource has; `None` when the service has to write it.
+    /// The body of a standard RPC; `None` when the service has to write it.
     standard: Option<String>,
 }
 
-impl Method {
+impl ResourceMethod {
+    /// Reads an RPC of the service `<item>Service`, whose resource is `message`. It is standard by its name, unless it is among
+    /// those `by_hand`.
+    ///
+    /// # Errors
+    /// When it has the name of a standard RPC, but not what that needs.
     pub(super) fn read(
         method: &MethodDescriptor,
         item: &str,
         message: &MessageDescriptor,
         by_hand: &[&str],
     ) -> Result<Self> {
-        let shape = Shape { method, message };
+        let standard = StandardMethod { method, message };
         let name = method.name();
         let body = match name {
             name if by_hand.contains(&name) => None,
-            name if *name == format!("Create{item}") => Some(shape.create()?),
-            name if name.starts_with("BatchCreate") => Some(shape.batch_create()?),
-            name if *name == format!("Get{item}") => Some(shape.get()?),
-            name if name.starts_with("BatchGet") => Some(shape.batch_get()?),
-            name if *name == format!("Update{item}") => Some(shape.update(item)?),
-            name if *name == format!("Delete{item}") => Some(shape.delete()?),
-            name if name.starts_with("List") => shape.list()?,
-            name if name.starts_with("Search") => Some(shape.search()?),
-            name if name.starts_with("Export") => Some(shape.export()?),
-            name if name.starts_with("Watch") => Some(shape.watch()?),
+            name if *name == format!("Create{item}") => Some(standard.create()?),
+            name if name.starts_with("BatchCreate") => Some(standard.batch_create()?),
+            name if *name == format!("Get{item}") => Some(standard.get()?),
+            name if name.starts_with("BatchGet") => Some(standard.batch_get()?),
+            name if *name == format!("Update{item}") => Some(standard.update(item)?),
+            name if *name == format!("Delete{item}") => Some(standard.delete()?),
+            name if name.starts_with("List") => standard.list()?,
+            name if name.starts_with("Search") => Some(standard.search()?),
+            name if name.starts_with("Export") => Some(standard.export()?),
+            name if name.starts_with("Watch") => Some(standard.watch()?),
             _ => None,
         };
         Ok(Self {
@@ -59,12 +70,12 @@ impl Method {
         self.standard.is_some()
     }
 
-    /// Whether it is a stream without an end.
-    pub(super) fn ends_with_the_drain(&self) -> bool {
+    /// Whether its stream has no end of its own, so that draining has to end it.
+    pub(super) fn is_endless(&self) -> bool {
         self.is_standard() && self.name.starts_with("Watch")
     }
 
-    /// The associated type of a stream.
+    /// The associated type of a stream in the server's trait; empty for a unary RPC.
     pub(super) fn stream_type(&self) -> String {
         match self.streams {
             true => format!(
@@ -75,7 +86,8 @@ impl Method {
         }
     }
 
-    fn signature(&self, more: &str) -> String {
+    /// The signature, with `arguments` before the request.
+    fn signature(&self, arguments: &str) -> String {
         let Self {
             name,
             input,
@@ -83,24 +95,24 @@ impl Method {
             streams,
             ..
         } = self;
-        let answer = match streams {
+        let response = match streams {
             true => format!("::souk_api::wire::Answers<pb::{output}>"),
             false => format!("pb::{output}"),
         };
         format!(
-            "async fn {}(&self, {more}request: tonic::Request<pb::{input}>) -> Result<tonic::Response<{answer}>, tonic::Status>",
+            "async fn {}(&self, {arguments}request: tonic::Request<pb::{input}>) -> Result<tonic::Response<{response}>, tonic::Status>",
             snake(name)
         )
     }
 
-    /// The method as the service has to write it.
-    pub(super) fn declared(&self) -> String {
+    /// The method of the trait that the service has to implement.
+    pub(super) fn trait_method(&self) -> String {
         let signature = self.signature("resources: &::souk_api::Resources<$MARKER$>, ");
         format!("\n/// The RPC `{}`.\n{signature};\n", self.name)
     }
 
-    /// The method that hands the call to what the service wrote.
-    pub(super) fn handed(&self) -> String {
+    /// The method of the server that calls the service's implementation.
+    pub(super) fn delegating_method(&self) -> String {
         let signature = self.signature("");
         format!(
             "{signature} {{ self.domain.{}(&self.resources, request).await }}\n",
@@ -108,8 +120,8 @@ impl Method {
         )
     }
 
-    /// The method of every resource.
-    pub(super) fn code(&self) -> String {
+    /// The method of the server with the standard body.
+    pub(super) fn standard_method(&self) -> String {
         let signature = self.signature("");
         let body = self.standard.as_deref().unwrap_or_default();
         format!("{signature} {{\nuse ::souk_api::generated::*;\n{body}\n}}\n")
@@ -117,15 +129,15 @@ impl Method {
     }
 }
 
-/// What an RPC of every resource is called with, and answers.
-struct Shape<'a> {
+/// Writes the bodies of standard RPCs.
+struct StandardMethod<'a> {
     method: &'a MethodDescriptor,
     message: &'a MessageDescriptor,
 }
 
-impl Shape<'_> {
-    /// Refuses an RPC whose request has fields beside these: nothing would read them.
-    fn reads(&self, names: &[&str]) -> Result<()> {
+impl StandardMethod<'_> {
+    /// Refuses a request with other fields than these: the generated code wouldn't read them.
+    fn check_request(&self, names: &[&str]) -> Result<()> {
         let input = self.method.input();
         match input.fields().find(|field| !names.contains(&field.name())) {
             Some(field) => Err(format!(
@@ -138,26 +150,25 @@ impl Shape<'_> {
         }
     }
 
-    /// The field of a message that holds the resource, or several.
-    fn of_resource(&self, message: &MessageDescriptor, several: bool) -> Result<String> {
-        let is = |field: &FieldDescriptor| {
-            field.kind().as_message() == Some(self.message) && field.is_list() == several
-        };
-        field(message, is)
+    /// The field of a message that holds the resource, or a list of resources.
+    fn resource_field(&self, message: &MessageDescriptor, is_list: bool) -> Result<String> {
+        first_field(message, |field| {
+            field.kind().as_message() == Some(self.message) && field.is_list() == is_list
+        })
     }
 
-    /// The field of the request that holds an id, or several: its first.
-    fn of_id(&self, several: bool) -> Result<String> {
-        field(&self.method.input(), |field| {
-            field.kind() == Kind::String && field.is_list() == several
+    /// The field of the request that holds the id, or the list of ids: the first that can.
+    fn id_field(&self, is_list: bool) -> Result<String> {
+        first_field(&self.method.input(), |field| {
+            field.kind() == Kind::String && field.is_list() == is_list
         })
     }
 
     fn create(&self) -> Result<String> {
-        let given = self.of_resource(&self.method.input(), false)?;
-        let answered = self.of_resource(&self.method.output(), false)?;
+        let given = self.resource_field(&self.method.input(), false)?;
+        let returned = self.resource_field(&self.method.output(), false)?;
         let path = given.trim_start_matches("r#");
-        self.reads(&[path, "request_id", "validate_only"])?;
+        self.check_request(&[path, "request_id", "validate_only"])?;
         Ok(format!(
             "let (mut request, mut violations) = received(request);
             let id = request_id(&request.request_id, &request);
@@ -165,17 +176,17 @@ impl Shape<'_> {
             let record = checked(record, violations)?;
             let written = self.resources.create(record, id, request.validate_only).await?;
             Ok(tonic::Response::new(pb::$OUTPUT$ {{
-                {answered}: Some(to_wire::<$MARKER$>(written.value)),
+                {returned}: Some(to_wire::<$MARKER$>(written.value)),
                 sequence: written.sequence,
             }}))"
         ))
     }
 
     fn batch_create(&self) -> Result<String> {
-        let given = self.of_resource(&self.method.input(), true)?;
-        let answered = self.of_resource(&self.method.output(), true)?;
+        let given = self.resource_field(&self.method.input(), true)?;
+        let returned = self.resource_field(&self.method.output(), true)?;
         let path = given.trim_start_matches("r#");
-        self.reads(&[path, "request_id", "omit_resources"])?;
+        self.check_request(&[path, "request_id", "omit_resources"])?;
         Ok(format!(
             "let (mut request, mut violations) = received(request);
             let id = request_id(&request.request_id, &request);
@@ -183,35 +194,35 @@ impl Shape<'_> {
             let records = checked(Some(records), violations)?;
             let written = self.resources.create_batch(records, id, request.omit_resources).await?;
             Ok(tonic::Response::new(pb::$OUTPUT$ {{
-                {answered}: all_to_wire::<$MARKER$>(written.value),
+                {returned}: all_to_wire::<$MARKER$>(written.value),
                 sequence: written.sequence,
             }}))"
         ))
     }
 
     fn get(&self) -> Result<String> {
-        let id = self.of_id(false)?;
-        self.reads(&[id.trim_start_matches("r#"), "min_sequence"])?;
-        let answered = self.of_resource(&self.method.output(), false)?;
+        let id = self.id_field(false)?;
+        self.check_request(&[id.trim_start_matches("r#"), "min_sequence"])?;
+        let returned = self.resource_field(&self.method.output(), false)?;
         Ok(format!(
             "let request = valid(request)?;
             let read = self.resources.get(&request.{id}, request.min_sequence).await?;
             Ok(tonic::Response::new(pb::$OUTPUT$ {{
-                {answered}: Some(to_wire::<$MARKER$>(read.value)),
+                {returned}: Some(to_wire::<$MARKER$>(read.value)),
                 sequence: read.sequence,
             }}))"
         ))
     }
 
     fn batch_get(&self) -> Result<String> {
-        let ids = self.of_id(true)?;
-        self.reads(&[ids.trim_start_matches("r#"), "min_sequence"])?;
-        let answered = self.of_resource(&self.method.output(), true)?;
+        let ids = self.id_field(true)?;
+        self.check_request(&[ids.trim_start_matches("r#"), "min_sequence"])?;
+        let returned = self.resource_field(&self.method.output(), true)?;
         Ok(format!(
             "let request = valid(request)?;
             let read = self.resources.get_batch(&request.{ids}, request.min_sequence).await?;
             Ok(tonic::Response::new(pb::$OUTPUT$ {{
-                {answered}: all_to_wire::<$MARKER$>(read.value.found),
+                {returned}: all_to_wire::<$MARKER$>(read.value.found),
                 missing_ids: read.value.missing,
                 sequence: read.sequence,
             }}))"
@@ -219,10 +230,10 @@ impl Shape<'_> {
     }
 
     fn update(&self, item: &str) -> Result<String> {
-        let given = self.of_resource(&self.method.input(), false)?;
-        // What is wrong with it is told under this name.
-        self.reads(&[&snake(item), "update_mask", "etag"])?;
-        let answered = self.of_resource(&self.method.output(), false)?;
+        let given = self.resource_field(&self.method.input(), false)?;
+        // `Change::read` puts violations under the path of this field.
+        self.check_request(&[&snake(item), "update_mask", "etag"])?;
+        let returned = self.resource_field(&self.method.output(), false)?;
         Ok(format!(
             "let (request, violations) = received(request);
             let mask = request.update_mask.as_ref();
@@ -232,15 +243,15 @@ impl Shape<'_> {
                 .update(change.id(), change.etag(), |record| change.apply(record, &self.domain))
                 .await?;
             Ok(tonic::Response::new(pb::$OUTPUT$ {{
-                {answered}: Some(to_wire::<$MARKER$>(written.value)),
+                {returned}: Some(to_wire::<$MARKER$>(written.value)),
                 sequence: written.sequence,
             }}))"
         ))
     }
 
     fn delete(&self) -> Result<String> {
-        let id = self.of_id(false)?;
-        self.reads(&[id.trim_start_matches("r#"), "etag"])?;
+        let id = self.id_field(false)?;
+        self.check_request(&[id.trim_start_matches("r#"), "etag"])?;
         Ok(format!(
             "let request = valid(request)?;
             let etag = etag(&request.etag, \"\");
@@ -249,7 +260,7 @@ impl Shape<'_> {
         ))
     }
 
-    /// `None` when the contract doesn't say what is listed.
+    /// `None` without the option [`LIST`], which says what is listed.
     fn list(&self) -> Result<Option<String>> {
         let Some(list) = option(&self.method.options(), LIST)? else {
             return Ok(None);
@@ -257,11 +268,11 @@ impl Shape<'_> {
         let by = texts(&list, "by");
         let mut read = vec!["page_size", "page_token", "min_sequence"];
         read.extend(by.iter().map(String::as_str));
-        self.reads(&read)?;
-        let answered = self.of_resource(&self.method.output(), true)?;
+        self.check_request(&read)?;
+        let returned = self.resource_field(&self.method.output(), true)?;
         let prefix: String = by
             .iter()
-            .map(|field| format!("Value::from(request.{}), ", identifier(field)))
+            .map(|field| format!("Value::from(request.{}), ", member_of(field)))
             .collect();
         let direction = match flag(&list, "descending") {
             true => "Backward",
@@ -279,7 +290,7 @@ impl Shape<'_> {
             }};
             let page = self.resources.list_by(list).await?;
             Ok(tonic::Response::new(pb::$OUTPUT$ {{
-                {answered}: all_to_wire::<$MARKER$>(page.items),
+                {returned}: all_to_wire::<$MARKER$>(page.items),
                 next_page_token: page.next_page_token,
                 sequence: page.sequence,
             }}))",
@@ -288,9 +299,9 @@ impl Shape<'_> {
     }
 
     fn search(&self) -> Result<String> {
-        self.reads(&["search"])?;
+        self.check_request(&["search"])?;
         let hit = self.element("hits")?;
-        let resource = self.of_resource(&hit, false)?;
+        let resource = self.resource_field(&hit, false)?;
         let hit = hit.name();
         Ok(format!(
             "let found = self.resources.search(request.into_inner().search, \"search\").await?;
@@ -313,14 +324,14 @@ impl Shape<'_> {
     }
 
     fn export(&self) -> Result<String> {
-        self.reads(&[
+        self.check_request(&[
             "slice_count",
             "slice",
             "snapshot_token",
             "resume_token",
             "min_sequence",
         ])?;
-        let answered = self.of_resource(&self.method.output(), true)?;
+        let returned = self.resource_field(&self.method.output(), true)?;
         Ok(format!(
             "let request = valid(request)?;
             let blocks = self
@@ -334,7 +345,7 @@ impl Shape<'_> {
                 }})
                 .await?;
             Ok(tonic::Response::new(answers(blocks, |block| pb::$OUTPUT$ {{
-                {answered}: all_to_wire::<$MARKER$>(block.items),
+                {returned}: all_to_wire::<$MARKER$>(block.items),
                 resume_token: block.resume_token,
                 snapshot_token: block.snapshot_token,
                 sequence: block.sequence,
@@ -343,9 +354,9 @@ impl Shape<'_> {
     }
 
     fn watch(&self) -> Result<String> {
-        self.reads(&["after_sequence"])?;
+        self.check_request(&["after_sequence"])?;
         let change = self.element("changes")?;
-        let resource = self.of_resource(&change, false)?;
+        let resource = self.resource_field(&change, false)?;
         let change = change.name();
         Ok(format!(
             "let events = self.resources.watch(valid(request)?.after_sequence).await?;
@@ -362,7 +373,7 @@ impl Shape<'_> {
         ))
     }
 
-    /// The message that a list of the answer is of.
+    /// The message that the items of a list in the response have.
     fn element(&self, list: &str) -> Result<MessageDescriptor> {
         let output = self.method.output();
         let field = output.get_field_by_name(list);
@@ -372,9 +383,9 @@ impl Shape<'_> {
     }
 }
 
-/// The first field that `is` wanted, as an identifier.
-fn field(message: &MessageDescriptor, is: impl Fn(&FieldDescriptor) -> bool) -> Result<String> {
-    let found = message.fields().find(is);
+/// The first field that passes, as an identifier.
+fn first_field(message: &MessageDescriptor, passes: impl Fn(&FieldDescriptor) -> bool) -> Result<String> {
+    let found = message.fields().find(passes);
     let found = found.ok_or_else(|| format!("{} isn't what such an RPC has", message.full_name()))?;
-    Ok(identifier(found.name()))
+    Ok(member_of(found.name()))
 }

@@ -29,14 +29,14 @@ const COMMIT: [(&str, &str); 3] = [
 
 #[test]
 fn a_span_as_it_should_be_is_one() {
-    let schema = Schema::souk().expect("the file");
+    let schema = SpanSchema::souk().expect("the file");
     let good = span("commit shops", SpanKind::Client, &COMMIT);
     schema.check(&good).expect("all is there");
 }
 
 #[test]
 fn everything_else_is_told() {
-    let schema = Schema::souk().expect("the file");
+    let schema = SpanSchema::souk().expect("the file");
     let with = |more: (&'static str, &'static str)| [&COMMIT[..], &[more]].concat();
     let cases = [
         (

@@ -1,4 +1,4 @@
-//! What a suite is to be: how it is spread over processes, who hears its telemetry, where faults can be.
+//! The plan of a suite: its processes and their options, where its telemetry goes, and where faults can be injected.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,88 +11,90 @@ use crate::faults::interposer::Interposer;
 use crate::guard::Guard;
 use crate::log::Log;
 
-/// How the suite is spread over processes.
+/// How a suite is divided into processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// `souk serve`: gateway and services in one process.
     OneProcess,
     /// `souk demo` with little data: one process that loads it on its first start.
     Demo,
-    /// A gateway and three services, each a process of its own.
+    /// A gateway and the services, each a process of its own.
     FourProcesses,
 }
 
-/// A suite to be.
+/// The plan of a suite, a builder.
 #[derive(Clone)]
 #[must_use = "nothing runs until start()"]
 pub struct Plan {
     binary: String,
     layout: Layout,
     environment: Vec<(String, String)>,
-    /// Further arguments and variables of one process.
-    own: Vec<(String, Own)>,
+    /// Options of single processes, by their names.
+    process_options: Vec<(String, ProcessOption)>,
+    /// Whether there is a link before every process.
     linked: bool,
+    /// Where the processes' standard error goes.
     log: Option<Log>,
+    /// The callers that are let in; without it, all are.
     guard: Option<Arc<Guard>>,
 }
 
 #[derive(Clone, Debug)]
-enum Own {
+enum ProcessOption {
     Setting(String),
     Variable(String, String),
     DataAt(PathBuf),
 }
 
-/// One process to be.
-pub(super) struct Part {
+/// The plan of one process.
+pub(super) struct ProcessPlan {
     pub(super) name: &'static str,
     pub(super) arguments: Vec<String>,
     pub(super) environment: Vec<(String, String)>,
-    /// Others that it is to call.
+    /// Names of the processes that it calls.
     pub(super) backends: Vec<&'static str>,
 }
 
 impl Plan {
-    /// An empty suite. `binary` is `env!("CARGO_BIN_EXE_souk-under-test")`.
+    /// A plan without options. `binary` is `env!("CARGO_BIN_EXE_souk-under-test")`.
     pub fn new(binary: &str, layout: Layout) -> Self {
         Self {
             binary: binary.to_owned(),
             layout,
             environment: Vec::new(),
-            own: Vec::new(),
+            process_options: Vec::new(),
             linked: false,
             log: None,
             guard: None,
         }
     }
 
-    /// Sends its spans and metrics to a collector, soon.
+    /// Exports spans and metrics to a collector, with short intervals.
     pub fn traced(self, collector: &Collector) -> Self {
         self.exporting_to(&collector.endpoint())
     }
 
-    /// Sends its spans and metrics to an address, soon.
+    /// Exports spans and metrics to an OTLP/gRPC endpoint, with short intervals: tests wait for them.
     pub fn exporting_to(self, endpoint: &str) -> Self {
         self.variable("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
             .variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-            // Tests wait for spans and metrics: send them soon.
             .variable("OTEL_BSP_SCHEDULE_DELAY", "100")
             .variable("OTEL_METRIC_EXPORT_INTERVAL", "200")
     }
 
-    /// Keeps what its processes say on standard error.
+    /// Captures the standard error of all processes, as JSON lines.
     pub fn heard(mut self, log: &Log) -> Self {
         self.log = Some(log.clone());
         self.variable("SOUK_TELEMETRY__LOG_FORMAT", "json")
     }
 
-    /// Lets in only callers with keys.
+    /// Authenticates callers.
     pub fn guarded(mut self, guard: Guard) -> Self {
         self.guard = Some(Arc::new(guard));
         self
     }
 
-    /// Sets a variable of the environment of all processes.
+    /// Sets an environment variable of all processes.
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
@@ -100,35 +102,36 @@ impl Plan {
 
     /// Sets a setting of one process, as `server.drain_deadline=5s`.
     pub fn setting(mut self, process: &str, setting: &str) -> Self {
-        let setting = Own::Setting(setting.to_owned());
-        self.own.push((process.to_owned(), setting));
+        let setting = ProcessOption::Setting(setting.to_owned());
+        self.process_options.push((process.to_owned(), setting));
         self
     }
 
-    /// Keeps the data of a service at another place; only where services are processes of their own.
+    /// Sets the data directory of a service; only where services are processes of their own.
     pub fn data_at(mut self, service: &str, directory: &Path) -> Self {
-        let directory = Own::DataAt(directory.to_owned());
-        self.own.push((service.to_owned(), directory));
+        let directory = ProcessOption::DataAt(directory.to_owned());
+        self.process_options.push((service.to_owned(), directory));
         self
     }
 
-    /// Puts an interposer between a service and its system; the data is where the interposer wants it.
+    /// Puts an interposer between a service and the operating system; it decides where the data is.
     pub fn interposed(self, process: &str, interposer: &Interposer) -> Self {
         let mut this = self.data_at(process, &interposer.data());
         let variables = interposer.environment().into_iter();
-        let own = variables.map(|(name, value)| (process.to_owned(), Own::Variable(name, value)));
-        this.own.extend(own);
+        let options =
+            variables.map(|(name, value)| (process.to_owned(), ProcessOption::Variable(name, value)));
+        this.process_options.extend(options);
         this
     }
 
-    /// Puts a [link](crate::faults::link::Link) before every process, the gateway's clients included: processes may
-    /// be restarted one by one, and ways be made bad.
+    /// Puts a [link](crate::faults::link::Link) before every process, also between clients and the gateway, so that
+    /// processes can be restarted one by one, and connections be disturbed.
     pub fn linked(mut self) -> Self {
         self.linked = true;
         self
     }
 
-    /// Starts it, and waits until it serves.
+    /// Starts the suite, and waits until it serves.
     ///
     /// # Errors
     /// When a process doesn't start.
@@ -136,7 +139,7 @@ impl Plan {
         Suite::of(self).await
     }
 
-    /// What it says, where it is heard.
+    /// The captured standard error, if it is captured.
     #[must_use]
     pub fn log(&self) -> Option<&Log> {
         self.log.as_ref()
@@ -154,39 +157,42 @@ impl Plan {
         self.linked
     }
 
-    /// Where a service's data is, in a suite with this directory.
+    /// The data directory of a service, in a suite with this directory.
     pub(super) fn data(&self, service: &str, directory: &Path) -> PathBuf {
-        let elsewhere = self.own.iter().find_map(|(process, own)| match own {
-            Own::DataAt(elsewhere) if process == service => Some(elsewhere.clone()),
-            Own::DataAt(_) | Own::Setting(_) | Own::Variable(..) => None,
-        });
-        elsewhere.unwrap_or_else(|| directory.join(service))
+        let data_at = self
+            .process_options
+            .iter()
+            .find_map(|(process, option)| match option {
+                ProcessOption::DataAt(data) if process == service => Some(data.clone()),
+                ProcessOption::DataAt(_) | ProcessOption::Setting(_) | ProcessOption::Variable(..) => None,
+            });
+        data_at.unwrap_or_else(|| directory.join(service))
     }
 
-    /// Its processes in the order of their starts, the gateway last.
-    pub(super) fn parts(&self, directory: &Path) -> Vec<Part> {
+    /// The processes in the order in which they are started, the gateway last.
+    pub(super) fn processes(&self, directory: &Path) -> Vec<ProcessPlan> {
         match self.layout {
-            Layout::OneProcess => vec![self.part(GATEWAY, "serve", Some(directory))],
+            Layout::OneProcess => vec![self.process(GATEWAY, "serve", Some(directory))],
             Layout::Demo => {
-                let mut demo = self.part(GATEWAY, "demo", Some(directory));
+                let mut demo = self.process(GATEWAY, "demo", Some(directory));
                 demo.arguments.extend(["--size".to_owned(), "small".to_owned()]);
                 vec![demo]
             }
             Layout::FourProcesses => {
-                let part = |service: &Registration| {
+                let process = |service: &Registration| {
                     let data = self.data(service.name, directory);
-                    self.part(service.name, service.command, Some(&data))
+                    self.process(service.name, service.command, Some(&data))
                 };
-                let mut parts: Vec<_> = services::ALL.iter().map(part).collect();
-                let mut gateway = self.part(GATEWAY, GATEWAY, None);
+                let mut processes: Vec<_> = services::ALL.iter().map(process).collect();
+                let mut gateway = self.process(GATEWAY, GATEWAY, None);
                 gateway.backends = services::ALL.iter().map(|service| service.name).collect();
-                parts.push(gateway);
-                parts
+                processes.push(gateway);
+                processes
             }
         }
     }
 
-    fn part(&self, name: &'static str, command: &str, data: Option<&Path>) -> Part {
+    fn process(&self, name: &'static str, command: &str, data: Option<&Path>) -> ProcessPlan {
         let mut arguments = vec![
             command.to_owned(),
             "--listen".to_owned(),
@@ -199,15 +205,15 @@ impl Plan {
             arguments.extend(guard.arguments(command));
         }
         let mut environment = self.environment.clone();
-        for (process, own) in &self.own {
-            match own {
+        for (process, option) in &self.process_options {
+            match option {
                 _ if process != name => {}
-                Own::Setting(setting) => arguments.extend(["--set".to_owned(), setting.clone()]),
-                Own::Variable(name, value) => environment.push((name.clone(), value.clone())),
-                Own::DataAt(_) => {}
+                ProcessOption::Setting(setting) => arguments.extend(["--set".to_owned(), setting.clone()]),
+                ProcessOption::Variable(name, value) => environment.push((name.clone(), value.clone())),
+                ProcessOption::DataAt(_) => {}
             }
         }
-        Part {
+        ProcessPlan {
             name,
             arguments,
             environment,

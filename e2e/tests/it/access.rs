@@ -7,7 +7,7 @@ mod existence;
 mod unchecked;
 
 use serde_json::Value;
-use souk_access::{Reach, Role, Rules, Verdict};
+use souk_access::{Role, RowAccess, Rules, Verdict};
 use souk_e2e::dynamic::Dynamic;
 use souk_e2e::guard::Guard;
 use souk_e2e::rejection::Rejection;
@@ -58,7 +58,7 @@ async fn check(
             "{at}: {status}"
         );
     };
-    let sees = verdict == Verdict::May(Reach::All) || whose == &OWN;
+    let sees = verdict == Verdict::May(RowAccess::All) || whose == &OWN;
     match (verdict, cell.kind) {
         (Verdict::NoRule, _) => anyhow::bail!("{at}: no rule"),
         (Verdict::MayNot, _) => refused(Code::PermissionDenied, "ROLE_NOT_ALLOWED"),

@@ -37,20 +37,24 @@ fn is_long() -> bool {
 
 /// How long each part of a run takes, the parts of attacks at least.
 struct Times {
-    quiet: Duration,
+    /// Before the first attack. As long as all of them at once: good callers alone fill buffers and caches for minutes.
+    before: Duration,
     alone: Duration,
     together: Duration,
+    afterwards: Duration,
 }
 
 const SHORT: Times = Times {
-    quiet: Duration::from_secs(2),
+    before: Duration::from_secs(2),
     alone: Duration::from_millis(500),
     together: Duration::from_secs(4),
+    afterwards: Duration::from_secs(2),
 };
 const LONG: Times = Times {
-    quiet: Duration::from_secs(300),
+    before: Duration::from_secs(600),
     alone: Duration::from_secs(10),
     together: Duration::from_secs(600),
+    afterwards: Duration::from_secs(120),
 };
 
 /// Lets good callers alone.
@@ -106,13 +110,13 @@ async fn good_callers_are_served_whoever_attacks() -> anyhow::Result<()> {
     let (ledger, over) = (Arc::new(Ledger::default()), CancellationToken::new());
     let mut good = good::begin(&ground.target, &ledger, &over)?;
 
-    let mut verdict = Verdict::new(quiet(&ground, &ledger, times.quiet).await?);
+    let mut verdict = Verdict::new(quiet(&ground, &ledger, times.before).await?);
     for attack in ATTACKS {
         let part = attacked(&ground, &ledger, std::slice::from_ref(attack), times.alone).await?;
         verdict.alone(part);
     }
     verdict.together(attacked(&ground, &ledger, ATTACKS, times.together).await?);
-    verdict.afterwards(quiet(&ground, &ledger, times.quiet).await?);
+    verdict.afterwards(quiet(&ground, &ledger, times.afterwards).await?);
 
     over.cancel();
     while let Some(ended) = good.join_next().await {

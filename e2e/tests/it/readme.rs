@@ -67,6 +67,19 @@ const NEEDLES: &[&[&str]] = &[
     &[r#"data: {"sequence":""#],
     &[r#"HTTP/1.1 404 Not Found"#, r#""reason":"ORDER_NOT_FOUND""#],
     &[r#""distanceMeters""#, r#""status":"SERVING""#],
+    &[r#""name":"notes""#, r#""searchIndex":{"fields":["#],
+    &[r#""key":[{"stringValue":"ann"},{"intValue":"1"}]"#],
+    &[r#""sequence":"4""#],
+    &[
+        r#""stars":{"intValue":"4"}"#,
+        r#""text":{"stringValue":"green tea in Uji"}"#,
+    ],
+    &[r#""key":[{"stringValue":"ann"},{"intValue":"2"}]"#],
+    &[
+        r#""total":{"relation":"TOTAL_RELATION_EQUAL","value":"1"}"#,
+        r#""text":{"stringValue":"green tea in Uji"}"#,
+    ],
+    &[r#"data: {"sequence":"3""#, "ROW_CHANGE_KIND_PUT"],
 ];
 
 /// A call of the README: its command line, and the answer that it shows.

@@ -67,7 +67,9 @@ impl Contract {
             .fields()
             .filter(|field| self.rule(field)["required"] == true)
         {
-            least.insert(field.name().to_owned(), self.valid(&field, number));
+            let valid = self.valid(&field, number);
+            let valid = if field.is_list() { json!([valid]) } else { valid };
+            least.insert(field.name().to_owned(), valid);
         }
         let choice = message.oneofs().find(|choice| !choice.is_synthetic());
         if let Some(field) = choice.and_then(|choice| choice.fields().next()) {
@@ -181,28 +183,31 @@ struct Place {
     field: FieldDescriptor,
 }
 
-/// The fields with rules in what `message` holds, as far as its own messages go.
+/// The fields with rules in what `message` holds, as far as its own messages go; once, where a message holds itself.
 fn places(
     contract: &Contract,
-    message: &MessageDescriptor,
+    inside: &[MessageDescriptor],
     path: &str,
     pointer: &str,
     found: &mut Vec<Place>,
 ) {
-    for field in message.fields() {
+    let fields = inside.last().into_iter().flat_map(MessageDescriptor::fields);
+    for field in fields {
         let path = format!("{path}{}", field.name());
         let pointer = format!("{pointer}/{}", field.name());
         if let Kind::Message(inner) = field.kind()
             && !field.is_map()
             && !inner.full_name().starts_with("google.")
             && (!inner.full_name().starts_with("souk.search.") || inner.full_name() == SEARCH)
+            && !inside.contains(&inner)
         {
             let (path, pointer) = if field.is_list() {
                 (format!("{path}[0]."), format!("{pointer}/0"))
             } else {
                 (format!("{path}."), pointer.clone())
             };
-            places(contract, &inner, &path, &pointer, found);
+            let inside = [inside, std::slice::from_ref(&inner)].concat();
+            places(contract, &inside, &path, &pointer, found);
         }
         let rule = contract.rule(&field);
         if !rule.is_null() {
@@ -233,6 +238,7 @@ fn with(
         let Kind::Message(inner) = field.kind() else {
             unreachable!("{name} leads somewhere")
         };
+        alone(&field, node);
         if node[name].is_null() {
             let least = contract.least(&inner, 0);
             node[name] = if field.is_list() { json!([least]) } else { least };
@@ -240,13 +246,18 @@ fn with(
         node = &mut node[name];
         message = inner;
     }
-    if let (Some(choice), Some(node)) = (place.field.containing_oneof(), node.as_object_mut()) {
-        for other in choice.fields() {
+    alone(&place.field, node);
+    node[last] = value;
+    request
+}
+
+/// Takes away what can't stand beside a field.
+fn alone(field: &FieldDescriptor, node: &mut Value) {
+    if let (Some(choice), Some(node)) = (field.containing_oneof(), node.as_object_mut()) {
+        for other in choice.fields().filter(|other| other != field) {
             node.remove(other.name());
         }
     }
-    node[last] = value;
-    request
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -262,7 +273,7 @@ async fn what_breaks_a_rule_is_refused_and_what_keeps_it_isnt() -> anyhow::Resul
         let request = (cell.request)(&numbers(&OWN, &sequences, nth));
         let input = client.input(cell.method)?;
         let mut found = Vec::new();
-        places(&contract, &input, "", "", &mut found);
+        places(&contract, std::slice::from_ref(&input), "", "", &mut found);
         let (_, name) = cell.method.split_once('/').context("a method")?;
         for place in found {
             // An update needs only what it changes, and changes only what its mask names.

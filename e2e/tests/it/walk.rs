@@ -6,6 +6,7 @@ mod media_items;
 mod orders;
 mod people;
 mod shops;
+mod tables;
 
 use souk_e2e::suite::{Layout, Suite};
 use souk_proto::search::v1::{Query, Search, TermQuery, query};
@@ -50,6 +51,7 @@ async fn walk(layout: Layout) -> anyhow::Result<()> {
     orders::orders(&suite).await?;
     shops::shops(&suite).await?;
     media_items::media_items(&suite).await?;
+    tables::tables(&suite).await?;
     suite.stop().await
 }
 

@@ -1,8 +1,8 @@
-//! Fills an index from its table, beside the one that answers meanwhile.
+//! Builds a new index from its table (a reindex), while another may serve.
 //!
-//! A feed of the store gives the rows, and the changes of those that it has given. The index commits its place in the
-//! feed together with what it took from there, so a build that was cut short goes on from its last checkpoint, without a
-//! row too many or too few, and the log is kept for it.
+//! A feed of the store delivers the rows, and the changes of those that it has delivered. The index commits its position
+//! in the feed together with the documents from there. So a build that was interrupted resumes at its last checkpoint,
+//! without a row too many or too few, and the log is kept for it.
 
 use std::fs;
 use std::path::Path;
@@ -25,43 +25,47 @@ use crate::design::Design;
 use crate::error::Result;
 use crate::index_state::Step;
 
-/// Rows and changes that are taken at a time.
+/// Rows and changes of one read of the feed.
 const RECORDS_PER_READ: usize = 2_000;
-/// How often an unfinished index is made durable: what a crash costs at most.
+/// How often an unfinished index is made durable: the work that a crash loses at most.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
-/// Changes behind the end of the log at which the index can follow it by itself.
+/// Changes behind the end of the log at which the build ends, and the index follows the log like any other.
 const NEARLY_CAUGHT_UP: u64 = 10_000;
 
-/// What an unfinished index says of itself.
+/// The payload of an unfinished index's commits, by which the build resumes.
 #[derive(Serialize, Deserialize)]
 struct Resume {
-    /// The place in the feed, in base64.
+    /// The position in the feed, in base64.
     token: String,
-    /// Rows so far.
+    /// Rows that are in the index.
     rows: u64,
 }
 
-/// An index that is being filled.
+/// A build under way.
 struct Draft<'a> {
     keeping: &'a Keeping,
     design: &'a Design,
     feed: Feed,
     index: Index,
     writer: IndexWriter,
-    /// Behind what was taken.
+    /// The position behind what is in the index; `None` at the beginning.
     token: Option<FeedToken>,
+    /// Rows that are in the index.
     rows: u64,
-    /// How many rows there are, about.
+    /// Estimate of the table's rows.
     about: u64,
 }
 
-/// The index of a design, complete up to a sequence that the log still continues. `None` when it was asked to stop.
+/// Builds the index of a design, up to a sequence from which it can follow the log. `None` when it was asked to stop.
+///
+/// # Errors
+/// What disk, store and index refuse. The build resumes when it is called again.
 pub(super) fn fill(
     keeping: &Keeping,
     design: &Design,
     stop: &CancellationToken,
 ) -> Result<Option<(Index, IndexWriter)>> {
-    match of_empty_table(keeping, design, stop)? {
+    match build_of_empty_table(keeping, design, stop)? {
         Some(filled) => Ok(Some(filled)),
         None => fill_from_feed(keeping, design, stop),
     }
@@ -86,7 +90,7 @@ fn fill_from_feed(
     begin(keeping, design, &path, &feed, stop)?.run(stop)
 }
 
-/// Whether an error means that a feed can't be followed any more.
+/// Whether an error means that the feed is lost to an interrupted build, which has to begin anew.
 fn is_lost(error: &crate::error::EngineError) -> bool {
     matches!(
         error,
@@ -99,7 +103,7 @@ fn is_lost(error: &crate::error::EngineError) -> bool {
     )
 }
 
-/// The build that a stop or a crash cut short, if it can go on.
+/// Opens a build that a stop or a crash interrupted; `None` when there is none that can be resumed.
 fn resume<'a>(
     keeping: &'a Keeping,
     design: &'a Design,
@@ -148,7 +152,7 @@ fn resume<'a>(
     }))
 }
 
-/// A build from the first row on.
+/// Begins a build anew: removes the folder and the feed that an earlier one left.
 fn begin<'a>(
     keeping: &'a Keeping,
     design: &'a Design,
@@ -192,8 +196,8 @@ fn about(keeping: &Keeping) -> Result<u64> {
     Ok(rows.map(|space| space.entries).sum())
 }
 
-/// The index of a table without rows, which needs no feed. `None` when it has rows.
-fn of_empty_table(
+/// Builds the index of a table without rows, which takes no feed. `None` when the table has rows.
+fn build_of_empty_table(
     keeping: &Keeping,
     design: &Design,
     stop: &CancellationToken,
@@ -226,7 +230,7 @@ impl Draft<'_> {
             if !self.keeping.wait_for_room(self.design, stop) {
                 return Ok(None);
             }
-            // Nobody searches it yet, so nobody waits for what it takes in.
+            // It isn't searched yet, so its changes aren't awaited.
             self.keeping.wait_for_merges(&self.writer, stop, || false);
             let batch = self.keeping.runtime.block_on(async {
                 match &self.token {
@@ -236,7 +240,7 @@ impl Draft<'_> {
             })?;
             self.take(&batch)?;
             self.tell(&batch);
-            if batch.phase == FeedPhase::Changes && self.is_near(&batch) {
+            if batch.phase == FeedPhase::Changes && self.is_nearly_caught_up(&batch) {
                 self.finish(batch.sequence)?;
                 return Ok(Some((self.index, self.writer)));
             }
@@ -252,7 +256,7 @@ impl Draft<'_> {
         }
     }
 
-    fn is_near(&self, batch: &FeedBatch) -> bool {
+    fn is_nearly_caught_up(&self, batch: &FeedBatch) -> bool {
         let behind = self
             .keeping
             .database
@@ -261,6 +265,7 @@ impl Draft<'_> {
         batch.caught_up || behind <= NEARLY_CAUGHT_UP
     }
 
+    /// Applies the records to the index.
     fn take(&mut self, batch: &FeedBatch) -> Result<()> {
         let records = batch.records.iter();
         let operations: Vec<_> = records.map(|record| self.operation(record)).collect();
@@ -280,6 +285,7 @@ impl Draft<'_> {
         }
     }
 
+    /// Reports the progress of the build.
     fn tell(&self, batch: &FeedBatch) {
         let step = if batch.phase == FeedPhase::Changes {
             Step::CatchingUp
@@ -292,7 +298,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Makes durable what was taken, and lets the log be trimmed up to there.
+    /// Makes the index durable up to the end of a batch, and lets the log be trimmed up to there.
     fn checkpoint(&mut self, batch: &FeedBatch) -> Result<()> {
         let resume = Resume {
             token: BASE64.encode(batch.token.as_bytes()),
@@ -307,8 +313,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// From here on the index is complete up to its sequence. The feed goes on keeping the log until the index has
-    /// taken its place.
+    /// Marks the index complete up to a sequence, durably. The feed still holds the log back until the index serves.
     fn finish(&mut self, sequence: u64) -> Result<()> {
         self.writer.commit(sequence)?;
         self.writer.checkpoint()?;

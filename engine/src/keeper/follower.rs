@@ -1,7 +1,7 @@
 //! One index, following the log.
 //!
 //! Three clocks: changes are taken as soon as they are durable in the store, or ten milliseconds later while nobody
-//! searches. Searches see them with the next commit, in a [rhythm](super::rhythm) of its own. A checkpoint each [`CHECKPOINT_INTERVAL`] makes the index durable, after which the
+//! searches. Searches see them with the next commit, by the [refresh policy](super::refresh_policy). A checkpoint each [`CHECKPOINT_INTERVAL`] makes the index durable, after which the
 //! store may trim the log up to there. After a crash the index resumes from its last checkpoint.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info_span;
 
 use super::pending::Pending;
-use super::rhythm::{Rhythm, Situation, Step};
+use super::refresh_policy::{RefreshDecision, RefreshInput, RefreshPolicy};
 use super::verify::{self, VerifyOptions};
 use super::{Keeping, Promotion};
 use crate::design::Design;
@@ -60,7 +60,7 @@ pub(super) struct Follower {
     /// Whether searches are answered from this index.
     serves: bool,
     /// When it commits.
-    rhythm: Rhythm,
+    refresh: RefreshPolicy,
     /// When something that isn't durable has to become so.
     next_checkpoint: Option<Instant>,
     /// When the index has rested long enough to be consolidated; `None` when it is.
@@ -79,7 +79,7 @@ impl Follower {
         Self {
             taken: index.applied_sequence(),
             ready_at: keeping.database.last_sequence(),
-            rhythm: Rhythm::new(keeping.options.commit_interval, Instant::now()),
+            refresh: RefreshPolicy::new(keeping.options.commit_interval, Instant::now()),
             keeping,
             design,
             sequences,
@@ -105,12 +105,12 @@ impl Follower {
             self.index.undamaged()?;
             self.wait_for_merges(stop)?;
             let caught_up = self.take_changes()?;
-            match self.next_step(caught_up) {
-                Step::Wait => {}
+            match self.decide(caught_up) {
+                RefreshDecision::Wait => {}
                 // Searches are of the index that serves; a draft's are still to come.
-                Step::Hold if self.serves => self.keeping.state().hold(self.taken),
-                Step::Hold => {}
-                Step::Commit => self.commit()?,
+                RefreshDecision::Hold if self.serves => self.keeping.state().hold(self.taken),
+                RefreshDecision::Hold => {}
+                RefreshDecision::Commit => self.commit()?,
             }
             self.serve_when_ready()?;
             if self.next_checkpoint.is_some_and(|at| at <= Instant::now()) {
@@ -207,10 +207,10 @@ impl Follower {
         super::take_in(&mut self.writer, operations)
     }
 
-    fn next_step(&mut self, caught_up: bool) -> Step {
+    fn decide(&mut self, caught_up: bool) -> RefreshDecision {
         let state = self.keeping.state();
         let awaited = state.awaited();
-        let situation = Situation {
+        let input = RefreshInput {
             operations: self.pending.operations(),
             full: self.writer.wants_commit(),
             age: self.pending.age(),
@@ -219,7 +219,7 @@ impl Follower {
             opens: !self.serves && self.taken >= self.ready_at,
             searched: self.serves && state.take_searched(),
         };
-        self.rhythm.step(Instant::now(), situation)
+        self.refresh.decide(Instant::now(), input)
     }
 
     /// Lets searches see what is applied.
@@ -244,7 +244,7 @@ impl Follower {
             .applied(self.keeping.table.shared_name(), began.elapsed());
         self.pending = Pending::default();
         let segments = self.writer.segments();
-        self.rhythm.committed(Instant::now(), began.elapsed(), segments);
+        self.refresh.committed(Instant::now(), began.elapsed(), segments);
         self.next_consolidation = Some(Instant::now() + REST);
         self.keeping.state().set_consolidated(false);
         if self.serves {
@@ -305,7 +305,7 @@ impl Follower {
 
     /// Waits until there is something to do.
     async fn rest(&mut self, stop: &CancellationToken) {
-        let pause = self.rhythm.pause(Instant::now());
+        let pause = self.refresh.pause(Instant::now());
         if !pause.is_zero() {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -314,7 +314,7 @@ impl Follower {
             }
         }
         let due = match (self.pending.since(), self.next_checkpoint) {
-            (Some(since), _) => Some(self.rhythm.next(since)),
+            (Some(since), _) => Some(self.refresh.next_decision(since)),
             (None, _) if !self.serves => Some(Instant::now() + PROMOTION_RETRY),
             (None, checkpoint) => [checkpoint, self.next_consolidation].into_iter().flatten().min(),
         };

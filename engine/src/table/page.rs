@@ -2,8 +2,8 @@
 
 use souk_index::{Fragment, Hit, InnerHitList, SortValue};
 
-/// Most bytes of a page: of its rows as stored, and of what is shown with them. A hit with more comes alone. Messages have
-/// 4 MiB; the rest is for what each hit has besides, and for totals and aggregations.
+/// Most bytes of a page: of its rows as messages have them, of found ones as stored, and of what is shown with them. A row with more comes
+/// alone. Messages have 4 MiB; the rest is for what each hit has besides, and for totals and aggregations.
 pub const MAX_PAGE_BYTES: usize = 3 << 20;
 
 /// What any value or object has besides its bytes: types, lengths, numbers.

@@ -1,6 +1,6 @@
 //! Ranges of rows, in the order of their keys.
 
-use souk_storage::{RangePage, RangeRequest, ReadOptions, Snapshot};
+use souk_storage::{RangePage, RangeRequest, Snapshot};
 use tokio::time::Instant;
 
 use super::TableHandle;
@@ -8,6 +8,7 @@ use crate::error::{EngineError, Result, Waiting};
 use crate::resource::Written;
 use crate::scope::Scope;
 use crate::stored::signed;
+use crate::transactions::Seeing;
 
 impl TableHandle {
     /// Reads a page of the rows of a range, in the order of their keys. A page may have fewer rows than there are: as long as it
@@ -17,15 +18,19 @@ impl TableHandle {
     /// # Errors
     /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] while own rows are looked for.
     pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
+        self.range_seeing(request, Seeing::Sequence(min_sequence)).await
+    }
+
+    /// The same, of what a read has to see.
+    pub(super) async fn range_seeing(
+        &self,
+        request: &RangeRequest,
+        seeing: Seeing,
+    ) -> Result<Written<RangePage>> {
         self.access("range", async {
             let scope = self.scope()?;
-            if scope.is_limited() && request.options != ReadOptions::default() {
-                return Err(EngineError::InvalidRow {
-                    table: self.name().to_owned(),
-                    problem: "is read as a whole by callers who meet own rows alone".to_owned(),
-                });
-            }
-            let snapshot = self.snapshot(min_sequence).await?;
+            self.check_whole(&scope, &request.options)?;
+            let snapshot = self.seen(seeing).await?;
             let page = match scope.is_limited() {
                 true => self.own_rows(&scope, &snapshot, request).await?,
                 false => snapshot.range(&self.open.table, request).await?,

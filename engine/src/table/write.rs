@@ -160,11 +160,7 @@ impl TableHandle {
         request_id: Option<RequestId>,
     ) -> Result<Written<Vec<WrittenRow>>> {
         let scope = self.scope()?;
-        if self.open.home == Home::Code {
-            return Err(EngineError::TableOfCode {
-                table: self.name().to_owned(),
-            });
-        }
+        self.check_created()?;
         self.check_keys(&writes)?;
         let request = request_id.map(|id| self.request_record(id, "write", &scope));
         let places = self.open.owner_places();
@@ -179,8 +175,45 @@ impl TableHandle {
         })
     }
 
+    /// Writes rows, each by itself: what became of each, in their order.
+    ///
+    /// # Errors
+    /// Of the call, and then no row is written: as [`TableHandle::write`], for an argument of any row. Of a row: as there.
+    pub async fn write_each(&self, writes: Vec<TableWrite>) -> Result<Vec<Result<WrittenRow>>> {
+        self.scope()?;
+        self.check_created()?;
+        self.check_keys(&writes)?;
+        let places = self.open.owner_places();
+        if !places.is_empty() {
+            let mut written = Vec::with_capacity(writes.len());
+            for write in writes {
+                let one = self.write(vec![write], None).await;
+                written.push(one.map(|one| one.value.into_iter().next().unwrap_or_default()));
+            }
+            return Ok(written);
+        }
+        let batch = self.traced(self.batch(&writes, &places, None));
+        let written = self
+            .access("commit", self.inner.database.write_rows(batch))
+            .await?;
+        let written = written.into_iter();
+        Ok(written
+            .map(|written| written.map_err(EngineError::from))
+            .collect())
+    }
+
+    /// Refuses a table of code: its rows are written as resources.
+    pub(crate) fn check_created(&self) -> Result<()> {
+        match self.open.home {
+            Home::Catalog => Ok(()),
+            Home::Code => Err(EngineError::TableOfCode {
+                table: self.name().to_owned(),
+            }),
+        }
+    }
+
     /// Refuses keys of a hashed table whose hash isn't that of their id, and those that the index of a searched one can't have.
-    fn check_keys(&self, writes: &[TableWrite]) -> Result<()> {
+    pub(crate) fn check_keys(&self, writes: &[TableWrite]) -> Result<()> {
         let is_hashed = self.open.definition().is_hashed();
         let is_searched = self.open.is_searched();
         for write in writes {
@@ -207,7 +240,7 @@ impl TableHandle {
         Ok(())
     }
 
-    fn batch(
+    pub(crate) fn batch(
         &self,
         writes: &[TableWrite],
         places: &[OwnerPlace],
@@ -223,6 +256,7 @@ impl TableHandle {
             });
         }
         batch.request = request;
+        batch.shown = true;
         batch
     }
 
@@ -372,15 +406,19 @@ impl TableHandle {
 
     pub(crate) async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
         self.access("commit", async {
-            let batch = match trace::current_traceparent() {
-                Some(traceparent) => batch.trace(traceparent),
-                None => batch,
-            };
-            let committed = self.inner.database.write(batch).await?;
+            let committed = self.inner.database.write(self.traced(batch)).await?;
             Span::current().record("souk.sequence", committed.sequence);
             Ok(committed)
         })
         .await
+    }
+
+    /// A batch that names the trace of the call.
+    fn traced(&self, batch: WriteBatch) -> WriteBatch {
+        match trace::current_traceparent() {
+            Some(traceparent) => batch.trace(traceparent),
+            None => batch,
+        }
     }
 
     /// A row that the call may meet, and its turn: others who write what they see of it wait.

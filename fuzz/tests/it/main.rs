@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use souk_fuzz::messages::{self, Messages};
+use souk_fuzz::tablestore;
 use souk_fuzz::targets::{ALL, answered};
 
 /// Executions of each target in a normal run.
@@ -39,6 +40,8 @@ fn input(messages: &Messages, target: &str, seed: u64) -> Vec<u8> {
         "page_token" | "wildcard" => messages::bytes(&mut random),
         "primary_key" => messages::keys(&mut random),
         "row" => messages::row(&mut random),
+        "plainbuffer" => tablestore::rows(&mut random),
+        "tablestore_search" => tablestore::search(&mut random),
         _ => messages.search(&mut random),
     }
 }

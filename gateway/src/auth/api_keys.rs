@@ -16,11 +16,8 @@ use souk_access::{Identity, Role};
 
 /// What a key begins with: scanners of repositories find it.
 const PREFIX: &str = "souk_";
-/// What a hash begins with in the file.
 const HASH_PREFIX: &str = "sha256:";
-/// Longest id of a key, in characters.
 const ID_CHARS_MAX: usize = 64;
-/// Most keys of a file.
 const KEYS_MAX: usize = 100_000;
 /// Longest key that is looked at, in bytes.
 const KEY_BYTES_MAX: usize = 256;
@@ -40,19 +37,11 @@ impl std::fmt::Debug for ApiKeys {
 }
 
 impl ApiKeys {
-    /// No key.
-    ///
-    /// # Errors
-    /// When the operating system gives no random bytes.
-    pub fn none() -> Result<Self, String> {
-        Self::read("")
-    }
-
     /// The keys in a text: a line each with id, hash, role and subject, as [`make_key`] gives it. Empty lines and those
     /// that begin with `#` are passed over.
     ///
     /// # Errors
-    /// The number of the first line that can't be used, and why; never what is in it.
+    /// The number of the first line that can't be used, and why; never what is in it. Or that the operating system gives no random bytes.
     pub fn read(text: &str) -> Result<Self, String> {
         let blind = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
             .map_err(|_| KeyError::Random.to_string())?;
@@ -61,19 +50,15 @@ impl ApiKeys {
             known: HashMap::new(),
             blind,
         };
-        for (at, line) in text.lines().enumerate() {
+        for (at, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (id, hash, identity) =
-                entry(line).map_err(|problem| format!("line {}: {problem}", at + 1))?;
+            let (id, hash, identity) = entry(line).map_err(|problem| format!("line {at}: {problem}"))?;
             let tag = hmac::sign(&keys.blind, &hash);
             if keys.known.insert(id.into(), (tag, identity)).is_some() {
-                return Err(format!(
-                    "line {}: the id is there twice; each key has its own",
-                    at + 1
-                ));
+                return Err(format!("line {at}: the id is there twice; each key has its own"));
             }
             if keys.known.len() > KEYS_MAX {
                 return Err(format!("there are more than {KEYS_MAX} keys"));
@@ -203,7 +188,10 @@ mod tests {
             changed[at] = if changed[at] == b'x' { b'y' } else { b'x' };
             assert_eq!(keys.identify(&changed), None, "changed at {at}");
         }
-        assert_eq!(ApiKeys::none().expect("none").identify(made.key.as_bytes()), None);
+        assert_eq!(
+            ApiKeys::read("").expect("none").identify(made.key.as_bytes()),
+            None
+        );
         assert!(!format!("{keys:?}").contains("web-1"));
     }
 

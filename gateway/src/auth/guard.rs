@@ -21,8 +21,8 @@ use souk_chassis::private_files::warn_of_readers;
 use tonic::Status;
 use tonic::body::Body;
 
+use super::AuthError;
 use super::api_keys::ApiKeys;
-use super::error::AuthError;
 use super::issuer;
 use super::tokens::{Refused, Tokens};
 
@@ -57,42 +57,37 @@ impl GatewayGuard {
         methods: Methods,
         contract: &[u8],
     ) -> Result<Self, AuthError> {
+        let mut guard = Self {
+            known: None,
+            methods,
+            traces: config.traces,
+        };
         if !config.knows_callers() {
             tracing::warn!(
                 "authentication is off: whoever reaches this port may do everything; see docs/SECURITY.md"
             );
-            return Ok(Self {
-                known: None,
-                methods,
-                traces: config.traces,
-            });
+            return Ok(guard);
         }
         let api_keys = if config.keys == Path::new("") {
-            Reloaded::fixed(ApiKeys::none().map_err(AuthError::Keys)?)
+            Reloaded::fixed(ApiKeys::read("").map_err(AuthError::Keys)?)
         } else {
             warn_of_readers(&config.keys);
             Reloaded::follow(&config.keys, ApiKeys::read)?
         };
         let wants_tokens = !config.jwt.jwks.is_empty();
-        let known = Known {
+        guard.known = Some(Arc::new(Known {
             rules: Rules::read(contract)?,
             api_keys,
             tokens: wants_tokens.then(|| Tokens::follow(&config.jwt)).transpose()?,
             credentials: credentials.ok_or(AuthError::NoCredentialKey)?,
-        };
-        Ok(Self {
-            known: Some(Arc::new(known)),
-            methods,
-            traces: config.traces,
-        })
+        }));
+        Ok(guard)
     }
-}
 
-impl GatewayGuard {
     /// Shows on `meter` how the keys are that tokens are checked by.
     pub(crate) fn observe(&self, meter: &Meter) {
         let tokens = self.known.as_ref().and_then(|known| known.tokens.as_ref());
-        let issuer = tokens.map_or_else(Weak::new, |tokens| Arc::downgrade(tokens.issuer()));
+        let issuer = tokens.map_or_else(Weak::new, |tokens| Arc::downgrade(&tokens.issuer));
         issuer::observe(&issuer, meter);
     }
 }
@@ -166,15 +161,16 @@ enum Given<'a> {
 
 impl<'a> Given<'a> {
     fn read(headers: &'a HeaderMap) -> Result<Self, Status> {
-        let mut authorizations = headers.get_all(AUTHORIZATION).iter();
-        let mut api_keys = headers.get_all(API_KEY).iter();
-        match (authorizations.next(), api_keys.next()) {
-            (None, None) => Err(refusal::missing()),
+        let authorizations = headers.get_all(AUTHORIZATION).iter();
+        let authorizations = authorizations.map(|value| Self::authorization(value.as_bytes()));
+        let api_keys = headers.get_all(API_KEY).iter();
+        let api_keys = api_keys.map(|key| Some(Self::ApiKey(key.as_bytes().trim_ascii())));
+        let mut given = authorizations.chain(api_keys);
+        match (given.next(), given.next()) {
+            (None, _) => Err(refusal::missing()),
+            (Some(Some(only)), None) => Ok(only),
             // Several may be those of several callers.
-            _ if authorizations.next().or(api_keys.next()).is_some() => Err(refusal::invalid()),
-            (None, Some(key)) => Ok(Self::ApiKey(key.as_bytes().trim_ascii())),
-            (Some(value), None) => Self::authorization(value.as_bytes()).ok_or_else(refusal::invalid),
-            (Some(_), Some(_)) => Err(refusal::invalid()),
+            _ => Err(refusal::invalid()),
         }
     }
 

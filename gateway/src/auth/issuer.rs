@@ -13,12 +13,12 @@ use opentelemetry::metrics::Meter;
 use souk_access::Reloaded;
 use souk_access::config::{JwtConfig, KeySource};
 use souk_chassis::causes::chain;
-use souk_chassis::fetch::{Document, FetchError};
-use souk_chassis::telemetry::instrument::whole;
+use souk_chassis::fetch::Document;
+use souk_chassis::telemetry::instrument::{Instrument, whole};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::error::AuthError;
+use super::AuthError;
 use super::key_set::KeySet;
 use crate::metrics::{ISSUER_KEYS_UNCONFIRMED, ISSUER_KEYS_UNREADABLE};
 
@@ -48,17 +48,11 @@ impl Issuer {
     /// somebody does.
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         let missed = Arc::new(Notify::new());
-        let age_max = config.keys_age_max;
-        match config.source() {
-            KeySource::File => Ok(Self {
-                keys: Reloaded::follow(Path::new(&config.jwks), KeySet::read)?,
-                age_max,
-                missed,
-                _fetching: None,
-            }),
+        let (keys, fetching) = match config.source() {
+            KeySource::File => (Reloaded::follow(Path::new(&config.jwks), KeySet::read)?, None),
             KeySource::Address => {
                 let document = Document::new(&config.jwks, &config.ca, BYTES_MAX, FETCH_MAX)?;
-                let (keys, stop) = (Reloaded::fixed(KeySet::unknown()), CancellationToken::new());
+                let (keys, stop) = (Reloaded::fixed(KeySet::default()), CancellationToken::new());
                 let fetching = Fetching {
                     document,
                     refresh: config.refresh,
@@ -66,14 +60,15 @@ impl Issuer {
                     missed: Arc::clone(&missed),
                 };
                 tokio::spawn(stop.clone().run_until_cancelled_owned(fetching.run()));
-                Ok(Self {
-                    keys,
-                    age_max,
-                    missed,
-                    _fetching: Some(stop.drop_guard()),
-                })
+                (keys, Some(stop.drop_guard()))
             }
-        }
+        };
+        Ok(Self {
+            keys,
+            age_max: config.keys_age_max,
+            missed,
+            _fetching: fetching,
+        })
     }
 
     /// The keys; `None` when they are too old to be believed.
@@ -87,24 +82,19 @@ impl Issuer {
     }
 }
 
-type Figure = fn(&Issuer) -> u64;
-
 /// Shows on `meter` how the keys of an issuer are, as long as there is one, and 0 without.
 pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
-    let figures: [(_, Figure); 2] = [
-        (ISSUER_KEYS_UNREADABLE, |issuer| {
-            whole(issuer.keys.get().unreadable())
-        }),
-        (ISSUER_KEYS_UNCONFIRMED, |issuer| {
-            issuer.keys.refused_for().unwrap_or_default().as_secs()
-        }),
-    ];
-    for (instrument, figure) in figures {
+    let observe = |instrument: Instrument, figure: fn(&Issuer) -> u64| {
         let issuer = Weak::clone(issuer);
         instrument.observe(meter, move |now| {
             now.observe(issuer.upgrade().map_or(0, |issuer| figure(&issuer)), &[]);
         });
-    }
+    };
+    observe(ISSUER_KEYS_UNREADABLE, |issuer| {
+        whole(issuer.keys.get().unreadable)
+    });
+    let unconfirmed = |issuer: &Issuer| issuer.keys.refused_for().unwrap_or_default().as_secs();
+    observe(ISSUER_KEYS_UNCONFIRMED, unconfirmed);
 }
 
 struct Fetching {
@@ -156,11 +146,7 @@ impl Fetching {
 
     /// The document and its keys; `None` when it is the `last` one still.
     async fn fetch(&self, last: Option<&str>) -> Result<Option<(String, KeySet)>, String> {
-        let bytes = self
-            .document
-            .fetch()
-            .await
-            .map_err(|error: FetchError| chain(&error))?;
+        let bytes = self.document.fetch().await.map_err(|error| chain(&error))?;
         let text = String::from_utf8(bytes.into()).map_err(|_| "the document is no text".to_owned())?;
         if Some(text.as_str()) == last {
             return Ok(None);

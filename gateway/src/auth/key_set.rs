@@ -1,7 +1,6 @@
 //! The public keys of an issuer of tokens (JWKS, RFC 7517).
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::time::SystemTime;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse};
@@ -24,19 +23,16 @@ pub(super) struct IssuerKey {
     pub(super) algorithm: Algorithm,
 }
 
-/// Keys of an issuer, and the tokens that they were found to have signed: other keys forget them.
+/// Keys of an issuer, and the tokens that they were found to have signed: other keys forget them. By default there are none, because nobody
+/// could say yet which there are.
+#[derive(Default)]
 pub(super) struct KeySet {
     by_id: HashMap<String, IssuerKey>,
     /// The only key, for tokens that don't name one.
     only: Option<String>,
-    unreadable: usize,
-    checked: Mutex<HashMap<[u8; 32], Checked>>,
-}
-
-#[derive(Clone)]
-struct Checked {
-    identity: Identity,
-    until: SystemTime,
+    pub(super) unreadable: usize,
+    /// Whose each is, and until when.
+    checked: Mutex<HashMap<[u8; 32], (Identity, SystemTime)>>,
 }
 
 impl std::fmt::Debug for KeySet {
@@ -54,29 +50,27 @@ impl KeySet {
     /// When it is none, or has no usable key.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         signatures::install();
-        let set: Document =
+        let set: RawKeySet =
             serde_json::from_str(text).map_err(|error| format!("is no JWKS: {}", place(&error)))?;
         let (mut by_id, mut unreadable) = (HashMap::new(), Vec::new());
         for (at, jwk) in set.keys.into_iter().take(KEYS_MAX).enumerate() {
             match read_key(jwk) {
                 Ok(None) => {}
-                Ok(Some((id, key))) => match by_id.entry(id) {
-                    Entry::Vacant(free) => {
-                        free.insert(key);
-                    }
-                    Entry::Occupied(_) => unreadable.push((at, "has the kid of one before, or none as well")),
-                },
+                Ok(Some((id, _))) if by_id.contains_key(&id) => {
+                    unreadable.push((at, "has the kid of one before, or none as well"));
+                }
+                Ok(Some((id, key))) => {
+                    by_id.insert(id, key);
+                }
                 Err(problem) => unreadable.push((at, problem)),
             }
         }
         if by_id.is_empty() {
-            let unread = unreadable
-                .first()
-                .map(|(at, problem)| format!("; the key at {at} {problem}"));
-            return Err(format!(
-                "has no key for EdDSA (Ed25519), RS256 or ES256{}",
-                unread.unwrap_or_default()
-            ));
+            let unread = unreadable.first();
+            let unread = unread.map_or_else(String::new, |(at, problem)| {
+                format!("; the key at {at} {problem}")
+            });
+            return Err(format!("has no key for EdDSA (Ed25519), RS256 or ES256{unread}"));
         }
         for (at, problem) in &unreadable {
             tracing::warn!(at, problem, "a key of the issuer of tokens is passed over");
@@ -88,20 +82,6 @@ impl KeySet {
             unreadable: unreadable.len(),
             checked: Mutex::default(),
         })
-    }
-
-    pub(super) fn unreadable(&self) -> usize {
-        self.unreadable
-    }
-
-    /// No keys, because nobody could say yet which there are.
-    pub(super) fn unknown() -> Self {
-        Self {
-            by_id: HashMap::new(),
-            only: None,
-            unreadable: 0,
-            checked: Mutex::default(),
-        }
     }
 
     pub(super) fn is_unknown(&self) -> bool {
@@ -116,8 +96,8 @@ impl KeySet {
     /// Whose token this is, if it was checked before and is still good.
     pub(super) fn checked(&self, digest: &[u8; 32], now: SystemTime) -> Option<Identity> {
         let checked = self.checked.lock();
-        let found = checked.get(digest).filter(|found| now < found.until)?;
-        Some(found.identity.clone())
+        let (identity, _) = checked.get(digest).filter(|(_, until)| now < *until)?;
+        Some(identity.clone())
     }
 
     pub(super) fn remember(&self, digest: [u8; 32], identity: Identity, until: SystemTime) {
@@ -126,13 +106,13 @@ impl KeySet {
             // Rare, and only costs checking again.
             checked.clear();
         }
-        checked.insert(digest, Checked { identity, until });
+        checked.insert(digest, (identity, until));
     }
 }
 
 /// A JWKS whose keys are still to be read, each alone.
 #[derive(Deserialize)]
-struct Document {
+struct RawKeySet {
     keys: Vec<Value>,
 }
 

@@ -15,7 +15,7 @@ pub(super) const ALGORITHMS: [Algorithm; 3] = [Algorithm::EdDSA, Algorithm::RS25
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::InvalidAlgorithm.into()),
     verifier_factory: |algorithm, key| {
-        Ok(Box::new(Check {
+        Ok(Box::new(RingVerifier {
             algorithm: *algorithm,
             key: key.clone(),
         }))
@@ -31,12 +31,12 @@ pub(super) fn install() {
     });
 }
 
-struct Check {
+struct RingVerifier {
     algorithm: Algorithm,
     key: DecodingKey,
 }
 
-impl Verifier<Vec<u8>> for Check {
+impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], given: &Vec<u8>) -> Result<(), signature::Error> {
         let checked = match (self.algorithm, self.key.kind()) {
             (Algorithm::EdDSA, DecodingKeyKind::SecretOrDer(key)) => {
@@ -54,7 +54,7 @@ impl Verifier<Vec<u8>> for Check {
     }
 }
 
-impl JwtVerifier for Check {
+impl JwtVerifier for RingVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

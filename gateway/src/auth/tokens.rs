@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use souk_access::config::JwtConfig;
 use souk_access::{Identity, Role};
 
-use super::error::AuthError;
+use super::AuthError;
 use super::issuer::Issuer;
 use super::signatures::ALGORITHMS;
 
@@ -31,7 +31,7 @@ pub(super) enum Refused {
 
 #[derive(Debug)]
 pub(super) struct Tokens {
-    issuer: Arc<Issuer>,
+    pub(super) issuer: Arc<Issuer>,
     config: JwtConfig,
 }
 
@@ -45,10 +45,6 @@ impl Tokens {
             issuer: Arc::new(Issuer::follow(config)?),
             config: config.clone(),
         })
-    }
-
-    pub(super) fn issuer(&self) -> &Arc<Issuer> {
-        &self.issuer
     }
 
     pub(super) fn identify(&self, token: &[u8]) -> Result<Identity, Refused> {

@@ -39,7 +39,11 @@ fn good() -> Client {
 }
 
 fn spread<const N: usize>(clients: [Client; N]) -> Balance {
-    Balance::new(clients.into_iter().enumerate())
+    measured(clients, &Measured::new())
+}
+
+fn measured<const N: usize>(clients: [Client; N], measured: &Measured) -> Balance {
+    Balance::new(clients.into_iter().enumerate(), &"shop".into(), &measured.meter())
 }
 
 async fn picked(balance: &Balance) -> usize {
@@ -48,15 +52,15 @@ async fn picked(balance: &Balance) -> usize {
 
 #[tokio::test]
 async fn one_that_doesnt_answer_is_left_out_at_once() {
-    let measured = Measured::new();
-    let balance = spread([absent(), good()]).measured(&"shop".into(), &measured.meter());
+    let told = Measured::new();
+    let balance = measured([absent(), good()], &told);
     let mut silent = 0;
     for _ in 0..100 {
         silent += usize::from(picked(&balance).await == 0);
     }
     assert!(silent <= 2, "{silent}");
-    assert!(measured.sum(&EJECTED).is_some_and(|out| out <= 1));
-    assert_eq!(measured.sum(&EJECTIONS), Some(silent as u64));
+    assert!(told.sum(&EJECTED).is_some_and(|out| out <= 1));
+    assert_eq!(told.sum(&EJECTIONS), Some(silent as u64));
     // The attempt after a silent one goes elsewhere.
     let balance = spread([absent(), good()]);
     for _ in 0..20 {
@@ -81,16 +85,16 @@ async fn one_that_refuses_is_left_out_for_longer_and_longer_until_it_answers() {
         count
     };
     assert_eq!(picks(200).await, REFUSALS_MAX, "then it is out");
-    tokio::time::advance(OUT_MIN).await;
+    tokio::time::advance(EJECTION_MIN).await;
     assert_eq!(
         picks(200).await,
         REFUSALS_MAX,
         "in again, and out for twice the time"
     );
-    tokio::time::advance(OUT_MIN).await;
+    tokio::time::advance(EJECTION_MIN).await;
     assert_eq!(picks(200).await, 0);
     refuses.store(false, Ordering::Relaxed);
-    tokio::time::advance(OUT_MIN).await;
+    tokio::time::advance(EJECTION_MIN).await;
     assert!(picks(200).await > 50, "it answers again");
 }
 
@@ -103,15 +107,15 @@ async fn who_gives_a_call_too_little_time_says_nothing_of_a_process() {
     let address = silent.local_addr().expect("an address");
     let uri = format!("http://{address}").parse().expect("an address");
     let client = Client::remote("shop", &uri, &ClientConfig::default(), methods()).expect("an address");
-    let measured = Measured::new();
-    let balance = spread([client]).measured(&"shop".into(), &measured.meter());
+    let told = Measured::new();
+    let balance = measured([client], &told);
     let mut hurried = request();
     hurried
         .headers_mut()
         .insert("grpc-timeout", "10m".parse().expect("a value"));
     let (response, _) = balance.call(hurried, None).await;
     assert_eq!(code_in(response.headers()), Some(Code::DeadlineExceeded));
-    assert_eq!(measured.sum(&EJECTIONS), Some(0));
+    assert_eq!(told.sum(&EJECTIONS), Some(0));
 }
 
 #[tokio::test]
@@ -157,10 +161,11 @@ async fn the_less_busy_of_two_gets_the_call() {
 
 #[tokio::test]
 async fn connections_to_one_process_are_one() {
-    let balance = Balance::new([(0, good()), (0, good())]);
+    let (name, meter) = ("shop".into(), Measured::new().meter());
+    let balance = Balance::new([(0, good()), (0, good())], &name, &meter);
     assert!(!balance.has_others());
     assert_eq!(balance.call(request(), Some(0)).await.1, 0);
-    let balance = Balance::new([(0, good()), (0, good()), (1, good())]);
+    let balance = Balance::new([(0, good()), (0, good()), (1, good())], &name, &meter);
     assert!(balance.has_others());
     for _ in 0..20 {
         assert_eq!(balance.call(request(), Some(0)).await.1, 1);

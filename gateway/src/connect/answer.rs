@@ -2,26 +2,23 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bytes::{BufMut as _, Bytes, BytesMut};
-use futures_util::stream::{self, StreamExt as _};
+use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, Response};
-use http_body::Frame;
-use http_body_util::StreamBody;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::{Map, Value, json};
-use souk_chassis::status::code_name;
+use souk_chassis::layers::messages::framed;
+use souk_chassis::status::{code_name, status_in};
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::pb;
 
-use super::request::{Asked, Codec, ENVELOPE_BYTES, Shape};
+use super::request::{Asked, Codec, Shape};
 use crate::answer::error::failure;
-use crate::answer::{Content, Messages, Next, Unary, metadata, status_of};
+use crate::answer::{Messages, Representation, Unary, metadata};
 use crate::json::as_json;
-use crate::one_message::in_turn;
 
 /// The flag of the envelope that ends a stream.
 const END: u8 = 2;
@@ -79,34 +76,22 @@ pub(super) async fn unary(
     bytes_max: usize,
     ends: Instant,
 ) -> Response<Body> {
-    let answer = Unary::read(response, bytes_max, Some(ends)).await;
-    let mut headers = answer.metadata;
+    let mut answer = Unary::read(response, bytes_max).await;
     for (name, value) in &answer.trailers {
         if let Ok(name) = HeaderName::try_from(format!("trailer-{name}")) {
-            headers.append(name, value.clone());
+            answer.metadata.append(name, value.clone());
         }
     }
-    let codec = asked.shape.codec;
-    let written = match answer.message {
-        Ok(message) => {
-            Content::of(
-                message,
-                move |message| write(codec, &kind, message),
-                asked.accepts,
-                ends,
-            )
-            .await
-        }
-        Err(status) => Err(status),
+    let shape = asked.shape;
+    let to = Representation {
+        content_type: shape.content_type(),
+        encoding: asked.accepts,
+        ends,
     };
-    match written {
-        Ok(content) => content.answer(headers, asked.shape.content_type(), answer.body),
-        Err(status) => {
-            let mut response = error(pool, asked.shape, &status);
-            response.headers_mut().extend(headers);
-            response
-        }
-    }
+    let write = move |message: &[u8]| write(shape.codec, &kind, message);
+    answer
+        .rewritten(to, write, |status| error(pool, shape, status))
+        .await
 }
 
 fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
@@ -125,18 +110,13 @@ pub(super) fn stream(
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
     let headers = metadata(&parts.headers);
-    let body = match status_of(&parts.headers) {
+    let body = match status_in(&parts.headers) {
         Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
         None => {
-            let envelopes = Envelopes {
-                messages: Messages::new(&parts.headers, body, bytes_max),
-                codec: shape.codec,
-                kind,
-                pool,
-                ended: false,
-            };
-            let envelopes = stream::unfold(envelopes, Envelopes::next);
-            Body::new(StreamBody::new(envelopes.map(Ok::<_, Status>)))
+            let write = move |message: &[u8]| Ok(framed(0, &write(shape.codec, &kind, message)?));
+            let end =
+                move |status: Option<&Status>, trailers: &HeaderMap| end_envelope(&pool, status, trailers);
+            Messages::new(&parts.headers, body, bytes_max).rewritten(write, end, None)
         }
     };
     enveloped(shape, headers, body)
@@ -147,15 +127,6 @@ fn enveloped(shape: Shape, headers: HeaderMap, body: Body) -> Response<Body> {
     *response.headers_mut() = headers;
     response.headers_mut().insert(CONTENT_TYPE, shape.content_type());
     response
-}
-
-fn envelope(flags: u8, content: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(ENVELOPE_BYTES + content.len());
-    bytes.put_u8(flags);
-    // A message is bounded far below.
-    bytes.put_u32(u32::try_from(content.len()).unwrap_or(u32::MAX));
-    bytes.put_slice(content);
-    bytes.freeze()
 }
 
 /// The envelope that ends a stream: how it went, and its trailers.
@@ -173,37 +144,5 @@ fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &Heade
     if !metadata.is_empty() {
         end.insert("metadata".to_owned(), metadata.into());
     }
-    envelope(END, Value::from(end).to_string().as_bytes())
-}
-
-struct Envelopes {
-    messages: Messages,
-    codec: Codec,
-    kind: MessageDescriptor,
-    pool: DescriptorPool,
-    /// The last was given. The messages are kept, and with them what the call holds, until nobody asks any more.
-    ended: bool,
-}
-
-impl Envelopes {
-    /// The next envelope, and those behind it.
-    async fn next(mut self) -> Option<(Frame<Bytes>, Self)> {
-        if self.ended {
-            return None;
-        }
-        let (status, trailers) = match self.messages.next().await {
-            Next::Message(message) => {
-                let (codec, kind, bytes) = (self.codec, self.kind.clone(), message.len());
-                let written = in_turn(bytes, move || Ok(envelope(0, &write(codec, &kind, &message)?)));
-                match written.await {
-                    Ok(envelope) => return Some((Frame::data(envelope), self)),
-                    Err(status) => (Some(status), HeaderMap::new()),
-                }
-            }
-            Next::End(status, trailers) => (status, trailers),
-        };
-        self.ended = true;
-        let end = end_envelope(&self.pool, status.as_ref(), &trailers);
-        Some((Frame::data(end), self))
-    }
+    framed(END, Value::from(end).to_string().as_bytes())
 }

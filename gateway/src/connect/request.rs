@@ -15,11 +15,10 @@ use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use crate::json;
-use crate::one_message::Read;
+use crate::json::{self, media_type};
 
 /// Bytes of an envelope in front of its message: flags, then its length.
-pub(super) const ENVELOPE_BYTES: usize = 5;
+const ENVELOPE_BYTES: usize = 5;
 
 /// The flag of an envelope whose message is compressed.
 const COMPRESSED: u8 = 1;
@@ -27,8 +26,8 @@ const COMPRESSED: u8 = 1;
 /// Most digits of a time in `connect-timeout-ms`.
 const TIMEOUT_DIGITS_MAX: usize = 10;
 
-/// Most digits of a time in `grpc-timeout`.
-const GRPC_TIMEOUT_DIGITS_MAX: usize = 8;
+/// Largest number of a time in `grpc-timeout`.
+const GRPC_TIMEOUT_NUMBER_MAX: u64 = 99_999_999;
 
 /// Base64 in an address: of the alphabet for addresses, with padding or without.
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
@@ -59,22 +58,13 @@ pub(super) fn media_types(streams: bool) -> &'static str {
 }
 
 impl Shape {
+    /// The shape whose content type the headers have.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        let value = headers.get(CONTENT_TYPE)?;
-        if json::is_json(value) {
-            return Some(Self {
-                codec: Codec::Json,
-                streams: false,
-            });
-        }
-        let name = value.to_str().ok()?.split(';').next()?.trim();
-        let (codec, streams) = match name.to_ascii_lowercase().as_str() {
-            "application/proto" => (Codec::Proto, false),
-            "application/connect+json" => (Codec::Json, true),
-            "application/connect+proto" => (Codec::Proto, true),
-            _ => return None,
-        };
-        Some(Self { codec, streams })
+        let name = media_type(headers.get(CONTENT_TYPE)?);
+        let mut shapes = [Codec::Json, Codec::Proto]
+            .into_iter()
+            .flat_map(|codec| [false, true].map(|streams| Self { codec, streams }));
+        shapes.find(|shape| name.eq_ignore_ascii_case(shape.content_type().as_bytes()))
     }
 
     /// The shape that the address of a GET names.
@@ -151,21 +141,17 @@ impl Asked {
 
 /// Milliseconds as gRPC writes them; seconds where they have too many digits.
 fn grpc_timeout(given: &HeaderValue) -> Result<HeaderValue, Status> {
-    let read = given
-        .to_str()
-        .ok()
-        .filter(|text| {
-            (1..=TIMEOUT_DIGITS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-        })
-        .and_then(|text| text.parse::<u64>().ok());
-    let written = read.and_then(|millis| {
-        let text = match millis.to_string() {
-            text if text.len() <= GRPC_TIMEOUT_DIGITS_MAX => format!("{text}m"),
+    let is_time = |text: &&str| {
+        (1..=TIMEOUT_DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let read = given.to_str().ok().filter(is_time);
+    let written = read
+        .and_then(|text| text.parse::<u64>().ok())
+        .map(|millis| match millis {
+            0..=GRPC_TIMEOUT_NUMBER_MAX => format!("{millis}m"),
             _ => format!("{}S", millis / 1000),
-        };
-        HeaderValue::try_from(text).ok()
-    });
-    written.ok_or_else(|| {
+        });
+    written.and_then(|text| text.try_into().ok()).ok_or_else(|| {
         let message = format!(
             "connect-timeout-ms isn't a number of milliseconds of at most {TIMEOUT_DIGITS_MAX} digits; send one"
         );
@@ -173,13 +159,13 @@ fn grpc_timeout(given: &HeaderValue) -> Result<HeaderValue, Status> {
     })
 }
 
-/// Where the message is, and how it is packed.
+/// Where the message is.
 #[derive(Clone, Debug)]
 enum Source {
-    Body(Option<Encoding>),
+    Body,
     /// The one envelope of the body.
-    Envelope(Option<Encoding>),
-    Query(Bytes, Option<Encoding>),
+    Envelope,
+    Query(Bytes),
 }
 
 #[derive(Clone, Debug)]
@@ -187,6 +173,7 @@ pub(super) struct Message {
     kind: MessageDescriptor,
     codec: Codec,
     source: Source,
+    encoding: Option<Encoding>,
     bytes_max: usize,
 }
 
@@ -201,21 +188,20 @@ impl Message {
         request: &Request<Body>,
         bytes_max: usize,
     ) -> Result<Self, Status> {
-        let encoding = |name: Option<&[u8]>| Encoding::named(Code::Unimplemented, "a message", name);
-        let named = |name: &str| encoding(request.headers().get(name).map(HeaderValue::as_bytes));
-        let source = if *request.method() == Method::GET {
+        let header = |name: &str| request.headers().get(name).map(|name| name.as_bytes().to_vec());
+        let (source, encoding) = if *request.method() == Method::GET {
             let query = request.uri().query().unwrap_or_default();
-            let compression = parameter(query, "compression");
-            Source::Query(in_address(query)?, encoding(compression.as_deref())?)
+            (Source::Query(in_address(query)?), parameter(query, "compression"))
         } else if asked.shape.streams {
-            Source::Envelope(named("connect-content-encoding")?)
+            (Source::Envelope, header("connect-content-encoding"))
         } else {
-            Source::Body(named(CONTENT_ENCODING.as_str())?)
+            (Source::Body, header(CONTENT_ENCODING.as_str()))
         };
         Ok(Self {
             kind,
             codec: asked.shape.codec,
             source,
+            encoding: Encoding::named(Code::Unimplemented, "a message", encoding.as_deref())?,
             bytes_max,
         })
     }
@@ -238,26 +224,38 @@ impl Message {
             Codec::Json => Ok(json::parse(self.kind.clone(), message)?.encode_to_vec()),
         }
     }
-}
 
-impl Read for Message {
-    fn is_compressed(&self) -> bool {
-        let (Source::Body(encoding) | Source::Envelope(encoding) | Source::Query(_, encoding)) = &self.source;
-        encoding.is_some()
+    /// How much work the message is, as [`in_turn`](crate::one_message::in_turn) counts it.
+    pub(super) fn work(&self, body: &[u8]) -> usize {
+        let message = match &self.source {
+            Source::Body => body,
+            Source::Envelope => body.get(ENVELOPE_BYTES..).unwrap_or_default(),
+            Source::Query(message) => message,
+        };
+        match (self.encoding, self.codec) {
+            // Nobody knows how large it is.
+            (Some(_), _) => usize::MAX,
+            (None, Codec::Proto) => message.len(),
+            (None, Codec::Json) => json::work(message),
+        }
     }
 
-    fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
+    /// The encoded message that `body` or the address is.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
         match &self.source {
-            Source::Body(encoding) => self.plain(body, *encoding),
-            Source::Query(message, encoding) => self.plain(message, *encoding),
-            Source::Envelope(encoding) => {
+            Source::Body => self.plain(body, self.encoding),
+            Source::Query(message) => self.plain(message, self.encoding),
+            Source::Envelope => {
                 let (compressed, message) = opened(body)?;
-                if compressed && encoding.is_none() {
+                if compressed && self.encoding.is_none() {
                     let words =
                         "the envelope is compressed, but connect-content-encoding doesn't say how; send it";
                     return Err(StatusBuilder::invalid_argument("ENCODING_MALFORMED", words).build());
                 }
-                self.plain(message, encoding.filter(|_| compressed))
+                self.plain(message, self.encoding.filter(|_| compressed))
             }
         }
     }
@@ -265,23 +263,17 @@ impl Read for Message {
 
 /// The message in the one envelope of `body`, and whether it is compressed.
 fn opened(body: &[u8]) -> Result<(bool, &[u8]), Status> {
-    let malformed = |words: &str| StatusBuilder::invalid_argument("ENVELOPE_MALFORMED", words).build();
-    let Some((&[flags, a, b, c, d], message)) = body.split_first_chunk::<ENVELOPE_BYTES>() else {
-        return Err(malformed(
-            "the body has no whole envelope; send flags, a length and one message",
-        ));
+    let words = match body.split_first_chunk::<ENVELOPE_BYTES>() {
+        None => "the body has no whole envelope; send flags, a length and one message",
+        Some(([flags, ..], _)) if *flags > COMPRESSED => {
+            "the envelope has unknown flags; send 0, or 1 for a compressed message"
+        }
+        Some(([flags, length @ ..], message)) if u32::from_be_bytes(*length) as usize == message.len() => {
+            return Ok((*flags == COMPRESSED, message));
+        }
+        Some(_) => "the body isn't one envelope of the length that it says; send exactly one",
     };
-    if flags > COMPRESSED {
-        return Err(malformed(
-            "the envelope has unknown flags; send 0, or 1 for a compressed message",
-        ));
-    }
-    if u32::from_be_bytes([a, b, c, d]) as usize != message.len() {
-        return Err(malformed(
-            "the body isn't one envelope of the length that it says; send exactly one",
-        ));
-    }
-    Ok((flags == COMPRESSED, message))
+    Err(StatusBuilder::invalid_argument("ENVELOPE_MALFORMED", words).build())
 }
 
 fn in_address(query: &str) -> Result<Bytes, Status> {

@@ -13,7 +13,6 @@ use tonic_types::ErrorInfo;
 use super::request::{Asked, Codec, Message, Shape, media_types};
 use super::*;
 use crate::json::pool;
-use crate::one_message::Read as _;
 
 const BYTES_MAX: usize = 64;
 

@@ -1,13 +1,18 @@
-//! What JSON takes in memory once it is a message, found out from its bytes before that is done.
+//! What JSON takes once it is a message, found out from its bytes before that is done.
 //!
-//! A message that is made of JSON keeps its fields in a tree, whose first node is large whatever is in it: `{"a":{}}` takes a hundred
-//! times its bytes. Objects and other values are counted in one pass, and nothing is kept; what isn't JSON is refused behind.
+//! Memory: a message that is made of JSON keeps its fields in a tree, whose first node is large whatever is in it: `{"a":{}}` takes a
+//! hundred times its bytes. Time: who encodes a message asks each message in it for its length, and that goes through all that lies below
+//! (`prost::encoding::message::encode`), so that a value costs as much as it lies deep. Both are counted in one pass, and nothing is kept;
+//! what isn't JSON is refused behind.
 
 use souk_chassis::layers::messages::{DECODED_BYTES_MAX, decoded_too_large};
+use souk_chassis::status::StatusBuilder;
 use tonic::Status;
 
+use crate::one_message::AT_ONCE_BYTES_MAX;
+
 /// Bytes of a message with a field in it: a node with the places of eleven.
-const OBJECT: usize = 768;
+pub(super) const OBJECT: usize = 768;
 
 /// Bytes of another value, in a list or a field.
 const VALUE: usize = 64;
@@ -18,27 +23,98 @@ const PATH: usize = 128;
 /// More than of messages: the largest batch has some 80,000 objects.
 const JSON_BYTES_MAX: usize = 2 * DECODED_BYTES_MAX;
 
-/// Refuses JSON that would take more than [`JSON_BYTES_MAX`].
+/// Most visits of an encoder to values, one for each level that a value lies below: some 0.2 s. The largest batch takes 0.8 million.
+const VISITS_MAX: usize = 2 << 20;
+
+/// Levels that are read of JSON: serde_json ends there.
+const DEPTH_MAX: usize = 128;
+
+/// What stands in a body.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    /// Of memory.
+    bytes: usize,
+    /// Of an encoder to values.
+    visits: usize,
+}
+
+impl Cost {
+    fn of(json: &[u8]) -> Self {
+        let (mut cost, mut depth) = (Self::default(), 0_usize);
+        let mut bytes = json.iter();
+        while let Some(byte) = bytes.next() {
+            let taken = match byte {
+                b'{' => OBJECT,
+                // A list has one value more than commas.
+                b'[' | b',' => VALUE,
+                b'"' => {
+                    let paths = skip_text(&mut bytes);
+                    cost.bytes = cost.bytes.saturating_add(paths.saturating_mul(PATH));
+                    continue;
+                }
+                b'}' | b']' => {
+                    depth = depth.saturating_sub(1);
+                    continue;
+                }
+                _ => continue,
+            };
+            if *byte != b',' {
+                depth += 1;
+            }
+            cost.bytes = cost.bytes.saturating_add(taken);
+            cost.visits = cost.visits.saturating_add(depth);
+        }
+        cost
+    }
+}
+
+/// Bytes of memory that JSON takes as a message.
+pub(super) fn bytes(json: &[u8]) -> usize {
+    Cost::of(json).bytes
+}
+
+/// Refuses what takes more memory than JSON may.
 ///
 /// # Errors
 /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
+pub(super) fn check_bytes(bytes: usize) -> Result<(), Status> {
+    match bytes > JSON_BYTES_MAX {
+        true => Err(decoded_too_large(JSON_BYTES_MAX)),
+        false => Ok(()),
+    }
+}
+
+/// How much work it is to read JSON, in bytes of a flat body.
+pub(crate) fn work(json: &[u8]) -> usize {
+    match json.len() {
+        // Enough to be read in a turn.
+        length if length > AT_ONCE_BYTES_MAX => length,
+        length => length.max(Cost::of(json).visits),
+    }
+}
+
+/// Refuses JSON that would take more than [`JSON_BYTES_MAX`], or more than [`VISITS_MAX`].
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE or NESTED_VALUES_MAX.
 pub(crate) fn check(json: &[u8]) -> Result<(), Status> {
-    if json.len().saturating_mul(OBJECT) <= JSON_BYTES_MAX {
+    let (bytes, visits) = (
+        json.len().saturating_mul(OBJECT),
+        json.len().saturating_mul(DEPTH_MAX),
+    );
+    if bytes <= JSON_BYTES_MAX && visits <= VISITS_MAX {
         return Ok(());
     }
-    let mut left = JSON_BYTES_MAX;
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
-        let taken = match byte {
-            b'{' => OBJECT,
-            // A list has one value more than commas.
-            b'[' | b',' => VALUE,
-            b'"' => skip_text(&mut bytes).saturating_mul(PATH),
-            _ => continue,
-        };
-        left = left
-            .checked_sub(taken)
-            .ok_or_else(|| decoded_too_large(JSON_BYTES_MAX))?;
+    let cost = Cost::of(json);
+    check_bytes(cost.bytes)?;
+    if cost.visits > VISITS_MAX {
+        let message = format!(
+            "the values of the body, each counted once for every level that it lies below, are more than {VISITS_MAX}; nest them less, or \
+             send fewer at a time"
+        );
+        return Err(StatusBuilder::resource_exhausted("NESTED_VALUES_MAX", message)
+            .metadata("limit_values", VISITS_MAX)
+            .build());
     }
     Ok(())
 }
@@ -84,6 +160,17 @@ mod tests {
         assert!(
             check(text("a,", times).as_bytes()).is_err(),
             "a field mask of all paths"
+        );
+        // Few bytes, and much work.
+        let deep = |levels: usize, values: usize| {
+            let (open, close) = (r#"{"a":"#.repeat(levels), "}".repeat(levels));
+            format!("{open}[{}]{close}", "{},".repeat(values))
+        };
+        assert!(check(deep(120, 21_000).as_bytes()).is_err());
+        assert!(check(deep(3, 21_000).as_bytes()).is_ok());
+        assert!(
+            check(deep(120, 1_024).as_bytes()).is_ok(),
+            "all clauses of a search at its depth"
         );
         // As much as a batch of 200 media with 256 tags each has, and one with as many attributes.
         for batch in [

@@ -6,25 +6,20 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, OptionFuture};
-use futures_util::stream::{self, StreamExt as _};
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
-use http_body::Frame;
-use http_body_util::StreamBody;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use souk_chassis::status::status_in;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::answer;
 use super::route::Route;
-use crate::answer::{Messages, Next, error, metadata, status_of};
-use crate::one_message::in_turn;
+use super::{decode, write as to_json};
+use crate::answer::{Messages, error, metadata};
 
-/// Silence after which a comment is sent, so that neither client nor proxies give the stream up.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Silence after which a comment is sent, so that neither client nor proxies give the stream up; and the comment.
+const HEARTBEAT: (Duration, &[u8]) = (Duration::from_secs(15), b":\n\n");
 
 /// Header with the `id` of the last event that a client saw.
 pub(crate) const LAST_EVENT_ID: &str = "last-event-id";
@@ -58,21 +53,19 @@ pub(crate) fn stream(
     bytes_max: usize,
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
-    if let Some(status) = status_of(&parts.headers) {
+    if let Some(status) = status_in(&parts.headers) {
         let mut response = error::response(&pool, &status);
         response.headers_mut().extend(metadata(&parts.headers));
         return response;
     }
-    let events = Events {
-        messages: Messages::new(&parts.headers, body, bytes_max),
-        kind: route.method.output(),
-        id: resumes(route).map(|(from, _)| from),
-        pool,
-        writing: None,
-        ended: false,
+    let (kind, id) = (route.method.output(), resumes(route).map(|(from, _)| from));
+    let write = move |message: &[u8]| write(kind.clone(), id, message);
+    let end = move |status: Option<&Status>, _: &HeaderMap| match status {
+        Some(status) => event(Some("error"), None, &error::json(&pool, status)),
+        None => event(Some("end"), None, b"{}"),
     };
-    let events = stream::unfold(events, Events::next);
-    let mut response = Response::new(Body::new(StreamBody::new(events.map(Ok::<_, Status>))));
+    let messages = Messages::new(&parts.headers, body, bytes_max);
+    let mut response = Response::new(messages.rewritten(write, end, Some(HEARTBEAT)));
     *response.headers_mut() = metadata(&parts.headers);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -80,58 +73,11 @@ pub(crate) fn stream(
     response
 }
 
-struct Events {
-    messages: Messages,
-    kind: MessageDescriptor,
-    /// The field that is the `id`.
-    id: Option<&'static str>,
-    pool: DescriptorPool,
-    /// The event of a message that was read, while it is written.
-    writing: Option<BoxFuture<'static, Result<Bytes, Status>>>,
-    /// The last was given. The messages are kept, and with them what the call holds, until nobody asks any more.
-    ended: bool,
-}
-
-impl Events {
-    /// The next event, and those behind it.
-    async fn next(mut self) -> Option<(Frame<Bytes>, Self)> {
-        if self.ended {
-            return None;
-        }
-        let Ok(written) = tokio::time::timeout(HEARTBEAT, self.of_message()).await else {
-            return Some((Frame::data(Bytes::from_static(b":\n\n")), self));
-        };
-        self.ended = !matches!(written, Ok(Some(_)));
-        let event = match written {
-            Ok(Some(event)) => event,
-            Ok(None) => event(Some("end"), None, b"{}"),
-            Err(status) => event(Some("error"), None, &error::json(&self.pool, &status)),
-        };
-        Some((Frame::data(event), self))
-    }
-
-    /// The next message as an event; `None` at the end. Nothing is lost when nobody waits for it any more.
-    async fn of_message(&mut self) -> Result<Option<Bytes>, Status> {
-        if self.writing.is_none() {
-            match self.messages.next().await {
-                Next::Message(message) => {
-                    let (kind, id, bytes) = (self.kind.clone(), self.id, message.len());
-                    self.writing = Some(in_turn(bytes, move || write(kind, id, &message)).boxed());
-                }
-                Next::End(status, _) => return status.map_or(Ok(None), Err),
-            }
-        }
-        let written = OptionFuture::from(self.writing.as_mut()).await;
-        self.writing = None;
-        written.transpose()
-    }
-}
-
 /// A message as an event, whose `id` is in the field `id` of it.
 fn write(kind: MessageDescriptor, id: Option<&str>, message: &[u8]) -> Result<Bytes, Status> {
-    let message = answer::decode(kind, message)?;
+    let message = decode(kind, message)?;
     let id = id.and_then(|field| read_id(&message, field));
-    Ok(event(None, id.as_deref(), &answer::write(&message)?))
+    Ok(event(None, id.as_deref(), &to_json(&message)?))
 }
 
 fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {
@@ -143,19 +89,10 @@ fn read_id(message: &DynamicMessage, field: &str) -> Option<String> {
 
 /// An event; `json` has no line breaks.
 fn event(name: Option<&str>, id: Option<&str>, json: &[u8]) -> Bytes {
-    let mut out = BytesMut::with_capacity(json.len() + 64);
-    for (field, value) in [("event", name), ("id", id)] {
-        if let Some(value) = value {
-            out.extend_from_slice(field.as_bytes());
-            out.extend_from_slice(b": ");
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(b"\n");
-        }
-    }
-    out.extend_from_slice(b"data: ");
-    out.extend_from_slice(json);
-    out.extend_from_slice(b"\n\n");
-    out.freeze()
+    let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    let parts = [name.as_bytes(), id.as_bytes(), b"data: ", json, b"\n\n"];
+    parts.concat().into()
 }
 
 #[cfg(test)]

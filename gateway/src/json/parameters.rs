@@ -2,12 +2,12 @@
 
 use percent_encoding::percent_decode_str;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, ReflectMessage as _, Value};
+use serde_json::Value as Json;
 use souk_chassis::status::StatusBuilder;
 use tonic::Status;
 
 use super::route::{BodyUse, Route, field_path};
 
-/// Most parameters of a query.
 pub(crate) const PARAMETERS_MAX: usize = 1024;
 
 /// Deepest field that a parameter may name.
@@ -108,11 +108,11 @@ fn set(
     }
     let mut values = texts.iter().map(|text| json(leaf, text));
     let value = if leaf.is_list() {
-        serde_json::Value::Array(values.collect())
+        Json::Array(values.collect())
     } else if texts.len() > 1 {
         return Err(malformed("can be given once".to_owned()));
     } else {
-        values.next().unwrap_or(serde_json::Value::Null)
+        values.next().unwrap_or(Json::Null)
     };
     let mut parent = message;
     for field in parents {
@@ -122,7 +122,7 @@ fn set(
         }
     }
     // The mapping knows messages: one with this field alone.
-    let alone = serde_json::Value::Object([(leaf.json_name().to_owned(), value)].into_iter().collect());
+    let alone = Json::Object([(leaf.json_name().to_owned(), value)].into_iter().collect());
     let mut alone = DynamicMessage::deserialize(parent.descriptor(), alone)
         .map_err(|error| malformed(error.to_string()))?;
     if let Some(value) = alone.take_field(leaf) {
@@ -132,16 +132,14 @@ fn set(
 }
 
 /// The JSON of a parameter: text, but where the mapping takes none.
-fn json(field: &FieldDescriptor, text: &str) -> serde_json::Value {
-    let plain = || serde_json::Value::String(text.to_owned());
+fn json(field: &FieldDescriptor, text: &str) -> Json {
+    let plain = || Json::String(text.to_owned());
     match field.kind() {
-        Kind::Bool => text.parse().map_or_else(|_| plain(), serde_json::Value::Bool),
-        Kind::Enum(_) => text
-            .parse::<i32>()
-            .map_or_else(|_| plain(), serde_json::Value::from),
+        Kind::Bool => text.parse().map_or_else(|_| plain(), Json::Bool),
+        Kind::Enum(_) => text.parse::<i32>().map_or_else(|_| plain(), Json::from),
         // In a query masks are written as in the proto, `order_time`; JSON wants `orderTime`.
         Kind::Message(kind) if kind.full_name() == "google.protobuf.FieldMask" => {
-            serde_json::Value::String(camel_case(text))
+            Json::String(camel_case(text))
         }
         _ => plain(),
     }

@@ -4,37 +4,33 @@ use std::sync::Arc;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::{Code, Status};
 
 use super::route::{BodyUse, Route};
-use super::{decoded, parameters};
-use crate::one_message;
+use super::{decoded, natural, parameters};
+use crate::answer::JSON;
 
+/// What a body is, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
-    /// With a content type of JSON.
+pub(crate) enum BodyForm {
     Json(Option<Encoding>),
-    /// Without any: then there must be no body.
+    /// It has none: then there must be no body.
     Untyped,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Form(Sent);
-
-impl Form {
+impl BodyForm {
     /// Reads the headers.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for other bodies than JSON, plain or with gzip or zstd.
     pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Status> {
         let Some(content_type) = headers.get(CONTENT_TYPE) else {
-            return Ok(Self(Sent::Untyped));
+            return Ok(Self::Untyped);
         };
-        if !is_json(content_type) {
+        if !media_type(content_type).eq_ignore_ascii_case(JSON.as_bytes()) {
             let given = String::from_utf8_lossy(content_type.as_bytes()).into_owned();
             let message = format!("a body of type {given:?} can't be read; send application/json");
             return Err(
@@ -44,46 +40,50 @@ impl Form {
             );
         }
         let name = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
-        let encoding = Encoding::named(Code::InvalidArgument, "a body", name)?;
-        Ok(Self(Sent::Json(encoding)))
+        Encoding::named(Code::InvalidArgument, "a body", name).map(Self::Json)
+    }
+
+    /// How much work a body of this form is, as [`in_turn`](crate::one_message::in_turn) counts it.
+    pub(crate) fn work(self, body: &[u8]) -> usize {
+        match self {
+            // Nobody knows how large it is.
+            Self::Json(Some(_)) => usize::MAX,
+            Self::Json(None) | Self::Untyped => decoded::work(body),
+        }
     }
 }
 
-/// `application/json`, with or without parameters.
-pub(crate) fn is_json(content_type: &HeaderValue) -> bool {
-    let name = content_type
-        .as_bytes()
-        .split(|byte| *byte == b';')
-        .next()
-        .unwrap_or_default();
-    name.trim_ascii().eq_ignore_ascii_case(b"application/json")
+/// The name in a content type, without its parameters.
+pub(crate) fn media_type(content_type: &HeaderValue) -> &[u8] {
+    let name = content_type.as_bytes().split(|byte| *byte == b';').next();
+    name.unwrap_or_default().trim_ascii()
 }
 
 /// Where a call goes and what its address says.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct JsonCall {
     pub(crate) route: Arc<Route>,
     /// Of the path, by field.
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) query: String,
-    pub(crate) form: Form,
+    pub(crate) form: BodyForm,
     /// Most bytes of the body, before and after it is unpacked.
     pub(crate) bytes_max: usize,
 }
 
-impl Call {
+impl JsonCall {
     /// The message that `body` and the address are.
     pub(super) fn message(&self, body: &[u8]) -> Result<DynamicMessage, Status> {
         let input = self.route.method.input();
         let unpacked;
-        let json = match self.form.0 {
+        let json = match self.form {
             _ if body.is_empty() => body,
-            Sent::Untyped => {
+            BodyForm::Untyped => {
                 let message = "the body has no content type; send it as application/json";
                 return Err(StatusBuilder::invalid_argument("CONTENT_TYPE_UNSUPPORTED", message).build());
             }
-            Sent::Json(None) => body,
-            Sent::Json(Some(encoding)) => {
+            BodyForm::Json(None) => body,
+            BodyForm::Json(Some(encoding)) => {
                 unpacked = encoding.unpack(body, self.bytes_max, decoded::check)?;
                 unpacked.as_ref()
             }
@@ -108,32 +108,22 @@ impl Call {
     }
 }
 
-impl one_message::Read for Call {
-    fn is_compressed(&self) -> bool {
-        matches!(self.form.0, Sent::Json(Some(_)))
-    }
-
-    fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
-        Ok(self.message(body)?.encode_to_vec())
-    }
-}
-
 /// Reads a message, if it doesn't take too much memory; fields that it doesn't have are errors. serde_json ends at 128 levels.
 pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
     decoded::check(json)?;
     let mut reader = serde_json::Deserializer::from_slice(json);
-    let message = DynamicMessage::deserialize(kind, &mut reader);
+    let message = DynamicMessage::deserialize(kind.clone(), &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
-    message.map_err(|error| {
-        let words = format!(
-            "the body isn't what the call takes: {}",
-            quoted(&error.to_string())
-        );
-        let too_deep = error.to_string().contains("recursion limit exceeded");
-        let reason = if too_deep {
-            "MESSAGE_TOO_DEEP"
-        } else {
-            "JSON_MALFORMED"
+    let natural = match &message {
+        Ok(_) => None,
+        Err(_) => natural::read(&kind, json)?,
+    };
+    message.or_else(|error| natural.ok_or(error)).map_err(|error| {
+        let told = error.to_string();
+        let words = format!("the body isn't what the call takes: {}", quoted(&told));
+        let reason = match told.contains("recursion limit exceeded") {
+            true => "MESSAGE_TOO_DEEP",
+            false => "JSON_MALFORMED",
         };
         StatusBuilder::invalid_argument(reason, words)
             .metadata("line", error.line())

@@ -3,10 +3,11 @@
 use http::Method;
 use http::uri::PathAndQuery;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
 };
 
-use super::template::{Template, TemplateError};
+use super::template::Template;
+use crate::contract::option;
 
 /// The extension that holds a rule.
 const RULE: &str = "google.api.http";
@@ -63,19 +64,16 @@ pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> 
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>())
     {
-        let options = method.options();
-        if method.is_client_streaming() || !options.has_extension(&extension) {
+        let rule = option(&method.options(), Some(&extension)).filter(|_| !method.is_client_streaming());
+        let Some(Value::Message(rule)) = rule else {
             continue;
-        }
-        let rule = options.get_extension(&extension);
-        let Some(rule) = rule.as_message() else { continue };
-        routes.push(read(&method, rule)?);
+        };
         let further = rule.get_field_by_name("additional_bindings");
         let further = further
             .as_ref()
-            .and_then(|bindings| bindings.as_list())
+            .and_then(|rules| rules.as_list())
             .unwrap_or_default();
-        for rule in further.iter().filter_map(prost_reflect::Value::as_message) {
+        for rule in std::iter::once(&rule).chain(further.iter().filter_map(Value::as_message)) {
             routes.push(read(&method, rule)?);
         }
     }
@@ -102,7 +100,7 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
     if text("response_body").is_some() {
         return Err(problem("has a response_body, which isn't supported".to_owned()));
     }
-    let template = Template::read(&path).map_err(|error: TemplateError| problem(error.to_string()))?;
+    let template = Template::read(&path).map_err(problem)?;
     let input = method.input();
     for name in template.fields() {
         let leaf = field_path(&input, name).and_then(|fields| fields.last().cloned());

@@ -5,10 +5,6 @@
 
 use percent_encoding::percent_decode_str;
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no path template: {1}")]
-pub(crate) struct TemplateError(String, &'static str);
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
     Literal(String),
@@ -26,9 +22,9 @@ impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// When it isn't one.
-    pub(crate) fn read(text: &str) -> Result<Self, TemplateError> {
-        let error = |problem| TemplateError(text.to_owned(), problem);
+    /// What is wrong, when it isn't one.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let error = |problem| format!("`{text}` is no path template: {problem}");
         let path = text.strip_prefix('/');
         let path = path.ok_or_else(|| error("it begins with `/`"))?;
         // A verb stands behind the last segment; colons inside of braces don't occur.
@@ -53,7 +49,7 @@ impl Template {
     }
 
     /// The variables' values, decoded, when `path` is one of the template's.
-    pub(crate) fn matches(&self, path: &str) -> Option<Vec<(&str, String)>> {
+    pub(crate) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
         let mut path = path.strip_prefix('/')?;
         if let Some(verb) = &self.verb {
             path = path.strip_suffix(verb.as_str())?.strip_suffix(':')?;
@@ -68,7 +64,7 @@ impl Template {
                     decoded(given).filter(|given| given == literal)?;
                 }
                 (Segment::Variable(field), given) if !given.is_empty() => {
-                    values.push((field.as_str(), decoded(given)?));
+                    values.push((field.clone(), decoded(given)?));
                 }
                 _ => return None,
             }
@@ -99,8 +95,10 @@ impl Template {
     }
 }
 
-/// The name of a variable without the fields that lead to it: `{order.order_id}` and `{order_id}` are one path.
+/// The name of a variable without the fields that lead to it: `{order.order_id}` and `{order_id}` are one path, and so are `{table.name}`
+/// and `{table}`.
 pub(crate) fn plain(field: &str) -> &str {
+    let field = field.strip_suffix(".name").unwrap_or(field);
     field.rsplit('.').next().unwrap_or(field)
 }
 
@@ -127,14 +125,7 @@ mod tests {
     use super::*;
 
     fn values(template: &str, path: &str) -> Option<Vec<(String, String)>> {
-        let template = Template::read(template).expect(template);
-        let values = template.matches(path)?;
-        Some(
-            values
-                .into_iter()
-                .map(|(field, value)| (field.to_owned(), value))
-                .collect(),
-        )
+        Template::read(template).expect(template).matches(path)
     }
 
     fn one(field: &str, value: &str) -> Option<Vec<(String, String)>> {

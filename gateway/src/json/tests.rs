@@ -57,16 +57,12 @@ fn request(method: Method, path: &str, body: &str) -> Result<serde_json::Value, 
         .find(|route| route.http == method && route.template.matches(uri.path()).is_some())
         .expect("a route");
     let variables = route.template.matches(uri.path()).expect("a match");
-    let variables = variables
-        .into_iter()
-        .map(|(field, value)| (field.to_owned(), value))
-        .collect();
     let headers = [(header::CONTENT_TYPE, JSON)];
-    let call = Call {
+    let call = JsonCall {
         route: Arc::new(route),
         variables,
         query: uri.query().unwrap_or_default().to_owned(),
-        form: Form::read(&headers.into_iter().collect()).expect("JSON"),
+        form: BodyForm::read(&headers.into_iter().collect()).expect("JSON"),
         bytes_max: 1 << 20,
     };
     match call.message(body.as_bytes()) {
@@ -129,6 +125,45 @@ fn path_query_and_body_make_one_message() {
     ];
     for (method, path, body, message) in cases {
         assert_eq!(request(method, path, body), Ok(message), "{path}");
+    }
+}
+
+#[test]
+fn values_may_be_written_plainly() {
+    use serde_json::json;
+    let cases = [
+        (
+            "/v1/tables/notes/rows:put",
+            json!({"key": ["ann", 1], "columns": {"a": "x", "b": -5, "c": 0.5, "d": true, "e": {"bytesValue": "AA=="}}}),
+            json!({"table": "notes", "key": [{"stringValue": "ann"}, {"intValue": "1"}], "columns": {
+                "a": {"stringValue": "x"}, "b": {"intValue": "-5"}, "c": {"doubleValue": 0.5},
+                "d": {"boolValue": true}, "e": {"bytesValue": "AA=="},
+            }}),
+        ),
+        (
+            "/v1/shops:search",
+            json!({"search": {"query": {"bool": {"must": [{"term": {"field": "type", "value": "奶茶"}}]}}}}),
+            json!({"search": {"query": {"bool": {"must": [
+                {"term": {"field": "type", "value": {"stringValue": "奶茶"}}},
+            ]}}}}),
+        ),
+    ];
+    for (path, body, message) in cases {
+        assert_eq!(
+            request(Method::POST, path, &body.to_string()),
+            Ok(message),
+            "{path}"
+        );
+    }
+    // Nothing else is taken that wasn't: what is wrong is told as without it.
+    for body in [
+        json!({"key": ["ann"], "columns": {"a": null}, "colour": 1}),
+        json!({"key": [["ann"]]}),
+        json!({"key": [u64::MAX], "page": 1}),
+        json!({"condition": 5}),
+    ] {
+        let refused = request(Method::POST, "/v1/tables/notes/rows:put", &body.to_string());
+        assert_eq!(refused.expect_err("no message").0, "JSON_MALFORMED", "{body}");
     }
 }
 
@@ -225,4 +260,42 @@ fn what_is_wrong_is_named() {
     let deep = r#"{"search":{"query":"#.to_owned() + &r#"{"bool":{"must":["#.repeat(100);
     let (reason, _) = request(Method::POST, "/v1/shops:search", &deep).expect_err("too deep");
     assert_eq!(reason, "MESSAGE_TOO_DEEP");
+}
+
+#[test]
+fn plain_values_take_what_messages_take() {
+    let put = |values: usize| format!(r#"{{"key":[{}0]}}"#, "0,".repeat(values - 1));
+    let path = "/v1/tables/notes/rows:put";
+    request(Method::POST, path, &put(1_000)).expect("a row");
+    let (reason, _) = request(Method::POST, path, &put(100_000)).expect_err("100,000 messages");
+    assert_eq!(reason, "DECODED_TOO_LARGE");
+}
+
+#[test]
+fn plain_numbers_without_a_fraction_are_whole() {
+    let path = "/v1/tables/notes/rows:put";
+    let key = |number: &str| request(Method::POST, path, &format!(r#"{{"key":[{number}]}}"#));
+    for (number, kind, told) in [
+        ("9223372036854775807", "intValue", "9223372036854775807"),
+        ("-9223372036854775808", "intValue", "-9223372036854775808"),
+        ("-0", "intValue", "0"),
+        ("-0.0", "doubleValue", "-0.0"),
+        ("0e-0", "doubleValue", "0.0"),
+        ("0.5", "doubleValue", "0.5"),
+        ("1.0", "doubleValue", "1.0"),
+    ] {
+        let value = key(number).expect("a value")["key"][0][kind].to_string();
+        assert_eq!(value.trim_matches('"'), told);
+    }
+    let text = request(Method::POST, path, r#"{"key":["\"-0,",-0 ]}"#).expect("a text and a number");
+    assert_eq!(text["key"][0]["stringValue"], "\"-0,");
+    assert_eq!(text["key"][1]["intValue"], "0");
+    for number in [
+        "9223372036854775808",
+        "-9223372036854775809",
+        "100000000000000000000",
+    ] {
+        let (reason, _) = key(number).expect_err(number);
+        assert_eq!(reason, "JSON_MALFORMED", "{number}");
+    }
 }

@@ -6,6 +6,7 @@ use prost_reflect::{
 };
 
 use super::text;
+use crate::contract::option;
 
 /// The value of `google.api.FieldBehavior` for what the server says.
 const OUTPUT_ONLY: i32 = 3;
@@ -18,20 +19,19 @@ const ALWAYS: i32 = 3;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rule {
     pub(crate) required: bool,
-    pub(crate) chars_min: u64,
-    pub(crate) chars_max: u64,
+    pub(crate) chars_min: Option<u64>,
+    pub(crate) chars_max: Option<u64>,
     pub(crate) printable: bool,
-    pub(crate) pattern: String,
+    pub(crate) pattern: Option<String>,
     pub(crate) minimum: Option<f64>,
     pub(crate) above: Option<f64>,
     pub(crate) maximum: Option<f64>,
-    pub(crate) items_max: u64,
+    pub(crate) items_max: Option<u64>,
     pub(crate) unique: bool,
-    pub(crate) name_chars_max: u64,
+    pub(crate) name_chars_max: Option<u64>,
     pub(crate) output_only: bool,
 }
 
-/// The rules of a contract.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     field: Option<ExtensionDescriptor>,
@@ -50,16 +50,15 @@ impl Rules {
         }
     }
 
-    /// What a field takes.
     pub(crate) fn of(&self, field: &FieldDescriptor) -> Rule {
         let options = field.options();
-        let behavior = extension(&options, self.behavior.as_ref());
+        let behavior = option(&options, self.behavior.as_ref());
         let behaviors = behavior.as_ref().and_then(Value::as_list).unwrap_or_default();
         let mut rule = Rule {
             output_only: behaviors.contains(&Value::EnumNumber(OUTPUT_ONLY)),
             ..Rule::default()
         };
-        let rules = extension(&options, self.field.as_ref());
+        let rules = option(&options, self.field.as_ref());
         let Some(rules) = rules.as_ref().and_then(Value::as_message) else {
             return rule;
         };
@@ -67,17 +66,12 @@ impl Rules {
         if ignore == Some(ALWAYS) {
             return rule;
         }
-        let count = |path: &[&str]| {
-            set(rules, path)
-                .and_then(|count| count.as_u64())
-                .unwrap_or_default()
-        };
         let is = |path: &[&str]| set(rules, path).and_then(|is| is.as_bool()).unwrap_or_default();
         // Absent is empty.
-        rule.required = is(&["required"]) || count(&["repeated", "min_items"]) > 0;
-        rule.items_max = count(&["repeated", "max_items"]).max(count(&["map", "max_pairs"]));
+        rule.required = is(&["required"]) || count(rules, &["repeated", "min_items"]).is_some();
+        rule.items_max = count(rules, &["repeated", "max_items"]).max(count(rules, &["map", "max_pairs"]));
         rule.unique = is(&["repeated", "unique"]);
-        rule.name_chars_max = count(&["map", "keys", "string", "max_len"]);
+        rule.name_chars_max = count(rules, &["map", "keys", "string", "max_len"]);
         for path in [&["string"][..], &["repeated", "items", "string"]] {
             if let Some(Value::Message(text)) = set(rules, path) {
                 self.text(&text, ignore == Some(IF_ZERO_VALUE), &mut rule);
@@ -93,28 +87,23 @@ impl Rules {
     }
 
     fn text(&self, text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
-        let count = |name| {
-            set(text, &[name])
-                .and_then(|count| count.as_u64())
-                .unwrap_or_default()
-        };
-        rule.chars_min = count("min_len");
-        rule.chars_max = count("max_len");
-        let printable = extension(text, self.printable.as_ref());
+        rule.chars_min = count(text, &["min_len"]);
+        rule.chars_max = count(text, &["max_len"]);
+        let printable = option(text, self.printable.as_ref());
         rule.printable = printable.as_ref().and_then(Value::as_bool).unwrap_or_default();
         let pattern = match set(text, &["pattern"]) {
             Some(Value::String(pattern)) => Some(pattern),
             _ => set(text, &["uuid"]).map(|_| text::UUID.to_owned()),
         };
-        rule.pattern = match pattern {
-            Some(pattern) if or_empty => format!("^$|{pattern}"),
-            pattern => pattern.unwrap_or_default(),
-        };
+        rule.pattern = pattern.map(|pattern| match or_empty {
+            true => format!("^$|{pattern}"),
+            false => pattern,
+        });
     }
 
     /// Has one of the fields to be set?
     pub(crate) fn one_required(&self, choice: &OneofDescriptor) -> bool {
-        let rule = extension(&choice.options(), self.oneof.as_ref());
+        let rule = option(&choice.options(), self.oneof.as_ref());
         let rule = rule.as_ref().and_then(Value::as_message);
         let required = rule.and_then(|rule| set(rule, &["required"]));
         required.is_some_and(|required| required == Value::Bool(true))
@@ -144,11 +133,6 @@ impl Rules {
     }
 }
 
-fn extension(options: &DynamicMessage, extension: Option<&ExtensionDescriptor>) -> Option<Value> {
-    let extension = extension.filter(|extension| options.has_extension(extension))?;
-    Some(options.get_extension(extension).into_owned())
-}
-
 /// What is set at a path of fields.
 fn set(message: &DynamicMessage, path: &[&str]) -> Option<Value> {
     let (name, rest) = path.split_first()?;
@@ -160,6 +144,11 @@ fn set(message: &DynamicMessage, path: &[&str]) -> Option<Value> {
         return Some(value.into_owned());
     }
     set(value.as_message()?, rest)
+}
+
+/// A count at a path of fields; 0 counts as unset.
+fn count(message: &DynamicMessage, path: &[&str]) -> Option<u64> {
+    set(message, path)?.as_u64().filter(|count| *count > 0)
 }
 
 fn number(value: &Value) -> Option<f64> {

@@ -5,9 +5,17 @@ use std::collections::BTreeMap;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
-use super::comments::Comments;
+use super::Comments;
 use super::rules::{Rule, Rules};
 use super::text;
+
+/// An object without the names whose values are null.
+pub(super) fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(names) = &mut object {
+        names.retain(|_, value| !value.is_null());
+    }
+    object
+}
 
 /// Greater whole numbers are written by their exponents.
 const WHOLE_MAX: f64 = 1e15;
@@ -62,12 +70,10 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// All of them.
     pub(super) fn finish(self) -> Map<String, Value> {
         self.done.into_iter().collect()
     }
 
-    /// What a field takes.
     pub(super) fn rule(&self, field: &FieldDescriptor) -> Rule {
         self.rules.of(field)
     }
@@ -98,10 +104,8 @@ impl<'a> Schemas<'a> {
             return self.field(field, Use::Sent);
         };
         let mut schema = self.object(&message, Use::Sent);
-        if let Value::Object(schema) = &mut schema {
-            schema.remove("required");
-        }
-        schema
+        schema["required"] = Value::Null;
+        without_nulls(schema)
     }
 
     fn object(&mut self, message: &MessageDescriptor, used: Use) -> Value {
@@ -113,7 +117,7 @@ impl<'a> Schemas<'a> {
             .comments
             .of(&message.parent_file(), message.path())
             .to_owned();
-        let mut schema = Map::new();
+        let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
         for choice in message.oneofs().filter(|choice| !choice.is_synthetic()) {
             let names: Vec<String> = choice
                 .fields()
@@ -122,13 +126,12 @@ impl<'a> Schemas<'a> {
             about = format!("{about}\nAt most one of: {}.", names.join(", "));
             let required = used == Use::Sent && self.rules.one_required(&choice);
             if names.len() == message.fields().len() {
-                schema.insert("maxProperties".to_owned(), json!(1));
+                schema["maxProperties"] = json!(1);
                 if required {
-                    schema.insert("minProperties".to_owned(), json!(1));
+                    schema["minProperties"] = json!(1);
                 }
             } else if required {
-                let one: Vec<Value> = names.iter().map(|name| json!({"required": [name]})).collect();
-                schema.insert("oneOf".to_owned(), Value::Array(one));
+                schema["oneOf"] = names.iter().map(|name| json!({"required": [name]})).collect();
             }
         }
         let required: Vec<String> = message
@@ -137,13 +140,10 @@ impl<'a> Schemas<'a> {
             .map(|field| field.json_name().to_owned())
             .collect();
         if !required.is_empty() {
-            schema.insert("required".to_owned(), json!(required));
+            schema["required"] = json!(required);
         }
-        schema.insert("type".to_owned(), json!("object"));
-        schema.insert("description".to_owned(), json!(about.trim()));
-        schema.insert("properties".to_owned(), Value::Object(properties));
-        schema.insert("additionalProperties".to_owned(), json!(false));
-        Value::Object(schema)
+        schema["description"] = json!(about.trim());
+        schema
     }
 
     /// The schema of a field, with its description.
@@ -152,81 +152,60 @@ impl<'a> Schemas<'a> {
             Use::Sent => self.rules.of(field),
             Use::Answered => Rule::default(),
         };
-        let mut schema = Map::new();
-        if field.is_map() {
+        let mut schema = if field.is_map() {
             let value = match field.kind() {
                 Kind::Message(entry) => self.single(&entry.map_entry_value_field(), &Rule::default(), used),
                 _ => json!({}),
             };
-            schema.insert("type".to_owned(), json!("object"));
-            schema.insert("additionalProperties".to_owned(), value);
-            if rule.items_max > 0 {
-                schema.insert("maxProperties".to_owned(), json!(rule.items_max));
-            }
-            if rule.name_chars_max > 0 {
-                let name =
-                    json!({"minLength": 1, "maxLength": rule.name_chars_max, "pattern": text::PRINTABLE});
-                schema.insert("propertyNames".to_owned(), name);
-            }
+            let name = |most| json!({"minLength": 1, "maxLength": most, "pattern": text::PRINTABLE});
+            without_nulls(json!({
+                "type": "object",
+                "additionalProperties": value,
+                "maxProperties": rule.items_max,
+                "propertyNames": rule.name_chars_max.map(name),
+            }))
         } else if field.is_list() {
             let element = Rule {
                 required: false,
                 ..rule.clone()
             };
-            schema.insert("type".to_owned(), json!("array"));
-            schema.insert("items".to_owned(), self.single(field, &element, used));
-            if rule.required {
-                schema.insert("minItems".to_owned(), json!(1));
-            }
-            if rule.items_max > 0 {
-                schema.insert("maxItems".to_owned(), json!(rule.items_max));
-            }
-            if rule.unique {
-                schema.insert("uniqueItems".to_owned(), json!(true));
-            }
-        } else if let Value::Object(single) = self.single(field, &rule, used) {
-            schema = single;
-        }
+            without_nulls(json!({
+                "type": "array",
+                "items": self.single(field, &element, used),
+                "minItems": rule.required.then_some(1),
+                "maxItems": rule.items_max,
+                "uniqueItems": rule.unique.then_some(true),
+            }))
+        } else {
+            self.single(field, &rule, used)
+        };
         if rule.output_only {
-            schema.insert("readOnly".to_owned(), json!(true));
+            schema["readOnly"] = json!(true);
         }
         let about = self.comments.of(&field.parent_file(), field.path());
         if !about.is_empty() {
-            schema.insert("description".to_owned(), json!(about));
+            schema["description"] = json!(about);
         }
-        Value::Object(schema)
+        schema
     }
 
-    /// The schema of one value of a field.
     fn single(&mut self, field: &FieldDescriptor, rule: &Rule, used: Use) -> Value {
-        let mut schema = match field.kind() {
-            Kind::Double | Kind::Float => {
-                let mut schema = json!({"type": "number", "format": "double"});
-                let ends = [
-                    ("minimum", rule.minimum),
-                    ("exclusiveMinimum", rule.above),
-                    ("maximum", rule.maximum),
-                ];
-                bound(&mut schema, ends);
-                schema
-            }
-            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
-                let mut schema = json!({"type": "integer", "format": "int32"});
-                let (least, greatest) = (f64::from(i32::MIN), f64::from(i32::MAX));
-                let bounds = (rule.minimum.unwrap_or(least), rule.maximum.unwrap_or(greatest));
-                bound(
-                    &mut schema,
-                    [("minimum", Some(bounds.0)), ("maximum", Some(bounds.1))],
-                );
-                schema
-            }
+        let mut schema = without_nulls(match field.kind() {
+            Kind::Double | Kind::Float => json!({
+                "type": "number",
+                "format": "double",
+                "minimum": rule.minimum.map(shown),
+                "exclusiveMinimum": rule.above.map(shown),
+                "maximum": rule.maximum.map(shown),
+            }),
+            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({
+                "type": "integer",
+                "format": "int32",
+                "minimum": shown(rule.minimum.unwrap_or(i32::MIN.into())),
+                "maximum": shown(rule.maximum.unwrap_or(i32::MAX.into())),
+            }),
             Kind::Uint32 | Kind::Fixed32 => {
-                let mut schema = json!({"type": "integer", "format": "uint32"});
-                bound(
-                    &mut schema,
-                    [("minimum", Some(0.0)), ("maximum", Some(f64::from(u32::MAX)))],
-                );
-                schema
+                json!({"type": "integer", "format": "uint32", "minimum": 0, "maximum": u32::MAX})
             }
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
                 let pattern = text::integer(rule.minimum, i64::MAX.unsigned_abs());
@@ -241,10 +220,9 @@ impl<'a> Schemas<'a> {
             Kind::Bytes => json!({"type": "string", "contentEncoding": "base64", "pattern": text::BASE64}),
             Kind::Message(message) => self.message(&message, used),
             Kind::Enum(kind) => self.names(&kind),
-        };
-        if let (true, Kind::Enum(kind), Value::Object(schema)) = (rule.required, field.kind(), &mut schema) {
-            let unset = kind.default_value().name().to_owned();
-            schema.insert("not".to_owned(), json!({"const": unset}));
+        });
+        if let (true, Kind::Enum(kind)) = (rule.required, field.kind()) {
+            schema["not"] = json!({"const": kind.default_value().name()});
         }
         schema
     }
@@ -266,43 +244,21 @@ impl<'a> Schemas<'a> {
     }
 }
 
-/// The schema of a text.
 fn characters(rule: &Rule) -> Value {
-    let mut schema = Map::from_iter([("type".to_owned(), json!("string"))]);
-    let least = rule.chars_min.max(u64::from(rule.required));
-    if least > 0 {
-        schema.insert("minLength".to_owned(), json!(least));
-    }
-    if rule.chars_max > 0 {
-        schema.insert("maxLength".to_owned(), json!(rule.chars_max));
-    }
-    if rule.printable {
-        schema.insert("pattern".to_owned(), json!(text::PRINTABLE));
-    }
-    if !rule.pattern.is_empty() {
-        schema.insert("pattern".to_owned(), json!(rule.pattern));
-    }
-    Value::Object(schema)
-}
-
-/// Says between which numbers a number is.
-fn bound<const N: usize>(schema: &mut Value, ends: [(&str, Option<f64>); N]) {
-    if let Value::Object(schema) = schema {
-        for (name, bound) in ends {
-            if let Some(bound) = bound {
-                schema.insert(name.to_owned(), shown(bound));
-            }
-        }
-    }
+    let printable = rule.printable.then_some(text::PRINTABLE);
+    json!({
+        "type": "string",
+        "minLength": rule.chars_min.max(rule.required.then_some(1)),
+        "maxLength": rule.chars_max,
+        "pattern": rule.pattern.as_deref().or(printable),
+    })
 }
 
 /// A number without `.0` behind a whole one.
 fn shown(number: f64) -> Value {
-    let is_whole = number.fract() == 0.0 && number.abs() < WHOLE_MAX;
-    if is_whole {
-        json!(number as i64)
-    } else {
-        json!(number)
+    match number.fract() == 0.0 && number.abs() < WHOLE_MAX {
+        true => json!(number as i64),
+        false => json!(number),
     }
 }
 

@@ -2,7 +2,6 @@
 
 /// A text without control characters.
 pub(super) const PRINTABLE: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
-/// A UUID.
 pub(super) const UUID: &str = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
 /// Bytes in base64, padded.
 pub(super) const BASE64: &str =

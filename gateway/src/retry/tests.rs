@@ -1,10 +1,12 @@
 use std::convert::Infallible;
 use std::sync::atomic::AtomicUsize;
 
+use http::HeaderValue;
 use http_body_util::{BodyExt as _, Full};
 use souk_chassis::client::Client;
 use souk_chassis::status::StatusBuilder;
 use tokio::time::Instant;
+use tonic::Status;
 use tower::service_fn;
 
 use super::*;
@@ -18,6 +20,14 @@ type Seen = Arc<parking_lot::Mutex<Vec<(Option<String>, Bytes)>>>;
 
 /// A way to a backend that refuses so often before it answers.
 fn refusing(times: usize, refusal: impl Fn() -> Status + Clone + Send + Sync + 'static) -> (Retry, Seen) {
+    let (retry, seen, _) = measured(times, refusal);
+    (retry, seen)
+}
+
+fn measured(
+    times: usize,
+    refusal: impl Fn() -> Status + Clone + Send + Sync + 'static,
+) -> (Retry, Seen, Measured) {
     let seen = Seen::default();
     let (noted, count) = (Arc::clone(&seen), Arc::new(AtomicUsize::new(0)));
     let backend = service_fn(move |request: Request<Body>| {
@@ -35,10 +45,11 @@ fn refusing(times: usize, refusal: impl Fn() -> Status + Clone + Send + Sync + '
     });
     let methods = Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true).expect("our own descriptors");
     let client = Client::local(backend, "shop", methods.clone());
-    (
-        Retry::new(Balance::new([(0, client)]), methods, &RetryConfig::default()),
-        seen,
-    )
+    let (measured, name) = (Measured::new(), "shop".into());
+    let balance = Balance::new([(0, client)], &name, &measured.meter());
+    let config = RetryConfig::default();
+    let retry = Retry::new(balance, methods, config, &name, &measured.meter());
+    (retry, seen, measured)
 }
 
 fn request(path: &str, body: &'static [u8]) -> Request<Body> {
@@ -57,9 +68,7 @@ fn unavailable() -> Status {
 
 #[tokio::test(start_paused = true)]
 async fn a_safe_call_is_sent_again_as_it_was_and_says_how_often() {
-    let measured = Measured::new();
-    let (retry, seen) = refusing(2, unavailable);
-    let retry = retry.measured(&"shop".into(), &measured.meter());
+    let (retry, seen, measured) = measured(2, unavailable);
     assert_eq!(measured.sum(&RETRIES), Some(0), "a series from the beginning");
     assert_eq!(code(&retry, request(GET, b"body")).await, Code::Ok);
     assert_eq!(measured.sum(&RETRIES), Some(2));

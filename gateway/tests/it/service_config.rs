@@ -26,9 +26,10 @@ impl Safe {
     }
 
     /// Is it worth to be asked for twice at once? What reads rows or searches is: its time is that of the luck of a moment.
-    /// Streams take what they take, and indexes are described to operators.
+    /// Streams take what they take, indexes are described to operators, and a table is walked through once.
     fn is_hedged(&self) -> bool {
-        self.is_unary && self.service != "souk.index.v1.IndexService"
+        let is_quick = self.service != "souk.index.v1.IndexService" && self.method != "GetSplitPoints";
+        self.is_unary && is_quick
     }
 }
 
@@ -112,7 +113,8 @@ fn the_hedging_config_hedges_reads_and_repeats_what_else_is_safe() {
 #[test]
 fn what_reads_is_safe_and_what_writes_is_not() {
     let reads = [
-        "Get", "BatchGet", "Search", "List", "Suggest", "Nearby", "Cluster", "Export", "Watch",
+        "Get", "BatchGet", "Search", "List", "Suggest", "Nearby", "Cluster", "Export", "Watch", "Range",
+        "Stream",
     ];
     let writes = [
         "Create",
@@ -123,6 +125,10 @@ fn what_reads_is_safe_and_what_writes_is_not() {
         "BatchDelete",
         "BatchUpdate",
         "Rebuild",
+        "Put",
+        "Begin",
+        "Commit",
+        "Abort",
     ];
     let safe = safe_methods();
     for name in souk_chassis::methods::Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true)

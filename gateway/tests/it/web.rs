@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, HOST, ORIGIN,
 };
 use http::{Method, Request, StatusCode};
 use http_body_util::Full;
@@ -245,6 +245,19 @@ async fn no_page_may_call_by_default() {
             !answer.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN),
             "{origin}"
         );
+        // What a browser sends for a page without having asked.
+        for site in ["cross-site", "same-site"] {
+            let request = Request::post("/v1/indexes/shops:rebuild")
+                .header(HOST, "127.0.0.1")
+                .header(ORIGIN, origin)
+                .header("sec-fetch-site", site)
+                .body(Full::new(Bytes::new()))
+                .expect("a request");
+            let answer = send(setting.gateway.address, request).await;
+            assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{origin} {site}");
+            let told = String::from_utf8_lossy(answer.body()).into_owned();
+            assert!(told.contains("ORIGIN_UNKNOWN"), "{told}");
+        }
     }
 }
 

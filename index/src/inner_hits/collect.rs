@@ -8,7 +8,7 @@ use tantivy::query::{EnableScoring, Scorer, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 
-use super::prepare::{List, Prepared};
+use super::prepare::{PreparedInnerHits, PreparedList};
 use crate::allowance::Grant;
 use crate::bits::Bits;
 use crate::error::Error;
@@ -31,7 +31,7 @@ type Placed = (DocId, usize);
 /// # Errors
 /// [`Error::DeadlineExceeded`], [`Error::Cancelled`], [`Error::Io`], [`Error::Corrupt`].
 pub(crate) fn collect(
-    prepared: &Prepared,
+    prepared: &PreparedInnerHits,
     layout: &Layout,
     searcher: &Searcher,
     keys: &[&[u8]],
@@ -105,7 +105,7 @@ fn locate(
 }
 
 fn weights(
-    prepared: &Prepared,
+    prepared: &PreparedInnerHits,
     layout: &Layout,
     searcher: &Searcher,
 ) -> tantivy::Result<Vec<Option<Box<dyn Weight>>>> {
@@ -123,7 +123,7 @@ fn weights(
 }
 
 fn orders<'a>(
-    prepared: &'a Prepared,
+    prepared: &'a PreparedInnerHits,
     layout: &'a Layout,
     run: &'a Run,
     searcher: &Searcher,
@@ -136,7 +136,7 @@ fn orders<'a>(
 
 /// What the segments have in common.
 struct Page<'a> {
-    prepared: &'a Prepared,
+    prepared: &'a PreparedInnerHits,
     layout: &'a Layout,
     weights: Vec<Option<Box<dyn Weight>>>,
     orders: Vec<PreparedOrder<'a>>,
@@ -257,7 +257,7 @@ impl Page<'_> {
 
 /// The objects of a list that are asked for, in its order.
 fn show(
-    list: &List,
+    list: &PreparedList,
     order: &mut SegmentOrder<'_>,
     objects: &[Matched],
     levels: &[Arc<Bits>],

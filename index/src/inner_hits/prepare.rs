@@ -1,4 +1,4 @@
-//! What makes inner hits invalid, and their order.
+//! Validates the inner hits that a search asks for, and resolves their sort orders.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,27 +11,28 @@ use crate::request::InnerHits;
 use crate::run::Run;
 use crate::sort::Order;
 
+/// The inner hits of a search.
 #[derive(Debug)]
-pub(crate) struct Prepared {
-    /// The `nested` queries; one is listed after those around it.
+pub(crate) struct PreparedInnerHits {
+    /// All `nested` queries of the search, an outer one before those inside it.
     pub(super) clauses: Vec<NestedClause>,
-    pub(super) lists: Vec<List>,
+    /// One for each clause that asks for inner hits.
+    pub(super) lists: Vec<PreparedList>,
 }
 
-impl Prepared {
-    /// Whether a list shows the clause, or one inside it.
+impl PreparedInnerHits {
+    /// Whether a list shows the objects of the clause at this index, or of one inside it.
     pub(super) fn needs(&self, clause: usize) -> bool {
         let outer = |clause: &usize| self.clauses.get(*clause)?.outer;
-        let shown =
-            |list: &List| std::iter::successors(Some(list.clause), outer).any(|around| around == clause);
-        self.lists.iter().any(shown)
+        let mut shown = self.lists.iter().map(|list| list.clause);
+        shown.any(|shown| std::iter::successors(Some(shown), outer).any(|around| around == clause))
     }
 }
 
-/// One list that each hit has.
+/// A list of objects that each hit shows.
 #[derive(Debug)]
-pub(super) struct List {
-    /// Which of the clauses it shows.
+pub(super) struct PreparedList {
+    /// Index among [`PreparedInnerHits::clauses`].
     pub(super) clause: usize,
     pub(super) name: String,
     pub(super) order: Order,
@@ -39,20 +40,20 @@ pub(super) struct List {
     pub(super) offset: usize,
 }
 
-/// Checks the inner hits of a search, given its `nested` queries.
+/// Prepares the inner hits of a search, given its `nested` queries and the most hits of a page.
 ///
 /// # Errors
-/// [`Error::InvalidQuery`] with every violation; what sorts can be refused for.
+/// [`Error::InvalidQuery`] with every violation; the errors of [`Order::of_objects`].
 pub(crate) fn prepare(
     layout: &Layout,
     run: &Arc<Run>,
     clauses: Vec<NestedClause>,
     page_size: usize,
-) -> Result<Prepared, Error> {
+) -> Result<PreparedInnerHits, Error> {
     let mut violations = Violations::default();
-    let mut lists: Vec<List> = Vec::new();
+    let mut lists: Vec<PreparedList> = Vec::new();
     let mut names = HashSet::new();
-    for (nth, clause) in clauses.iter().enumerate() {
+    for (index, clause) in clauses.iter().enumerate() {
         let Some(InnerHits {
             name,
             sort,
@@ -72,8 +73,8 @@ pub(crate) fn prepare(
         let advice = "ask for fewer objects";
         violations.at_most(format!("{at}.size"), limit!(MAX_INNER_HITS), *size, advice);
         match Order::of_objects(layout, run, sort, &clause.path, &format!("{at}.sort")) {
-            Ok(order) => lists.push(List {
-                clause: nth,
+            Ok(order) => lists.push(PreparedList {
+                clause: index,
                 name,
                 order,
                 size: *size,
@@ -85,8 +86,8 @@ pub(crate) fn prepare(
     }
     let advice = "leave out some inner_hits";
     violations.at_most("query", limit!(MAX_INNER_HIT_LISTS), names.len(), advice);
-    let of_page = lists.iter().map(|list| list.size.saturating_mul(page_size)).sum();
+    let objects = lists.iter().map(|list| list.size.saturating_mul(page_size)).sum();
     let advice = "ask for smaller pages, or for fewer inner hits";
-    violations.at_most("page_size", limit!(MAX_PAGE_INNER_HITS), of_page, advice);
-    violations.or(Prepared { clauses, lists })
+    violations.at_most("page_size", limit!(MAX_PAGE_INNER_HITS), objects, advice);
+    violations.or(PreparedInnerHits { clauses, lists })
 }

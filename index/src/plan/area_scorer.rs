@@ -15,7 +15,7 @@ use tantivy::{
 };
 
 use super::doc_set::DocSetBuilder;
-use crate::cell_walk::{Cells, each_block, walk};
+use crate::cell_walk::{TouchedCells, each_block, walk};
 use crate::geo::Area;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
@@ -143,7 +143,7 @@ impl Weight for AreaQuery {
 /// What can be in an area on a segment.
 struct Found {
     index: Arc<InvertedIndexReader>,
-    cells: Cells,
+    cells: TouchedCells,
     points: Points,
     area: Arc<Area>,
     run: Arc<Run>,

@@ -11,7 +11,7 @@ use tantivy::query::{
 };
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use super::selection::{Opened, Select, Selection};
+use super::selection::{Select, Selected, Selection};
 use crate::columns::{Cover, behind_block};
 use crate::unexplained::unexplained;
 
@@ -58,10 +58,10 @@ impl Weight for FilteredWeight {
         let mut checks: Vec<Selection> = Vec::new();
         for select in &self.selects {
             match select.open(reader)? {
-                Opened::Nothing => return Ok(Box::new(EmptyScorer)),
-                Opened::Everything => {}
-                Opened::Values(selection) => checks.push(selection),
-                Opened::Documents(documents) => leads.push(documents.into_scorer(1.0)?),
+                Selected::Nothing => return Ok(Box::new(EmptyScorer)),
+                Selected::Everything => {}
+                Selected::Values(selection) => checks.push(selection),
+                Selected::Documents(documents) => leads.push(documents.into_scorer(1.0)?),
             }
         }
         if let Some(weight) = &self.weight {
@@ -143,7 +143,7 @@ impl FilteredScorer {
             let filled = self.lead.fill_buffer(&mut buffer);
             self.docs.extend(buffer.iter().take(filled));
             for check in &self.checks {
-                check.keep(&mut self.docs)?;
+                check.retain(&mut self.docs)?;
             }
         }
         Ok(())

@@ -17,7 +17,7 @@ use tantivy::{SegmentReader, Term};
 use super::dictionary_walk::Matcher;
 use super::doc_set::DocSetBuilder;
 use super::keyword_range::ordinals_between;
-use super::selection::{Opened, Select, Selection, Values};
+use super::selection::{Select, Selected, Selection, ValueSet};
 use crate::allowance::Allowance;
 use crate::bits::Bits;
 use crate::columns::StringColumn;
@@ -192,16 +192,16 @@ impl KeywordPattern {
 }
 
 impl Select for KeywordPattern {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Opened> {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
         let Some(strings) = self.run.columns().strings(reader, &self.path)? else {
-            return Ok(Opened::Nothing);
+            return Ok(Selected::Nothing);
         };
         match &*self.found(reader.segment_id(), &strings)? {
-            Found::Few(values) if values.is_empty() => Ok(Opened::Nothing),
-            Found::Few(values) => self.look_up(values, reader).map(Opened::Documents),
-            Found::Many(ordinals) => Ok(Opened::Values(Selection::new(
+            Found::Few(values) if values.is_empty() => Ok(Selected::Nothing),
+            Found::Few(values) => self.look_up(values, reader).map(Selected::Documents),
+            Found::Many(ordinals) => Ok(Selected::Values(Selection::new(
                 Arc::clone(&strings.ordinals),
-                Values::Among(Arc::clone(ordinals)),
+                ValueSet::Ordinals(Arc::clone(ordinals)),
                 &self.run,
                 reader.max_doc(),
             ))),

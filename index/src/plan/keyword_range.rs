@@ -12,7 +12,7 @@ use tantivy::columnar::BytesColumn;
 use tantivy::schema::Field;
 
 use super::doc_set::DocSetBuilder;
-use super::selection::{self, Opened, Select};
+use super::selection::{self, Select, Selected};
 use crate::run::Run;
 
 /// Values up to which looking each up beats reading the column.
@@ -45,15 +45,15 @@ impl KeywordRange {
 }
 
 impl Select for KeywordRange {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Opened> {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
         let Some(strings) = self.run.columns().strings(reader, &self.path)? else {
-            return Ok(Opened::Nothing);
+            return Ok(Selected::Nothing);
         };
         let range = ordinals_between(&strings.column, &self.lower, &self.upper)?;
         let few = FEW_VALUES.max(u64::from(reader.max_doc()) / DOCS_PER_VALUE);
         match range.end.saturating_sub(range.start) {
-            0 => Ok(Opened::Nothing),
-            count if count <= few => self.look_up(reader).map(Opened::Documents),
+            0 => Ok(Selected::Nothing),
+            count if count <= few => self.look_up(reader).map(Selected::Documents),
             _ => Ok(selection::between(
                 Arc::clone(&strings.ordinals),
                 range.start..=range.end - 1,

@@ -9,7 +9,7 @@ use tantivy::query::{EnableScoring, Query, Scorer, Weight};
 use tantivy::{DocId, Score, SeekDangerResult, SegmentReader};
 
 use super::clause::Clause;
-use super::selection::{Opened, Select};
+use super::selection::{Select, Selected};
 use crate::profile::Cost;
 use crate::run::Run;
 use crate::unexplained::unexplained;
@@ -111,14 +111,14 @@ impl Weight for Observed<Box<dyn Weight>> {
 }
 
 impl Select for Observed<Arc<dyn Select>> {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Opened> {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
         let open = || self.of.open(reader);
         self.observer.open(reader, open, |opened| {
             Ok(match opened {
-                Opened::Nothing => 0,
-                Opened::Everything => reader.max_doc(),
-                Opened::Values(selection) => selection.estimate()?.0,
-                Opened::Documents(documents) => documents.len(),
+                Selected::Nothing => 0,
+                Selected::Everything => reader.max_doc(),
+                Selected::Values(selection) => selection.estimate()?.0,
+                Selected::Documents(documents) => documents.len(),
             })
         })
     }

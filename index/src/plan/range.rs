@@ -11,7 +11,7 @@ use super::Planner;
 use super::clause::Clause;
 use super::dictionary_walk::Matcher;
 use super::number::{self, Number};
-use super::selection::{self, Opened, Select};
+use super::selection::{self, Select, Selected};
 use crate::error::{Checker, Reason};
 use crate::request::QueryValue;
 use crate::run::Run;
@@ -168,9 +168,9 @@ struct NumberRange {
 }
 
 impl Select for NumberRange {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Opened> {
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
         let column = self.run.columns().numbers(reader, &self.path)?;
-        Ok(column.map_or(Opened::Nothing, |column| {
+        Ok(column.map_or(Selected::Nothing, |column| {
             selection::between(column, self.values.clone(), &self.run, reader.max_doc())
         }))
     }

@@ -1,7 +1,7 @@
-//! Documents of which a column has a value, or the ordinal of one, in a range or a set.
+//! Selections: the documents with a value of a column in a range, or with an ordinal in a set.
 //!
-//! The lowest and highest values of each block of documents (see [`crate::columns`]) tell of most blocks that all of their
-//! documents match, or none: only the others are read.
+//! By its lowest and highest value (see [`crate::columns`]), most blocks of documents are known to match whole or not at
+//! all. The values of the others alone are read.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -13,72 +13,78 @@ use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED,
 
 use super::doc_set::DocSetBuilder;
 use crate::bits::Bits;
-use crate::columns::{CodeRange, Cover, DOCS_PER_BLOCK, NumberColumn, VaFile, Within, behind_block};
+use crate::columns::{Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
 use crate::run::Run;
 use crate::unexplained::unexplained;
 
+/// Blocks between two looks at the deadline.
 const BLOCKS_PER_CHECK: u32 = 256;
 
-/// What documents of one segment are selected.
-pub(super) enum Opened {
+/// The documents of one segment that a clause selects.
+pub(super) enum Selected {
     /// None.
     Nothing,
     /// All, whether they have a value or not.
     Everything,
-    /// Those with a value.
+    /// Those with certain values of a column.
     Values(Selection),
-    /// These.
+    /// Those that were found already.
     Documents(DocSetBuilder),
 }
 
-/// Finds out what is selected of a segment.
+/// A clause that selects documents by their values, without scores.
 pub(super) trait Select: fmt::Debug + Send + Sync + 'static {
-    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Opened>;
+    fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected>;
 }
 
-/// Values of a column.
-pub(super) enum Values {
-    Between(RangeInclusive<u64>),
-    Among(Arc<Bits>),
+/// The values of a column that match.
+pub(super) enum ValueSet {
+    Range(RangeInclusive<u64>),
+    /// Ordinals of a dictionary.
+    Ordinals(Arc<Bits>),
 }
 
-impl Values {
-    fn contain(&self, value: u64) -> bool {
+impl ValueSet {
+    fn contains(&self, value: u64) -> bool {
         match self {
-            Self::Between(range) => range.contains(&value),
-            Self::Among(bits) => u32::try_from(value).is_ok_and(|value| bits.contains(value)),
+            Self::Range(range) => range.contains(&value),
+            Self::Ordinals(ordinals) => contains_ordinal(ordinals, value),
         }
     }
 }
 
-/// The documents of a segment of which a column has a value in a range.
+fn contains_ordinal(ordinals: &Bits, value: u64) -> bool {
+    u32::try_from(value).is_ok_and(|value| ordinals.contains(value))
+}
+
+/// Selects the documents of a segment with a value of the column in a range.
 pub(super) fn between(
     column: Arc<NumberColumn>,
     range: RangeInclusive<u64>,
     run: &Arc<Run>,
     max_doc: DocId,
-) -> Opened {
+) -> Selected {
     let (lowest, highest) = (column.column.min_value(), column.column.max_value());
     if lowest > *range.end() || highest < *range.start() || range.is_empty() {
-        return Opened::Nothing;
+        return Selected::Nothing;
     }
     let full = column.column.get_cardinality() == Cardinality::Full;
     if full && range.contains(&lowest) && range.contains(&highest) {
-        return Opened::Everything;
+        return Selected::Everything;
     }
-    Opened::Values(Selection::new(column, Values::Between(range), run, max_doc))
+    Selected::Values(Selection::new(column, ValueSet::Range(range), run, max_doc))
 }
 
-/// The documents of a segment of which a column has one of some values.
+/// The documents of a segment with a matching value of a column.
 pub(super) struct Selection {
     column: Arc<NumberColumn>,
-    values: Values,
+    values: ValueSet,
     run: Arc<Run>,
     max_doc: DocId,
 }
 
 impl Selection {
-    pub(super) fn new(column: Arc<NumberColumn>, values: Values, run: &Arc<Run>, max_doc: DocId) -> Self {
+    pub(super) fn new(column: Arc<NumberColumn>, values: ValueSet, run: &Arc<Run>, max_doc: DocId) -> Self {
         Self {
             column,
             values,
@@ -87,65 +93,67 @@ impl Selection {
         }
     }
 
-    /// The column, and the range that its values are to lie in, if it is one.
+    /// The column and the range of matching values, if it is a range.
     pub(super) fn range(&self) -> Option<(&Arc<NumberColumn>, &RangeInclusive<u64>)> {
         match &self.values {
-            Values::Between(range) => Some((&self.column, range)),
-            Values::Among(_) => None,
+            ValueSet::Range(range) => Some((&self.column, range)),
+            ValueSet::Ordinals(_) => None,
         }
     }
 
+    /// Fails when the search has to stop.
     pub(super) fn check(&self) -> tantivy::Result<()> {
         self.run.check_inside()
     }
 
+    /// Makes the search fail with `error`, where a scorer can't return one.
     pub(super) fn leave(&self, error: TantivyError) {
         self.run.leave("reading a column", error);
     }
 
-    /// About how many documents match, and how many have to be read to know which.
+    /// Estimates how many documents match, and of how many the values have to be read.
     pub(super) fn estimate(&self) -> tantivy::Result<(u32, u32)> {
         Ok(match &self.values {
-            Values::Between(range) => self.column.blocks(&self.run)?.estimate(range),
-            Values::Among(bits) => {
+            ValueSet::Range(range) => self.column.blocks(&self.run)?.estimate(range),
+            ValueSet::Ordinals(ordinals) => {
                 let values = self.column.column.max_value().saturating_add(1);
-                let share = f64::from(bits.len()) / values as f64;
+                let share = f64::from(ordinals.len()) / values as f64;
                 ((share * f64::from(self.max_doc)) as u32, self.max_doc)
             }
         })
     }
 
-    /// How the block of a document lies to the values.
+    /// How much of the document's block matches, as far as its lowest and highest value tell.
     pub(super) fn cover(&self, doc: DocId) -> tantivy::Result<Cover> {
         Ok(match &self.values {
-            Values::Between(range) => self.column.blocks(&self.run)?.of(doc).cover(range),
-            Values::Among(_) => Cover::Some,
+            ValueSet::Range(range) => self.column.blocks(&self.run)?.of(doc).cover(range),
+            ValueSet::Ordinals(_) => Cover::Some,
         })
     }
 
-    /// Whether a document matches; its block is known to have some that do.
-    pub(super) fn has(&self, doc: DocId) -> bool {
+    /// Whether a document matches, by its values.
+    pub(super) fn matches(&self, doc: DocId) -> bool {
         let column = &self.column.column;
-        column.values_for_doc(doc).any(|value| self.values.contain(value))
+        column
+            .values_for_doc(doc)
+            .any(|value| self.values.contains(value))
     }
 
-    /// Keeps those of some documents, in ascending order, that match.
-    pub(super) fn keep(&self, docs: &mut Vec<DocId>) -> tantivy::Result<()> {
-        let blocks = match &self.values {
-            Values::Between(range) => Some((self.column.blocks(&self.run)?, range)),
-            Values::Among(_) => None,
+    /// Retains the documents, which are in ascending order, that match.
+    pub(super) fn retain(&self, docs: &mut Vec<DocId>) -> tantivy::Result<()> {
+        let ValueSet::Range(range) = &self.values else {
+            docs.retain(|doc| self.matches(*doc));
+            return Ok(());
         };
-        let coded = match &self.values {
-            Values::Between(range) => self.coded(docs.len(), range)?,
-            Values::Among(_) => None,
-        };
-        let (mut behind, mut cover) = (0, Cover::Some);
+        let blocks = self.column.blocks(&self.run)?;
+        // A column with few documents, or one that isn't asked for often, has no codes.
+        let coded = self.column.codes(docs.len(), &self.run)?;
+        let coded = coded.map(|codes| (codes, codes.range(range)));
+        let (mut block_end, mut cover) = (0, Cover::Some);
         docs.retain(|doc| {
-            if *doc >= behind {
-                behind = behind_block(*doc);
-                if let Some((blocks, range)) = blocks {
-                    cover = blocks.of(*doc).cover(range);
-                }
+            if *doc >= block_end {
+                block_end = behind_block(*doc);
+                cover = blocks.of(*doc).cover(range);
             }
             match cover {
                 Cover::All => true,
@@ -153,60 +161,51 @@ impl Selection {
                 Cover::Some => match coded.map(|(codes, range)| codes.within(*doc, range)) {
                     Some(Within::Yes) => true,
                     Some(Within::No) => false,
-                    Some(Within::Perhaps) | None => self.has(*doc),
+                    Some(Within::Perhaps) | None => self.matches(*doc),
                 },
             }
         });
         Ok(())
     }
 
-    /// The codes of the column's values, if it has any, and of the range.
-    fn coded(
-        &self,
-        docs: usize,
-        range: &RangeInclusive<u64>,
-    ) -> tantivy::Result<Option<(&VaFile, CodeRange)>> {
-        let codes = self.column.codes(docs, &self.run)?;
-        Ok(codes.map(|codes| (codes, codes.range(range))))
-    }
-
-    /// Adds the documents from `from` to `to` (at most a block's) that match.
-    pub(super) fn list(&self, from: DocId, to: DocId, docs: &mut Vec<DocId>) {
+    /// Appends the matches from `from` (inclusive) to `to` (exclusive), at most a block's, to `docs`.
+    pub(super) fn collect(&self, from: DocId, to: DocId, docs: &mut Vec<DocId>) {
         match &self.values {
-            Values::Between(range) => {
+            ValueSet::Range(range) => {
                 let column = &self.column.column;
                 column.get_docids_for_value_range(range.clone(), from..to, docs);
             }
-            Values::Among(bits) if self.column.column.get_cardinality() == Cardinality::Full => {
+            ValueSet::Ordinals(ordinals) if self.column.column.get_cardinality() == Cardinality::Full => {
                 let mut buffer = [0; DOCS_PER_BLOCK as usize];
                 let count = to.saturating_sub(from) as usize;
                 if let Some(values) = buffer.get_mut(..count) {
                     self.column.column.values.get_range(u64::from(from), values);
-                    let has = |value: u64| u32::try_from(value).is_ok_and(|value| bits.contains(value));
-                    let found = (from..to).zip(values).filter(|(_, value)| has(**value));
+                    let found = (from..to)
+                        .zip(values)
+                        .filter(|(_, value)| contains_ordinal(ordinals, **value));
                     docs.extend(found.map(|(doc, _)| doc));
                 }
             }
-            Values::Among(_) => docs.extend((from..to).filter(|doc| self.has(*doc))),
+            ValueSet::Ordinals(_) => docs.extend((from..to).filter(|doc| self.matches(*doc))),
         }
     }
 
-    /// All of them in order, each with the same score. `target` is the first document that may be asked for; whether
-    /// that one matches is known then, but no more is looked for.
+    /// The matches in order, each with the same score. Without `target` the scorer stands on the first match. With it the
+    /// scorer stands nowhere: the caller begins with [`DocSet::seek_danger`] of `target`.
     pub(super) fn scorer(self, target: Option<DocId>, score: Score) -> tantivy::Result<SelectionScorer> {
-        let (matches, open) = match target {
-            // A rough figure will do: it only decides which clause of several leads.
+        let (matches, to_read) = match target {
             None => self.estimate()?,
+            // The most will do: the order of the intersection's clauses is decided by now.
             Some(_) => (self.max_doc, self.max_doc),
         };
         let mut scorer = SelectionScorer {
             selection: self,
             doc: 0,
-            listed: 0..0,
+            collected: 0..0,
             docs: Vec::with_capacity(DOCS_PER_BLOCK as usize),
-            at: 0,
+            next: 0,
             matches,
-            open,
+            to_read,
             score,
         };
         if target.is_none() {
@@ -219,43 +218,45 @@ impl Selection {
 pub(super) struct SelectionScorer {
     selection: Selection,
     doc: DocId,
-    /// The documents of which `docs` has those that match.
-    listed: std::ops::Range<DocId>,
+    /// The documents whose matches are `docs`.
+    collected: std::ops::Range<DocId>,
     docs: Vec<DocId>,
-    at: usize,
+    /// All of `docs` before this index lie before `doc`.
+    next: usize,
+    /// Estimate of the matches, and of the documents whose values have to be read.
     matches: u32,
-    open: u32,
+    to_read: u32,
     score: Score,
 }
 
 impl SelectionScorer {
-    /// The first match from `from` on. A search that has to stop finds no more: it will be told.
+    /// The first match from `from` on. When the search has to stop there is none: its run holds the error.
     fn find(&mut self, from: DocId) -> DocId {
         let mut from = from;
-        let mut passed = 0_u32;
+        let mut blocks = 0_u32;
         while from < self.selection.max_doc {
-            if self.listed.contains(&from) {
-                let rest = self.docs.get(self.at..).unwrap_or_default();
-                self.at += rest.partition_point(|doc| *doc < from);
-                if let Some(doc) = self.docs.get(self.at) {
+            if self.collected.contains(&from) {
+                let rest = self.docs.get(self.next..).unwrap_or_default();
+                self.next += rest.partition_point(|doc| *doc < from);
+                if let Some(doc) = self.docs.get(self.next) {
                     return *doc;
                 }
-                from = self.listed.end;
+                from = self.collected.end;
                 continue;
             }
-            passed += 1;
-            if passed.is_multiple_of(BLOCKS_PER_CHECK) && self.selection.run.check_inside().is_err() {
+            blocks += 1;
+            if blocks.is_multiple_of(BLOCKS_PER_CHECK) && self.selection.check().is_err() {
                 return TERMINATED;
             }
-            let behind = behind_block(from).min(self.selection.max_doc);
+            let block_end = behind_block(from).min(self.selection.max_doc);
             match self.selection.cover(from) {
-                Ok(Cover::None) => from = behind,
+                Ok(Cover::None) => from = block_end,
                 Ok(Cover::All) => return from,
                 Ok(Cover::Some) => {
                     self.docs.clear();
-                    self.at = 0;
-                    self.selection.list(from, behind, &mut self.docs);
-                    self.listed = from..behind;
+                    self.next = 0;
+                    self.selection.collect(from, block_end, &mut self.docs);
+                    self.collected = from..block_end;
                 }
                 Err(error) => {
                     self.selection.leave(error);
@@ -282,7 +283,7 @@ impl DocSet for SelectionScorer {
         self.doc
     }
 
-    /// Looks at this document alone.
+    /// Reads the values of `target` alone, where `seek` would look for the next match.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
         if target >= self.selection.max_doc {
             self.doc = TERMINATED;
@@ -290,11 +291,11 @@ impl DocSet for SelectionScorer {
         }
         let found = match self.selection.cover(target) {
             Ok(Cover::All) => true,
-            Ok(Cover::Some) => self.selection.has(target),
+            Ok(Cover::Some) => self.selection.matches(target),
             Ok(Cover::None) => {
-                let behind = behind_block(target);
-                let bound = if behind < self.selection.max_doc {
-                    behind
+                let block_end = behind_block(target);
+                let bound = if block_end < self.selection.max_doc {
+                    block_end
                 } else {
                     TERMINATED
                 };
@@ -320,9 +321,9 @@ impl DocSet for SelectionScorer {
         self.matches
     }
 
-    /// A value costs about an eighth of a step through a list of documents.
+    /// Reading a value takes about an eighth of a step through a posting list.
     fn cost(&self) -> u64 {
-        u64::from(self.matches) + u64::from(self.open / 8)
+        u64::from(self.matches) + u64::from(self.to_read / 8)
     }
 }
 
@@ -332,7 +333,7 @@ impl Scorer for SelectionScorer {
     }
 }
 
-/// The documents that something selects.
+/// The query of the documents that a clause selects.
 #[derive(Clone, Debug)]
 pub(super) struct SelectionQuery(pub(super) Arc<dyn Select>);
 
@@ -344,10 +345,10 @@ impl SelectionQuery {
         boost: Score,
     ) -> tantivy::Result<Box<dyn Scorer>> {
         Ok(match self.0.open(reader)? {
-            Opened::Nothing => Box::new(EmptyScorer),
-            Opened::Everything => Box::new(AllScorer::new(reader.max_doc())),
-            Opened::Documents(documents) => documents.into_scorer(boost)?,
-            Opened::Values(selection) => Box::new(selection.scorer(target, boost)?),
+            Selected::Nothing => Box::new(EmptyScorer),
+            Selected::Everything => Box::new(AllScorer::new(reader.max_doc())),
+            Selected::Documents(documents) => documents.into_scorer(boost)?,
+            Selected::Values(selection) => Box::new(selection.scorer(target, boost)?),
         })
     }
 }
@@ -363,7 +364,7 @@ impl Weight for SelectionQuery {
         self.open(reader, None, boost)
     }
 
-    /// Doesn't look for a first match: the other clauses of an intersection may be far ahead.
+    /// Doesn't look for a first match: the other clauses of an intersection may be far ahead of it.
     fn scorer_danger(
         &self,
         reader: &SegmentReader,

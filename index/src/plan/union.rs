@@ -15,7 +15,7 @@ use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Query, Scorer, We
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::clause::{Clause, ClauseScore};
-use super::selection::{Opened, Select};
+use super::selection::{Select, Selected};
 use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::unexplained;
@@ -119,13 +119,13 @@ impl WeighedClause {
         if let (Some(score), Some(select)) = (score, &self.select) {
             let score = score * boost;
             return Ok(match select.open(reader)? {
-                Opened::Nothing => None,
-                Opened::Everything => Some((Part::Everything(score), u64::from(reader.max_doc()))),
-                Opened::Values(selection) => {
+                Selected::Nothing => None,
+                Selected::Everything => Some((Part::Everything(score), u64::from(reader.max_doc()))),
+                Selected::Values(selection) => {
                     let matches = selection.estimate()?.0;
                     Some((Part::column(selection, score), u64::from(matches)))
                 }
-                Opened::Documents(documents) => {
+                Selected::Documents(documents) => {
                     let matches = documents.len();
                     Some((
                         Part::constant(documents.into_scorer(score)?, score),

@@ -11,7 +11,7 @@ use tantivy::index::SegmentId;
 use super::describe::describe;
 use crate::layout::Layout;
 use crate::request::Query;
-use crate::result::{Access, ProfileNode, ProfiledSegment};
+use crate::result::{ProfileNode, ProfiledSegment, SegmentAccess};
 
 /// The clauses of a plan, one after those around it.
 #[derive(Debug, Default)]
@@ -130,7 +130,7 @@ pub(crate) struct Recorder(RefCell<Vec<(SegmentId, ProfiledSegment)>>);
 
 impl Recorder {
     /// Notes one segment, which comes once.
-    pub(crate) fn segment(&self, reader: &SegmentReader, access: Access, time: Duration) {
+    pub(crate) fn segment(&self, reader: &SegmentReader, access: SegmentAccess, time: Duration) {
         let segment = ProfiledSegment {
             documents: u64::from(reader.num_docs()),
             deleted: u64::from(reader.num_deleted_docs()),

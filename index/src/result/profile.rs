@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// How a search ran.
+/// How one search was planned, and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// The query over all segments.
+    /// The query; its figures are sums over all segments.
     pub query: ProfileNode,
-    /// Each segment that was looked at, in the order in which it was.
+    /// The segments, in the order in which they were searched.
     pub segments: Vec<ProfiledSegment>,
     /// Time to check and plan query, order and aggregations.
     pub plan: Duration,
@@ -15,54 +15,54 @@ pub struct Profile {
     pub search: Duration,
     /// Time of the aggregations.
     pub aggregate: Duration,
-    /// Time to look for inner hits.
+    /// Time to find inner hits.
     pub inner_hits: Duration,
-    /// The most bytes of [`crate::limits::MAX_SEARCH_BYTES`] that it held at a time.
+    /// Peak memory, of the [`crate::limits::MAX_SEARCH_BYTES`] that a search may hold.
     pub peak_bytes: u64,
 }
 
-/// One clause.
+/// A clause of the query, with the clauses inside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileNode {
-    /// What kind of clause: `term`, `bool`.
+    /// What kind of clause, as in the contract: `term`, `bool`, ….
     pub kind: &'static str,
     /// What it looks for, in words.
     pub description: String,
-    /// How many documents it offers by itself, before other clauses and deletes take any away: exact for lists of terms,
-    /// an estimate for what is only checked document by document. Objects are counted for what is inside `nested`.
+    /// How many documents match it alone, deleted ones included: exact for posting lists, an estimate for what is checked
+    /// document by document. Inside `nested`, objects are counted.
     pub candidates: u64,
-    /// Time to open its matches, those of its parts included.
+    /// Time to make its scorers, its children's included.
     pub time: Duration,
-    /// How often it was opened: once a segment and pass.
+    /// How many scorers were made of it: one for each segment and pass.
     pub opened: u64,
-    /// Its parts.
+    /// The clauses inside it.
     pub children: Vec<ProfileNode>,
 }
 
-/// One segment.
+/// What one segment cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfiledSegment {
-    /// Its documents and objects, deleted ones left out.
+    /// Live documents and nested objects.
     pub documents: u64,
-    /// Its deleted documents and objects.
+    /// Deleted documents and nested objects.
     pub deleted: u64,
-    /// How its matches were looked at.
-    pub access: Access,
-    /// Time of that, opening included.
+    /// How its matches were collected.
+    pub access: SegmentAccess,
+    /// Time to make the scorers and to collect.
     pub time: Duration,
-    /// The query on this segment.
+    /// The query's figures on this segment alone.
     pub query: ProfileNode,
 }
 
-/// How the matches of a segment were looked at.
+/// How the matches of a segment were collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum SegmentAccess {
     /// Not at all: none could get onto the page.
     PassedOver,
     /// They were only counted.
     Counted,
-    /// Those with the best values of the order's first key.
+    /// By blocks with the best values of the order's first key, as far as those were needed.
     BestValues,
-    /// All, so many.
+    /// All of them; holds their number.
     AllMatches(u64),
 }

@@ -18,7 +18,7 @@ pub(super) fn planned(
     layout: &Layout,
     run: &Arc<Run>,
     request: &SearchRequest,
-) -> Result<(Plan, inner_hits::Prepared), Error> {
+) -> Result<(Plan, inner_hits::PreparedInnerHits), Error> {
     let mut plan = plan::plan(layout, run, &request.query, "query")?;
     let clauses = std::mem::take(&mut plan.nested);
     let inner_hits = inner_hits::prepare(layout, run, clauses, request.page_size)?;

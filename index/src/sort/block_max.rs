@@ -13,7 +13,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
 use super::leading::Leading;
 use super::rank::Rank;
-use super::top::{OFFERED_TOGETHER, SegmentTop};
+use super::top::{OFFERED_TOGETHER, SegmentTopCollector};
 use crate::columns::{Blocks, DOCS_PER_BLOCK};
 use crate::run::Run;
 
@@ -47,7 +47,7 @@ struct Round<'a> {
     numbers: Vec<u32>,
 }
 
-impl SegmentTop<'_> {
+impl SegmentTopCollector<'_> {
     /// Offers the matches that can get in, best blocks first, if that is quicker than offering all. `scorer` has them
     /// from the first on, and is left there if it isn't. Whether it was.
     pub(crate) fn probe(

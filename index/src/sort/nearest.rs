@@ -18,8 +18,8 @@ use tantivy::{
 use super::block_max::Matches;
 use super::distance::{Distances, Targets, Windows};
 use super::rank::Rank;
-use super::top::SegmentTop;
-use crate::cell_walk::{Cells, each_block, walk};
+use super::top::SegmentTopCollector;
+use crate::cell_walk::{TouchedCells, each_block, walk};
 use crate::geo::{Band, Circle, Rectangle, Region, Relation};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
@@ -68,7 +68,7 @@ impl Nearest {
     }
 
     /// The cells around each target from some distance to another.
-    fn ring(&self, inner: f64, outer: f64, run: &Run) -> tantivy::Result<Vec<Cells>> {
+    fn ring(&self, inner: f64, outer: f64, run: &Run) -> tantivy::Result<Vec<TouchedCells>> {
         let rings = self.targets.points().iter().filter_map(|center| {
             Some(Ring {
                 inner: Circle::new(*center, inner).ok()?,
@@ -82,13 +82,19 @@ impl Nearest {
 
     /// The cells around the targets that hold `needed` documents beyond `inner`, and the distance up to which they hold
     /// all. No farther than `limit`.
-    fn reach(&self, inner: f64, limit: f64, needed: u64, run: &Run) -> tantivy::Result<(Vec<Cells>, f64)> {
+    fn reach(
+        &self,
+        inner: f64,
+        limit: f64,
+        needed: u64,
+        run: &Run,
+    ) -> tantivy::Result<(Vec<TouchedCells>, f64)> {
         let mut width = FIRST_REACH_METERS;
         loop {
             run.check_inside()?;
             let outer = (inner + width).min(limit);
             let cells = self.ring(inner, outer, run)?;
-            let documents: u64 = cells.iter().map(Cells::documents).sum();
+            let documents: u64 = cells.iter().map(TouchedCells::documents).sum();
             if documents >= needed || outer >= limit {
                 return Ok((cells, outer));
             }
@@ -97,7 +103,12 @@ impl Nearest {
         }
     }
 
-    fn gather(&self, cells: &[Cells], reader: &SegmentReader, run: &Run) -> tantivy::Result<Box<dyn Scorer>> {
+    fn gather(
+        &self,
+        cells: &[TouchedCells],
+        reader: &SegmentReader,
+        run: &Run,
+    ) -> tantivy::Result<Box<dyn Scorer>> {
         let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let (mut pace, mut postings) = (Pace::new(run, DOCUMENTS_PER_CHECK), None);
         for list in cells
@@ -148,7 +159,7 @@ fn meters(rank: Rank) -> Option<f64> {
     rank.value(false).map(f64::from_u64)
 }
 
-impl SegmentTop<'_> {
+impl SegmentTopCollector<'_> {
     /// Offers the nearest matches, if that is quicker than offering all. Whether that was enough; if not, those that were
     /// offered are passed over from now on.
     pub(crate) fn probe_nearest(

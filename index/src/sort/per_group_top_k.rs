@@ -8,7 +8,7 @@ use tantivy::{DocId, Score};
 use super::order::Order;
 use super::rank::Rank;
 use super::segment::SegmentOrder;
-use super::top::{Entry, Winner};
+use super::top::{HeapEntry, Winner};
 
 /// The best documents of each group on one segment.
 pub(crate) struct PerGroupTopK<'a> {
@@ -17,7 +17,7 @@ pub(crate) struct PerGroupTopK<'a> {
     /// What `order` stands on.
     on: Option<DocId>,
     /// The last of the best of each group on top.
-    heaps: Vec<BinaryHeap<Entry>>,
+    heaps: Vec<BinaryHeap<HeapEntry>>,
     /// Documents in all heaps.
     entries: usize,
 }
@@ -39,7 +39,7 @@ impl<'a> PerGroupTopK<'a> {
 
     /// Bytes of one of them, in a list that doubles.
     pub(crate) fn entry_bytes(&self) -> usize {
-        3 * size_of::<Entry>() / 2 + self.order.rank_bytes()
+        3 * size_of::<HeapEntry>() / 2 + self.order.rank_bytes()
     }
 
     /// Looks at a document for a group; documents come in ascending order, and may come for several groups.
@@ -57,7 +57,7 @@ impl<'a> PerGroupTopK<'a> {
         };
         if heap.len() < self.size {
             self.entries += 1;
-            heap.push(Entry {
+            heap.push(HeapEntry {
                 ranks: self.order.ranks().to_vec(),
                 score,
             });
@@ -74,7 +74,7 @@ impl<'a> PerGroupTopK<'a> {
     /// The documents of each group, in no order.
     pub(crate) fn into_winners(self) -> io::Result<Vec<Vec<Winner>>> {
         let counts: Vec<usize> = self.heaps.iter().map(BinaryHeap::len).collect();
-        let entries: Vec<Entry> = self.heaps.into_iter().flat_map(BinaryHeap::into_vec).collect();
+        let entries: Vec<HeapEntry> = self.heaps.into_iter().flat_map(BinaryHeap::into_vec).collect();
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
         let sort_values = self.order.sort_values(&ranks)?;
         let mut winners = sort_values

@@ -1,4 +1,4 @@
-//! The best documents of a search, over all segments.
+//! Collects the best documents of a search: [`SegmentTopCollector`] those of a segment, [`TopCollector`] those of all.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -17,24 +17,24 @@ use crate::allowance::Grant;
 use crate::plan::MinScore;
 use crate::run::Run;
 
-/// Documents of which the best are picked out before any is compared by more than the leading key.
+/// Documents that are ranked together by the leading key, before the best of them are compared by all keys.
 pub(super) const OFFERED_TOGETHER: usize = 1024;
 
-/// A document that made it.
+/// One of the best documents of a search.
 #[derive(Debug)]
 pub(crate) struct Winner {
     pub(crate) sort_values: RawSortValues,
     pub(crate) score: Score,
 }
 
-/// Keeps the first `size` documents of an order.
-pub(crate) struct Top<'a> {
-    /// Only documents behind this one count.
+/// Collects the first `size` documents of an order behind `after`, a segment at a time.
+pub(crate) struct TopCollector<'a> {
+    /// Sort values of the last document of the page before.
     after: Option<Vec<RawSortValue>>,
     top_k: TopK<'a>,
 }
 
-impl<'a> Top<'a> {
+impl<'a> TopCollector<'a> {
     pub(crate) fn new(order: &'a Order, size: usize, after: Option<Vec<RawSortValue>>) -> Self {
         Self {
             after,
@@ -42,18 +42,19 @@ impl<'a> Top<'a> {
         }
     }
 
-    pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTop<'a>> {
-        let after = self
-            .after
-            .as_ref()
-            .map(|after| order.ranks_of(after))
-            .transpose()?;
+    /// Begins a segment, given the order on it.
+    ///
+    /// # Errors
+    /// When the strings of `after` can't be looked up, or the search has no memory left for its documents.
+    pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTopCollector<'a>> {
+        let after = self.after.as_ref();
+        let after = after.map(|after| order.ranks_of(after)).transpose()?;
         let last = self.top_k.last();
         let before = last.map(|last| order.ranks_of(last)).transpose()?;
         let size = self.top_k.size;
-        let each = size_of::<Entry>() + order.rank_bytes();
-        let held = order.run.allowance().take(order.at_most(size) * each)?;
-        Ok(SegmentTop {
+        let entry_bytes = size_of::<HeapEntry>() + order.rank_bytes();
+        let held = order.run.allowance().take(order.at_most(size) * entry_bytes)?;
+        Ok(SegmentTopCollector {
             order,
             size,
             _held: held,
@@ -64,28 +65,32 @@ impl<'a> Top<'a> {
         })
     }
 
-    /// Ends a segment: its best documents meet those of the others.
-    pub(crate) fn take(&mut self, segment: SegmentTop<'a>) -> io::Result<()> {
-        let SegmentTop { order, heap, .. } = segment;
-        // What is left is held by the top_k. Sorted by numbers, so that strings are compared only with those of other segments.
+    /// Ends a segment: merges its best documents with those of the segments before.
+    ///
+    /// # Errors
+    /// As [`TopK::take`].
+    pub(crate) fn take(&mut self, segment: SegmentTopCollector<'a>) -> io::Result<()> {
+        let SegmentTopCollector { order, heap, .. } = segment;
+        // Sorted by ranks here, so that strings are read only to compare them with those of other segments.
         self.top_k.take(order, heap.into_sorted_vec())
     }
 
-    /// The documents, in order.
+    /// The best documents, in order.
     ///
     /// # Errors
-    /// When their strings can't be read, or there are too many of them.
+    /// When their strings can't be read, or the search has no memory left for them.
     pub(crate) fn into_winners(self) -> io::Result<Vec<Winner>> {
         self.top_k.into_winners()
     }
 }
 
-/// Keeps those of `ranked` that can be among the first `size` behind `after`. Whoever has its rank may stand before it.
+/// Keeps those of `ranked` that can be among the first `size` behind `after`, a rank of the leading key.
 fn keep_best(ranked: &mut Vec<(Rank, DocId)>, size: usize, after: Option<Rank>) {
-    let unsure = after.map_or(0, |after| {
+    // Documents with the very rank of `after` may stand before it by their further keys, and then take no place.
+    let ties = after.map_or(0, |after| {
         ranked.iter().filter(|(rank, _)| *rank == after).count()
     });
-    let enough = size.saturating_add(unsure);
+    let enough = size.saturating_add(ties);
     if enough == 0 || ranked.len() <= enough {
         return;
     }
@@ -94,54 +99,56 @@ fn keep_best(ranked: &mut Vec<(Rank, DocId)>, size: usize, after: Option<Rank>) 
     ranked.retain(|(rank, _)| *rank <= last);
 }
 
-pub(super) struct Entry {
+/// A document in a heap, whose top is the last one in the order.
+pub(super) struct HeapEntry {
     pub(super) ranks: Vec<Rank>,
     pub(super) score: Score,
 }
 
-impl PartialEq for Entry {
+impl PartialEq for HeapEntry {
     fn eq(&self, other: &Self) -> bool {
         self.ranks == other.ranks
     }
 }
 
-impl Eq for Entry {}
+impl Eq for HeapEntry {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for HeapEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for HeapEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.ranks.cmp(&other.ranks)
     }
 }
 
-pub(crate) struct SegmentTop<'a> {
+/// Collects the first `size` documents of a segment that lie between `after` and `before`.
+pub(crate) struct SegmentTopCollector<'a> {
     pub(super) order: SegmentOrder<'a>,
     pub(super) size: usize,
-    /// Only documents behind these ranks count.
+    /// Ranks of the last document of the page before, exclusive.
     after: Option<Vec<Rank>>,
-    /// Only documents before these ranks count: enough are before them elsewhere.
+    /// Ranks of the last of the best documents of the segments before, exclusive; `None` while there are too few.
     before: Option<Vec<Rank>>,
-    /// The last of the best on top.
-    heap: BinaryHeap<Entry>,
-    /// Room for a block of documents.
+    heap: BinaryHeap<HeapEntry>,
+    /// A buffer for the documents that are ranked together.
     ranked: Vec<(Rank, DocId)>,
+    /// The memory of the heap.
     _held: Grant,
 }
 
-impl SegmentTop<'_> {
-    /// Whether no document of the segment can get in any more.
+impl SegmentTopCollector<'_> {
+    /// Whether no further document of the segment can be among the best: its best leading value isn't.
     pub(crate) fn beaten(&self) -> bool {
-        let edge = self.order.leading.as_ref().and_then(Leading::edge);
-        edge.zip(self.leading_limit())
-            .is_some_and(|(edge, limit)| edge > limit)
+        let best = self.order.leading.as_ref().and_then(Leading::edge);
+        best.zip(self.leading_limit())
+            .is_some_and(|(best, limit)| best > limit)
     }
 
-    /// Looks at documents of the same score; they come in ascending order.
+    /// Offers documents, in ascending order, that have the same score.
     pub(crate) fn offer_all(&mut self, docs: &[DocId], score: Score) {
         if self.size == 0 {
             return;
@@ -151,7 +158,7 @@ impl SegmentTop<'_> {
             return;
         }
         let after = self.leading_after(score);
-        // The best of many first: where documents lie by age, the newest of them keep all others out.
+        // Where documents are stored by age and wanted newest first, each would displace the one before it.
         let best_first = self.order.revisits();
         let mut ranked = std::mem::take(&mut self.ranked);
         for together in docs.chunks(OFFERED_TOGETHER) {
@@ -160,21 +167,21 @@ impl SegmentTop<'_> {
                 continue;
             };
             let mut limit = self.leading_limit();
-            let counts = |rank: Rank, limit: Option<Rank>| {
+            let competitive = |rank: Rank, limit: Option<Rank>| {
                 limit.is_none_or(|limit| rank <= limit) && after.is_none_or(|after| rank >= after)
             };
             ranked.clear();
-            leading.rank_all(together, &mut ranked, |rank| counts(rank, limit));
+            leading.rank_all(together, &mut ranked, |rank| competitive(rank, limit));
             if best_first {
                 keep_best(&mut ranked, self.size, after);
                 ranked.sort_unstable();
             }
             for (rank, doc) in &ranked {
-                if counts(*rank, limit) {
+                if competitive(*rank, limit) {
                     self.offer(*doc, score);
                     limit = self.leading_limit();
                 } else if best_first {
-                    // Those behind it count as little.
+                    // The ranks behind it are worse.
                     break;
                 }
             }
@@ -182,34 +189,36 @@ impl SegmentTop<'_> {
         self.ranked = ranked;
     }
 
-    /// Documents behind this rank of the leading key can't get in.
+    /// The worst competitive rank of the leading key; `None` while every document is competitive.
     pub(super) fn leading_limit(&self) -> Option<Rank> {
         let nth = self.order.leading_key()?;
-        self.last().and_then(|last| last.get(nth)).copied()
+        self.limit().and_then(|limit| limit.get(nth)).copied()
     }
 
-    /// Documents before this rank of the leading key don't count.
+    /// The rank of `after` under the leading key: documents before it belong to the pages before.
     pub(super) fn leading_after(&mut self, score: Score) -> Option<Rank> {
         let after = self.after.as_ref()?;
         self.order.leading_of(after, score)
     }
 
-    /// Which scores documents from `doc` on get in with, where the order begins with the best score. The one of the last
-    /// that is kept is enough as long as a document with it may come that stands before that one.
+    /// The minimum competitive score of documents from `doc` on, where the order begins with the best score. The score of
+    /// the limit itself is competitive as long as a document may follow that wins the tie by the second key.
     pub(crate) fn min_score(&self, doc: DocId, run: &Run) -> tantivy::Result<Option<MinScore>> {
-        let Some(last) = self.last() else { return Ok(None) };
-        let Some(value) = last.first().and_then(|rank| rank.value(true)) else {
+        let Some(limit) = self.limit() else {
             return Ok(None);
         };
-        // It was a single-precision number before.
+        let Some(value) = limit.first().and_then(|rank| rank.value(true)) else {
+            return Ok(None);
+        };
+        // Exact: ranks hold scores widened to double precision.
         let score = f64::from_u64(value) as Score;
-        let edge = match &self.order.ties {
+        let best_tie = match &self.order.ties {
             Some(ties) => ties.edge_from(doc, run)?,
             None => None,
         };
-        let ties_are_over = edge
-            .zip(last.get(BEHIND_SCORE))
-            .is_some_and(|(edge, last)| edge > *last);
+        let ties_are_over = best_tie
+            .zip(limit.get(BEHIND_SCORE))
+            .is_some_and(|(best, limit)| best > *limit);
         Ok(Some(if ties_are_over {
             MinScore::above(score)
         } else {
@@ -217,35 +226,31 @@ impl SegmentTop<'_> {
         }))
     }
 
-    /// Only documents before these ranks can get in.
-    fn last(&self) -> Option<&[Rank]> {
+    /// Only documents before these ranks are competitive; `None` while all are.
+    fn limit(&self) -> Option<&[Rank]> {
         let full = self.heap.len() >= self.size;
-        let worst = self.heap.peek().filter(|_| full);
-        worst
-            .map(|entry| entry.ranks.as_slice())
-            .or(self.before.as_deref())
+        let last = self.heap.peek().filter(|_| full);
+        last.map(|last| last.ranks.as_slice()).or(self.before.as_deref())
     }
 
-    /// Looks at a document; they come in ascending order unless the order can go back.
+    /// Offers a document; they come in ascending order unless [`SegmentOrder::revisits`].
     pub(crate) fn offer(&mut self, doc: DocId, score: Score) {
         if self.size == 0 {
             return;
         }
         self.order.stand_on(doc, score);
-        let passed = self
-            .after
-            .as_ref()
-            .is_some_and(|after| self.order.compare(after).is_le());
-        if passed
-            || self
-                .before
-                .as_ref()
-                .is_some_and(|before| self.order.compare(before).is_ge())
+        if let Some(after) = &self.after
+            && self.order.compare(after).is_le()
+        {
+            return;
+        }
+        if let Some(before) = &self.before
+            && self.order.compare(before).is_ge()
         {
             return;
         }
         if self.heap.len() < self.size {
-            self.heap.push(Entry {
+            self.heap.push(HeapEntry {
                 ranks: self.order.ranks().to_vec(),
                 score,
             });

@@ -13,7 +13,7 @@ use super::order::Order;
 use super::rank::Rank;
 use super::raw_value::{RawSortValue, RawSortValues};
 use super::segment::SegmentOrder;
-use super::top::{Entry, Winner};
+use super::top::{HeapEntry, Winner};
 use crate::allowance::Grant;
 
 /// A document that made it so far.
@@ -59,7 +59,7 @@ impl<'a> TopK<'a> {
     ///
     /// # Errors
     /// When a column can't be read, or the strings that are held get too many.
-    pub(super) fn take(&mut self, segment: SegmentOrder<'a>, best: Vec<Entry>) -> io::Result<()> {
+    pub(super) fn take(&mut self, segment: SegmentOrder<'a>, best: Vec<HeapEntry>) -> io::Result<()> {
         if best.is_empty() {
             return Ok(());
         }
@@ -73,7 +73,7 @@ impl<'a> TopK<'a> {
         let top_k = best
             .into_iter()
             .zip(numbers)
-            .map(|(Entry { ranks, score }, sort_values)| Candidate {
+            .map(|(HeapEntry { ranks, score }, sort_values)| Candidate {
                 segment: nth,
                 ranks,
                 score,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use souk_index::{
-    Access, Aggregation, Figure, Index, IndexOptions, InnerHits, Object, Query, ScoreMode, SearchRequest,
-    Sort, TotalRequest,
+    Aggregation, Figure, Index, IndexOptions, InnerHits, Object, Query, ScoreMode, SearchRequest,
+    SegmentAccess, Sort, TotalRequest,
 };
 
 use super::{commit, find, random, random_numbers, schema, upsert};
@@ -88,7 +88,7 @@ fn candidates_of_terms_are_their_documents() {
     for segment in &profile.segments {
         assert_eq!(
             (segment.documents, segment.deleted, segment.access),
-            (60, 0, Access::AllMatches(15))
+            (60, 0, SegmentAccess::AllMatches(15))
         );
         assert_eq!(segment.query.children[0].candidates, 15);
         assert!(segment.query.opened > 0 && segment.time >= Duration::ZERO);
@@ -104,7 +104,7 @@ fn candidates_of_terms_are_their_documents() {
 #[test]
 fn segments_tell_how_their_matches_were_looked_at() {
     let index = index();
-    let access = |request: SearchRequest| -> Vec<Access> {
+    let access = |request: SearchRequest| -> Vec<SegmentAccess> {
         let profile = find(&index.searcher(), &request.profiled()).profile;
         let segments = profile.expect("it was asked for").segments;
         segments.into_iter().map(|segment| segment.access).collect()
@@ -112,20 +112,20 @@ fn segments_tell_how_their_matches_were_looked_at() {
     let counted = SearchRequest::new(Query::term("kind", "a"))
         .page_size(0)
         .total(TotalRequest::Exact);
-    assert_eq!(access(counted), [Access::Counted; 2]);
+    assert_eq!(access(counted), [SegmentAccess::Counted; 2]);
     // Both segments hold the same numbers: only a lower one could get in.
     let newest = SearchRequest::new(Query::MatchAll)
         .sorted(vec![Sort::field("m", true)])
         .page_size(1);
     let first = access(newest.clone())[0];
     assert!(
-        matches!(first, Access::AllMatches(20) | Access::BestValues),
+        matches!(first, SegmentAccess::AllMatches(20) | SegmentAccess::BestValues),
         "{first:?}"
     );
     let collapsed = access(newest.collapse("kind"));
-    assert_eq!(collapsed, [Access::AllMatches(20); 2]);
+    assert_eq!(collapsed, [SegmentAccess::AllMatches(20); 2]);
     let all = SearchRequest::new(Query::match_text("text", "red")).total(TotalRequest::Exact);
-    assert_eq!(access(all), [Access::AllMatches(20); 2]);
+    assert_eq!(access(all), [SegmentAccess::AllMatches(20); 2]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use fastrand::Rng;
 use souk_index::{
-    Access, Analyzer, Field, Index, IndexOptions, Object, Operation, Operator, Query, Schema, SearchRequest,
-    Sort,
+    Analyzer, Field, Index, IndexOptions, Object, Operation, Operator, Query, Schema, SearchRequest,
+    SegmentAccess, Sort,
 };
 
 use crate::{commit, find, random_numbers, upsert};
@@ -151,7 +151,7 @@ fn what_can_only_tie_behind_the_last_key_is_not_looked_at() {
         let looked_at = if ascending { 513 } else { u64::from(DOCUMENTS) };
         assert_eq!(
             segment.access,
-            Access::AllMatches(looked_at),
+            SegmentAccess::AllMatches(looked_at),
             "ascending: {ascending}"
         );
     }

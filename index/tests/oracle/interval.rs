@@ -63,8 +63,15 @@ impl Interval {
         }
     }
 
+    /// Times a weight. The product may weigh each part of a sum by itself, which rounds elsewhere unless it is a power of two.
     pub(crate) fn times(self, factor: f64) -> Self {
-        self.map(|number| number * factor).rounded()
+        let weighed = self.map(|number| number * factor);
+        let exact = factor == 0.0 || factor.to_bits() << 12 == 0;
+        if exact {
+            weighed.rounded()
+        } else {
+            weighed.wider(ROUNDING)
+        }
     }
 
     /// Whether a score may be this; the greatest single-precision number stands for all above.

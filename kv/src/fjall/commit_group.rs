@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::completion::{Completion, complete};
 use super::conflict_window::ConflictWindow;
-use super::failure::{self, Failure};
+use super::failure::{self, StoreFailure};
 use super::journal::GroupMark;
 use super::requests::QueuedCommit;
 use super::store::Store;
@@ -159,7 +159,7 @@ impl PendingGroup {
     }
 
     /// Writes it all at once, synced if anyone wants that. After an error nothing of it is visible.
-    pub(super) fn write(&mut self, store: &Store, mark: GroupMark) -> Result<(), Failure> {
+    pub(super) fn write(&mut self, store: &Store, mark: GroupMark) -> Result<(), StoreFailure> {
         let mode = if self.sync {
             PersistMode::SyncData
         } else {
@@ -184,7 +184,7 @@ impl PendingGroup {
             keys::GROUP,
             mark.encode(store.nonce()),
         );
-        batch.commit().map_err(|error| Failure::writing(&error))
+        batch.commit().map_err(|error| StoreFailure::writing(&error))
     }
 
     /// Completes its commits, in order.
@@ -195,7 +195,7 @@ impl PendingGroup {
 
     /// Completes its commits after writing failed. A refused one stays unwritten, but not for the reason found: it
     /// may have been a commit of this group.
-    pub(super) fn fail(self, failure: &Failure) {
+    pub(super) fn fail(self, failure: &StoreFailure) {
         complete(self.decided.into_iter().map(|decided| {
             let error = match decided.outcome {
                 Ok(_) => failure.outcome_unknown(),

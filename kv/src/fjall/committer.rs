@@ -15,7 +15,7 @@ use super::commit_group::PendingGroup;
 use super::completion::complete;
 use super::conflict_window::ConflictWindow;
 use super::disk_guard::DiskSpaceGuard;
-use super::failure::Failure;
+use super::failure::StoreFailure;
 use super::journal::GroupMark;
 use super::published::Published;
 use super::requests::{Barrier, CommitterRequest};
@@ -35,7 +35,7 @@ pub(super) struct Committer {
     pub(super) conflicts: ConflictWindow,
     /// Why nothing is written any more. A failed sync is never tried again: the kernel may have dropped the pages
     /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<StoreFailure>,
     pub(super) delay: CommitDelay,
     pub(super) stall: WriteStall,
     pub(super) guard: DiskSpaceGuard,
@@ -134,7 +134,7 @@ impl Committer {
                 // The compactor may have ended.
                 let _ = done.send(());
             }
-            Err(error) => self.fail(&Failure::writing(&error)),
+            Err(error) => self.fail(&StoreFailure::writing(&error)),
         }
     }
 
@@ -168,7 +168,7 @@ impl Committer {
         group.complete();
     }
 
-    fn sync(&mut self) -> Result<(), Failure> {
+    fn sync(&mut self) -> Result<(), StoreFailure> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
@@ -183,15 +183,15 @@ impl Committer {
                 self.mark.durable = self.mark.number;
                 self.watermark
                     .set(self.last)
-                    .map_err(|error| Failure::watermark(&error))
+                    .map_err(|error| StoreFailure::watermark(&error))
             }
-            Err(error) => Err(Failure::writing(&error)),
+            Err(error) => Err(StoreFailure::writing(&error)),
         };
         let synced = synced.map_err(|failure| failure.with_free_space(self.guard.free()));
         synced.inspect_err(|failure| self.fail(failure))
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn fail(&mut self, failure: &StoreFailure) {
         self.published.fail(failure);
         self.failure = Some(failure.clone());
     }
@@ -214,7 +214,7 @@ impl Committer {
 impl Drop for Committer {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.published.fail(&Failure::panicked());
+            self.published.fail(&StoreFailure::panicked());
         }
     }
 }

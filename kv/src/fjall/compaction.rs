@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::failure::{self, Failure};
+use super::failure::{self, StoreFailure};
 use super::internals;
 use super::options::FjallOptions;
 use super::published::Published;
@@ -121,7 +121,7 @@ impl Compactor {
             };
             if let Err(error) = result {
                 let free = self.free_space.free_bytes(self.published.store.directory()).ok();
-                self.fail(&Failure::writing(&error).with_free_space(free));
+                self.fail(&StoreFailure::writing(&error).with_free_space(free));
                 return;
             }
         }
@@ -135,7 +135,7 @@ impl Compactor {
         }
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn fail(&mut self, failure: &StoreFailure) {
         self.published.fail(failure);
         for waiting in self.waiting.drain(..) {
             let _ = waiting.send(Err(failure.unavailable()));
@@ -315,7 +315,7 @@ impl Compactor {
 impl Drop for Compactor {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.published.fail(&Failure::panicked());
+            self.published.fail(&StoreFailure::panicked());
         }
     }
 }

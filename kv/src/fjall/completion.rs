@@ -1,8 +1,8 @@
 //! Completion batching: cuts the cross-thread wake-ups that acknowledging a commit group takes.
 //!
-//! To wake a runtime of one thread from another costs a system call each time, and its thread starts at once: with a wake for each commit of
-//! a group, its first caller would be answered before the second is told, and each alone. So the commits of a group whose callers wait on
-//! such a runtime are completed together, by a task of it.
+//! Waking a current-thread runtime from another thread is a system call, after which it runs at once. Were each commit of
+//! a group completed by itself, that would happen once a commit, and the answers would leave one by one. So the commits
+//! of a group whose callers wait on the same current-thread runtime are completed together, by a task of that runtime.
 
 use std::cell::RefCell;
 
@@ -12,34 +12,35 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commit::KvCommitted;
 use crate::error::Error;
 
-type Outcome = Result<KvCommitted, Error>;
+type CommitResult = Result<KvCommitted, Error>;
 
 thread_local! {
     /// The dispatcher of the runtime that this thread runs.
     static DISPATCHER: RefCell<Option<Dispatcher>> = const { RefCell::new(None) };
 }
 
-/// The committer's end of a commit: its outcome is sent here. Dropped without one, the caller learns just that.
+/// Sends the result of a commit to its caller; see [`complete`]. When it is dropped instead, the receiver fails.
 #[derive(Debug)]
 pub(super) struct Completion {
-    sender: oneshot::Sender<Outcome>,
+    sender: oneshot::Sender<CommitResult>,
+    /// `None` when the caller isn't a task of a current-thread runtime.
     dispatcher: Option<Dispatcher>,
 }
 
 impl Completion {
-    /// A completion, and the receiver of its outcome, which is waited for in this task, if it is called in one.
-    pub(super) fn new() -> (Self, oneshot::Receiver<Outcome>) {
+    /// A completion and its receiver, which must be awaited in the task that calls this, if one does.
+    pub(super) fn new() -> (Self, oneshot::Receiver<CommitResult>) {
         let (sender, receiver) = oneshot::channel();
         let dispatcher = Dispatcher::current();
         (Self { sender, dispatcher }, receiver)
     }
 }
 
-/// Completes commits, in order for each runtime.
-pub(super) fn complete(outcomes: impl IntoIterator<Item = (Completion, Outcome)>) {
+/// Completes commits; those of one runtime are completed in this order.
+pub(super) fn complete(results: impl IntoIterator<Item = (Completion, CommitResult)>) {
     let mut batches: Vec<(Dispatcher, CompletionBatch)> = Vec::new();
-    for (Completion { sender, dispatcher }, outcome) in outcomes {
-        let completed = Completed { sender, outcome };
+    for (Completion { sender, dispatcher }, result) in results {
+        let completed = Completed { sender, result };
         match dispatcher {
             None => completed.send(),
             Some(dispatcher) => match batches.iter_mut().find(|(known, _)| known.is(&dispatcher)) {
@@ -49,14 +50,14 @@ pub(super) fn complete(outcomes: impl IntoIterator<Item = (Completion, Outcome)>
         }
     }
     for (dispatcher, batch) in batches {
-        // One alone needs no dispatcher. The batch of a dispatcher that is gone comes back, and is sent here.
+        // Dropping a batch completes it, here: one alone, and one whose dispatcher is gone, which `send` returns.
         if batch.0.len() > 1 {
             drop(dispatcher.batches.send(batch));
         }
     }
 }
 
-/// Sends completions from a task of the runtime where they are waited for.
+/// The handle of a task that completes batches on the runtime of their callers.
 #[derive(Clone, Debug)]
 struct Dispatcher {
     runtime: Id,
@@ -65,7 +66,8 @@ struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// The dispatcher of the runtime that runs this task, if it has one thread; else nobody is sure to run a dispatcher.
+    /// The dispatcher of the current-thread runtime that runs this task. `None` outside of a task, where the caller may
+    /// block the thread that would run the dispatcher, and on a multi-thread runtime.
     fn current() -> Option<Self> {
         tokio::task::try_id()?;
         let handle = Handle::try_current().ok()?;
@@ -88,6 +90,7 @@ impl Dispatcher {
         let (batches, mut arrived) = mpsc::unbounded_channel::<CompletionBatch>();
         runtime.spawn(async move {
             while let Some(batch) = arrived.recv().await {
+                // Completes it.
                 drop(batch);
             }
         });
@@ -100,7 +103,7 @@ impl Dispatcher {
     }
 }
 
-/// Completions that are sent together. They are sent wherever it is dropped, so that none is lost with a runtime.
+/// Completions that are sent together, when it is dropped: so none is lost with a runtime that ends before its task runs.
 #[derive(Debug)]
 struct CompletionBatch(Vec<Completed>);
 
@@ -110,17 +113,17 @@ impl Drop for CompletionBatch {
     }
 }
 
-/// An outcome on its way to its caller.
+/// A result with its caller's sender.
 #[derive(Debug)]
 struct Completed {
-    sender: oneshot::Sender<Outcome>,
-    outcome: Outcome,
+    sender: oneshot::Sender<CommitResult>,
+    result: CommitResult,
 }
 
 impl Completed {
     fn send(self) {
         // A caller that stopped waiting doesn't need to know.
-        let _ = self.sender.send(self.outcome);
+        let _ = self.sender.send(self.result);
     }
 }
 
@@ -132,19 +135,22 @@ mod tests {
 
     const COMMITS: u64 = 5;
 
-    /// Completions of so many commits with their outcomes, and the receivers.
-    fn waiting() -> (Vec<(Completion, Outcome)>, Vec<oneshot::Receiver<Outcome>>) {
-        let outcome = |sequence| Ok(KvCommitted { sequence });
+    /// The completions of [`COMMITS`] commits with their results, and the receivers.
+    fn waiting() -> (
+        Vec<(Completion, CommitResult)>,
+        Vec<oneshot::Receiver<CommitResult>>,
+    ) {
+        let result = |sequence| Ok(KvCommitted { sequence });
         (0..COMMITS)
             .map(|sequence| {
                 let (completion, receiver) = Completion::new();
-                ((completion, outcome(sequence)), receiver)
+                ((completion, result(sequence)), receiver)
             })
             .unzip()
     }
 
     /// The sequences that have arrived.
-    fn arrived(waiting: &mut [oneshot::Receiver<Outcome>]) -> Vec<u64> {
+    fn arrived(waiting: &mut [oneshot::Receiver<CommitResult>]) -> Vec<u64> {
         let arrived = waiting.iter_mut().filter_map(|answer| answer.try_recv().ok());
         arrived
             .map(|outcome| outcome.expect("committed").sequence)

@@ -2,11 +2,11 @@
 //!
 //! | name        | what it is                                                        |
 //! |-------------|-------------------------------------------------------------------|
-//! | `LOCK`      | locked while the database is open; holds the id of the process    |
-//! | `FORMAT`    | `souk storage 2` and the [`Nonce`]: what wrote the rest; the first that is created |
+//! | `LOCK`      | locked while the store is open; holds the id of the process       |
+//! | `FORMAT`    | the format marker: `souk storage 3` and the [`Nonce`]; created before what follows |
 //! | `WATERMARK` | see `watermark`                                                   |
-//! | `data`      | the engine's files                                                |
-//! | `*.new`     | being created; of no value after a crash                          |
+//! | `data`      | the files of fjall                                                |
+//! | `*.new`     | a file or directory that is being created; worthless after a crash |
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -23,18 +23,19 @@ const WATERMARK: &str = "WATERMARK";
 const DATA: &str = "data";
 const DATA_NEW: &str = "data.new";
 
-/// What may lie in a directory that is not a database yet: what a crash while creating one leaves, and what an empty
-/// file system begins with.
+/// What may lie in a directory in which a store is created: what a crash during an earlier attempt left, and what an
+/// empty file system begins with.
 const HARMLESS: [&str; 3] = [LOCK, FORMAT_NEW, "lost+found"];
 
-/// Begins the format marker.
+/// How the format marker begins.
 const MAGIC: &str = "souk storage ";
-/// Version of everything below the directory: this layout, keys and values. The marks of version 1 could be forged.
-const VERSION: &str = "2";
-/// Longest format marker that is read.
+/// Version of everything below the directory: this layout, keys and values. Version 1 had no nonce, so that values of
+/// clients could forge the marks of its journals; rows and tables of version 2 had another form.
+const VERSION: &str = "3";
+/// Most bytes that are read of a format marker.
 const MAX_FORMAT_BYTES: u64 = 128;
 
-/// A locked directory that holds a database, or an empty one to create it in. The lock is released on drop.
+/// A locked directory with a format marker, and with a store or ready for one. The lock is released on drop.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -43,19 +44,23 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Creates the directory if there is none, locks it and checks its format.
+    /// Creates the directory if there is none, locks it, and reads or creates its format marker.
+    ///
+    /// # Errors
+    /// [`OpenError::NotADatabase`], [`OpenError::UnsupportedFormat`], [`OpenError::Locked`], [`OpenError::Io`];
+    /// [`OpenError::Store`] when the nonce is damaged.
     pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
         fs::create_dir_all(path).map_err(OpenError::io("create", path))?;
-        // Before the lock file is made: nothing is written to a directory that is not ours.
-        check_format(path)?;
+        // Once before the lock file is created: nothing is written to a directory that isn't a store's.
+        read_format(path)?;
         let lock = lock(path)?;
-        let nonce = match check_format(path)? {
-            Format::Ours(nonce) => nonce,
-            Format::Absent => {
+        let nonce = match read_format(path)? {
+            Some(nonce) => nonce,
+            None => {
                 sync_ancestors(path)?;
                 let nonce = Nonce::random();
                 let marker = format!("{MAGIC}{VERSION} {}\n", nonce.to_text());
-                write_whole(path, FORMAT, marker.as_bytes())?;
+                write_atomically(path, FORMAT, marker.as_bytes())?;
                 nonce
             }
         };
@@ -66,7 +71,7 @@ impl Directory {
         })
     }
 
-    /// The secret number of the store.
+    /// The nonce of the store.
     pub(super) fn nonce(&self) -> Nonce {
         self.nonce
     }
@@ -82,21 +87,21 @@ impl Directory {
 
     /// Creates the watermark, or replaces it.
     pub(super) fn write_watermark(&self, contents: &[u8]) -> Result<(), OpenError> {
-        write_whole(&self.path, WATERMARK, contents)
+        write_atomically(&self.path, WATERMARK, contents)
     }
 
-    /// Where the engine's files are.
+    /// The directory of fjall's files.
     pub(super) fn data(&self) -> PathBuf {
         self.path.join(DATA)
     }
 
-    /// Whether the engine's files were created.
+    /// Whether fjall's files were created.
     pub(super) fn has_data(&self) -> Result<bool, OpenError> {
         let data = self.data();
         data.try_exists().map_err(OpenError::io("look for", data))
     }
 
-    /// Creates the engine's files, all or none: under another name first.
+    /// Creates fjall's files atomically: `create` makes them under another name.
     pub(super) fn create_data(
         &self,
         create: impl FnOnce(&Path) -> Result<(), OpenError>,
@@ -109,14 +114,15 @@ impl Directory {
             Ok(()) | Err(_) => {}
         }
         create(&new)?;
-        // The engine syncs what it puts into the directories of its spaces, but not their own names.
-        sync_directories(&new)?;
+        // fjall syncs the files in the directories of its spaces, but not the directories that list those.
+        sync_tree(&new)?;
         fs::rename(&new, self.data()).map_err(OpenError::io("rename", &new))?;
         sync_directory(&self.path)
     }
 }
 
-/// Closing the file would not do: a process that another thread is about to start may hold a copy of it for a moment.
+/// Unlocks explicitly. Closing the file isn't enough: a child that another thread is just forking has inherited it, and
+/// holds the lock until it executes its program.
 impl Drop for Directory {
     fn drop(&mut self) {
         if let Err(error) = self.lock.unlock() {
@@ -125,14 +131,9 @@ impl Drop for Directory {
     }
 }
 
-#[derive(Debug)]
-enum Format {
-    Ours(Nonce),
-    Absent,
-}
-
-fn check_format(path: &Path) -> Result<Format, OpenError> {
-    let not_ours = || OpenError::NotADatabase {
+/// Reads the format marker; `None` when there is none, and a store may be created here.
+fn read_format(path: &Path) -> Result<Option<Nonce>, OpenError> {
+    let not_a_database = || OpenError::NotADatabase {
         directory: path.to_owned(),
     };
     let marker = path.join(FORMAT);
@@ -147,15 +148,15 @@ fn check_format(path: &Path) -> Result<Format, OpenError> {
             for entry in fs::read_dir(path).map_err(OpenError::io("list", path))? {
                 let name = entry.map_err(OpenError::io("list", path))?.file_name();
                 if !HARMLESS.iter().any(|harmless| name == OsStr::new(harmless)) {
-                    return Err(not_ours());
+                    return Err(not_a_database());
                 }
             }
-            return Ok(Format::Absent);
+            return Ok(None);
         }
         Err(error) => return Err(OpenError::io("open", marker)(error)),
     }
-    let text = str::from_utf8(&text).map_err(|_| not_ours())?;
-    let text = text.strip_prefix(MAGIC).ok_or_else(not_ours)?.trim_end();
+    let text = str::from_utf8(&text).map_err(|_| not_a_database())?;
+    let text = text.strip_prefix(MAGIC).ok_or_else(not_a_database)?.trim_end();
     let (version, nonce) = text.split_once(' ').unwrap_or((text, ""));
     if version != VERSION {
         return Err(OpenError::UnsupportedFormat {
@@ -164,8 +165,9 @@ fn check_format(path: &Path) -> Result<Format, OpenError> {
             supported: VERSION.to_owned(),
         });
     }
-    Nonce::from_text(nonce)
-        .map(Format::Ours)
+    let nonce = Nonce::from_text(nonce);
+    nonce
+        .map(Some)
         .ok_or_else(|| OpenError::corrupt(format!("the secret number in {marker:?}")))
 }
 
@@ -188,14 +190,14 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
         }
         Err(TryLockError::Error(error)) => return Err(OpenError::io("lock", path)(error)),
     }
-    // For the error of a second process.
+    // For the error that another process gets.
     file.set_len(0)
         .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
         .map_err(OpenError::io("write", path))?;
     Ok(file)
 }
 
-/// The holder of the lock, as far as its file tells: it may be about to write its id.
+/// Names the holder of the lock for an error. It may not have written its id yet.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
@@ -206,8 +208,8 @@ fn holder(file: &mut File) -> String {
     }
 }
 
-/// Creates or replaces a file so that it has its contents whenever it has its name.
-fn write_whole(directory: &Path, name: &str, contents: &[u8]) -> Result<(), OpenError> {
+/// Creates or replaces a file atomically and durably: a crash leaves the old contents or the new ones.
+fn write_atomically(directory: &Path, name: &str, contents: &[u8]) -> Result<(), OpenError> {
     let new = directory.join(format!("{name}.new"));
     File::create(&new)
         .and_then(|mut file| {
@@ -225,13 +227,13 @@ fn sync_directory(path: &Path) -> Result<(), OpenError> {
         .map_err(OpenError::io("sync", path))
 }
 
-/// Makes the names of all directories above durable: any of them may have just been created, by this process or by
-/// one that died.
+/// Syncs all directories above, so that the path itself is durable: any of them may have just been created, by this
+/// process or by one that died.
 fn sync_ancestors(path: &Path) -> Result<(), OpenError> {
     let path = path.canonicalize().map_err(OpenError::io("resolve", path))?;
     for ancestor in path.ancestors().skip(1) {
         match sync_directory(ancestor) {
-            // Nothing was created where we may not read or write, or where directories can't be synced.
+            // Where this process may not read or write, it created nothing; some file systems can't sync directories.
             Err(OpenError::Io { source, .. })
                 if matches!(
                     source.kind(),
@@ -246,15 +248,15 @@ fn sync_ancestors(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Makes all names in a directory and in those below durable.
-fn sync_directories(path: &Path) -> Result<(), OpenError> {
+/// Syncs a directory and all directories below it.
+fn sync_tree(path: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(path).map_err(OpenError::io("list", path))? {
         let entry = entry.map_err(OpenError::io("list", path))?;
         let kind = entry
             .file_type()
             .map_err(OpenError::io("look at", entry.path()))?;
         if kind.is_dir() {
-            sync_directories(&entry.path())?;
+            sync_tree(&entry.path())?;
         }
     }
     sync_directory(path)

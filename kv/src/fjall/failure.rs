@@ -1,4 +1,4 @@
-//! Translates errors of fjall into those of the seam.
+//! Translates errors of fjall into those of [`crate::error`].
 
 use std::error::Error as _;
 use std::io;
@@ -8,14 +8,16 @@ use std::time::Duration;
 use crate::error::{Error, OpenError};
 use crate::space::Space;
 
-/// The reason why the store stopped, for all calls that wait or come later.
+/// Why the store stopped for good: every commit that waits or comes later is refused with it.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(super) struct StoreFailure {
     pub(super) reason: String,
+    /// Whether the device was full.
     disk_full: bool,
 }
 
-impl Failure {
+impl StoreFailure {
+    /// A write to the journal failed, or fjall says that one failed in the background.
     pub(super) fn writing(error: &::fjall::Error) -> Self {
         let reason = if matches!(error, ::fjall::Error::Poisoned) {
             "writing failed before, in the background; the log of the process says how".to_owned()
@@ -24,26 +26,28 @@ impl Failure {
         };
         Self {
             reason,
-            disk_full: cause(error).is_some_and(is_disk_full),
+            disk_full: io_cause(error).is_some_and(is_disk_full),
         }
     }
 
+    /// A write of the watermark failed.
     pub(super) fn watermark(error: &io::Error) -> Self {
         Self {
-            reason: format!("writing the watermark: {}: {error}", what_failed(error)),
+            reason: format!("writing the watermark: {}: {error}", kind_of(error)),
             disk_full: is_disk_full(error),
         }
     }
 
-    pub(super) fn stalled(after: Duration) -> Self {
-        let seconds = after.as_secs();
+    /// A write stall didn't end within `limit`.
+    pub(super) fn stalled(limit: Duration) -> Self {
+        let seconds = limit.as_secs();
         Self {
             reason: format!("flushes and compactions have stood still for {seconds} s while writers waited"),
             disk_full: false,
         }
     }
 
-    /// The same, with the free bytes of the device: the engine doesn't tell what failed in the background.
+    /// Adds the device's free bytes to the reason: fjall doesn't say what failed in the background, and that may tell.
     pub(super) fn with_free_space(mut self, free: Option<u64>) -> Self {
         if let Some(free) = free {
             self.reason = format!("{}; {free} bytes are free on the device", self.reason);
@@ -51,6 +55,7 @@ impl Failure {
         self
     }
 
+    /// The committer thread panicked.
     pub(super) fn panicked() -> Self {
         Self {
             reason: "the committer thread panicked".to_owned(),
@@ -58,6 +63,7 @@ impl Failure {
         }
     }
 
+    /// The error of a commit that was being written.
     pub(super) fn outcome_unknown(&self) -> Error {
         Error::OutcomeUnknown {
             reason: self.reason.clone(),
@@ -65,6 +71,7 @@ impl Failure {
         }
     }
 
+    /// The error of a commit that came later.
     pub(super) fn unavailable(&self) -> Error {
         Error::Unavailable {
             reason: self.reason.clone(),
@@ -72,7 +79,7 @@ impl Failure {
     }
 }
 
-/// A read of a space that failed.
+/// The error of a failed read from a space.
 pub(super) fn unreadable(space: Space, error: ::fjall::Error) -> Error {
     Error::Corrupt {
         what: format!("the engine can't read from {space:?}"),
@@ -80,7 +87,7 @@ pub(super) fn unreadable(space: Space, error: ::fjall::Error) -> Error {
     }
 }
 
-/// The engine doesn't open.
+/// The error of fjall not opening the files in `data`.
 pub(super) fn opening(data: &Path, error: ::fjall::Error) -> OpenError {
     if let ::fjall::Error::Io(source) | ::fjall::Error::Storage(::fjall::LsmError::Io(source)) = error {
         return OpenError::io("open", data)(source);
@@ -91,7 +98,8 @@ pub(super) fn opening(data: &Path, error: ::fjall::Error) -> OpenError {
     })
 }
 
-fn cause(error: &::fjall::Error) -> Option<&io::Error> {
+/// The first I/O error among the sources of an error.
+fn io_cause(error: &::fjall::Error) -> Option<&io::Error> {
     let mut next = error.source();
     while let Some(error) = next {
         if let Some(io) = error.downcast_ref() {
@@ -102,15 +110,15 @@ fn cause(error: &::fjall::Error) -> Option<&io::Error> {
     None
 }
 
-/// The message of an engine's error, with the part of the machine that failed.
+/// The message of an error of fjall, behind what the operating system refused, if it did.
 pub(super) fn describe(error: &::fjall::Error) -> String {
-    match cause(error) {
-        Some(io) => format!("{}: {error}", what_failed(io)),
+    match io_cause(error) {
+        Some(io) => format!("{}: {error}", kind_of(io)),
         None => error.to_string(),
     }
 }
 
-fn what_failed(error: &io::Error) -> &'static str {
+fn kind_of(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if is_disk_full(error) => "the device is full",
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only",

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::disk_guard;
-use super::failure::Failure;
+use super::failure::StoreFailure;
 use super::snapshot::Cut;
 use super::store::Store;
 use crate::engine::Health;
@@ -60,7 +60,7 @@ impl Published {
     }
 
     /// Publishes that the store has failed; the first reason stays.
-    pub(super) fn fail(&self, failure: &Failure) {
+    pub(super) fn fail(&self, failure: &StoreFailure) {
         self.health.send_if_modified(|health| {
             if matches!(health, Health::Failed { .. }) {
                 return false;

@@ -3,7 +3,7 @@
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::completion::Completion;
-use super::failure::Failure;
+use super::failure::StoreFailure;
 use crate::commit::Commit;
 use crate::error::Error;
 
@@ -33,10 +33,10 @@ pub(super) struct Barrier {
 }
 
 impl Barrier {
-    pub(super) fn complete(self, result: &Result<(), Failure>) {
+    pub(super) fn complete(self, result: &Result<(), StoreFailure>) {
         if let Some(completion) = self.completion {
             // A caller that stopped waiting doesn't need to know.
-            let _ = completion.send(result.as_ref().map(drop).map_err(Failure::outcome_unknown));
+            let _ = completion.send(result.as_ref().map(drop).map_err(StoreFailure::outcome_unknown));
         }
     }
 }

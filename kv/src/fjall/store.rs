@@ -5,7 +5,7 @@ use std::path::Path;
 use ::fjall::{Database, Keyspace, PersistMode, Readable};
 
 use super::directory::Directory;
-use super::failure::{self, Failure};
+use super::failure::{self, StoreFailure};
 use super::journal::{CATALOG_ID, GroupMark};
 use super::nonce::Nonce;
 use super::options::FjallOptions;
@@ -157,7 +157,8 @@ impl Store {
 
     /// Gives up the log up to a sequence after its loss was accepted: as if it were trimmed.
     pub(super) fn give_up_log(&self, sequence: u64) -> Result<(), OpenError> {
-        let unknown = |error: ::fjall::Error| OpenError::from(Failure::writing(&error).outcome_unknown());
+        let unknown =
+            |error: ::fjall::Error| OpenError::from(StoreFailure::writing(&error).outcome_unknown());
         let snapshot = self.database.snapshot();
         let high = keys::log(sequence.saturating_add(1));
         for entry in snapshot.range(&self.log, ..high.as_ref()) {
@@ -174,7 +175,8 @@ impl Store {
     /// Begins another history when a loss was accepted: from now on the sequences behind `last` are given again. Rows that outlived
     /// their changes become rows of `last` in the new history, so that no write to come has the revision of one of them.
     pub(super) fn begin_history(&self, last: u64) -> Result<(), OpenError> {
-        let unknown = |error: ::fjall::Error| OpenError::from(Failure::writing(&error).outcome_unknown());
+        let unknown =
+            |error: ::fjall::Error| OpenError::from(StoreFailure::writing(&error).outcome_unknown());
         let snapshot = self.database.snapshot();
         for entry in snapshot.iter(&self.rows) {
             // What can't be read now can't be read later either.
@@ -222,7 +224,7 @@ impl Store {
         batch.insert(&self.catalog, keys::GROUP, mark.encode(self.nonce()));
         batch
             .commit()
-            .map_err(|error| Failure::writing(&error).outcome_unknown().into())
+            .map_err(|error| StoreFailure::writing(&error).outcome_unknown().into())
     }
 }
 

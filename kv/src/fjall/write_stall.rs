@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::failure::Failure;
+use super::failure::StoreFailure;
 use super::internals;
 use super::requests::CompactorRequest;
 use super::setup::MemoryPlan;
@@ -44,7 +44,7 @@ impl WriteStall {
     }
 
     /// Before `bytes` are written: requests the flush of full memtables, and waits while there are too many.
-    pub(super) fn wait(&mut self, store: &Store, bytes: usize) -> Result<(), Failure> {
+    pub(super) fn wait(&mut self, store: &Store, bytes: usize) -> Result<(), StoreFailure> {
         self.unpolled = self.unpolled.saturating_add(bytes as u64);
         if self.unpolled < self.plan.limit / POLLS_PER_LIMIT {
             return Ok(());
@@ -62,13 +62,13 @@ impl WriteStall {
                 break;
             }
             if poll % POLLS_PER_CHECK == 0 {
-                store.probe().map_err(|error| Failure::writing(&error))?;
+                store.probe().map_err(|error| StoreFailure::writing(&error))?;
                 self.request_flush(store);
                 let now = self.progress(store);
                 if now != progress.1 {
                     progress = (Instant::now(), now);
                 } else if progress.0.elapsed() > STALL_MAX {
-                    return Err(Failure::stalled(STALL_MAX));
+                    return Err(StoreFailure::stalled(STALL_MAX));
                 }
             }
         }

@@ -347,19 +347,23 @@ async fn refuses_another_format() {
     let directory = database(1).await;
     let marker = directory.path().join("FORMAT");
     let ours = fs::read(&marker).expect("the marker");
-    // The earlier one, whose journals could be forged, and a later one.
-    for (other, version) in [("souk storage 1\n", "1"), ("souk storage 3 more\n", "3")] {
+    // The earlier ones, and a later one.
+    for (other, version) in [
+        ("souk storage 1\n", "1"),
+        ("souk storage 2 1234\n", "2"),
+        ("souk storage 4 more\n", "4"),
+    ] {
         fs::write(&marker, other).expect("a write");
         let error = open(directory.path()).await.expect_err("another format");
         match error {
             OpenError::UnsupportedFormat { found, supported, .. } => {
-                assert_eq!((found.as_str(), supported.as_str()), (version, "2"));
+                assert_eq!((found.as_str(), supported.as_str()), (version, "3"));
             }
             other => panic!("expected another format, got {other:?}"),
         }
     }
     // With another number, what was durable would pass for what was not.
-    for at in "souk storage 2 ".len()..ours.len() - 1 {
+    for at in "souk storage 3 ".len()..ours.len() - 1 {
         let mut damaged = ours.clone();
         damaged[at] ^= 1;
         fs::write(&marker, damaged).expect("a write");

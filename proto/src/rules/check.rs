@@ -1,4 +1,5 @@
-//! What the rules of each type demand, and how a violation is told. Generated code calls it with rules that are constants.
+//! Enforces the rules of each type. Generated code calls this with rules that are constants; their fields are named as in
+//! `buf.validate`, whose comments say what they mean.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{Debug, Display, LowerExp};
@@ -11,26 +12,26 @@ use regex::Regex;
 
 use super::{Path, Report, Violation};
 
-/// A regular expression, compiled when it is first needed.
-pub type Pattern = LazyLock<Option<Regex>>;
+/// A regular expression, compiled when it is first needed; `None` when it can't be.
+pub type LazyRegex = LazyLock<Option<Regex>>;
 
 const NANOS_PER_SECOND: i32 = 1_000_000_000;
 
-/// Compiles a pattern, which the build has compiled before.
+/// Compiles a pattern. The build has compiled it before, so this succeeds.
 pub fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
 }
 
-/// Notes a field that must be set and isn't.
+/// Reports a field that isn't set, unless it `is_set`.
 pub fn required(is_set: bool, at: &Path<'_>, report: &mut Report<'_>) {
     if !is_set {
-        tell(at, "FIELD_REQUIRED", format_args!("is required"), report);
+        add_violation(at, "FIELD_REQUIRED", format_args!("is required"), report);
     }
 }
 
-/// Notes that none of the fields of a oneof is set, of which `at` is the first.
-pub fn none_beside(others: &str, at: &Path<'_>, report: &mut Report<'_>) {
-    tell(
+/// Reports that no field of a oneof is set: `at` is the first of them, `others` are the names of the rest.
+pub fn none_of_oneof(others: &str, at: &Path<'_>, report: &mut Report<'_>) {
+    add_violation(
         at,
         "FIELD_REQUIRED",
         format_args!("is required, or {others}"),
@@ -38,14 +39,14 @@ pub fn none_beside(others: &str, at: &Path<'_>, report: &mut Report<'_>) {
     );
 }
 
-/// Notes that none of the fields of a message is set, which has no others than those of a oneof.
-pub fn none_of(message: &str, first: &str, at: &Path<'_>, report: &mut Report<'_>) {
-    let told = format_args!("needs one of the kinds of {message}, for example {first}");
-    tell(at, "FIELD_REQUIRED", told, report);
+/// Reports that no field is set of a message that is one oneof, of which `first` is the first field.
+pub fn none_of_message(message: &str, first: &str, at: &Path<'_>, report: &mut Report<'_>) {
+    let message = format_args!("needs one of the kinds of {message}, for example {first}");
+    add_violation(at, "FIELD_REQUIRED", message, report);
 }
 
-/// Adds what to do to each violation.
-pub fn advised<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
+/// A report that adds advice to the message of each violation.
+pub fn with_advice<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
     move |violation| {
         report(Violation {
             message: format_args!("{}; {advice}", violation.message),
@@ -54,8 +55,8 @@ pub fn advised<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl FnMut(Vi
     }
 }
 
-/// Tells of the name of an entry, whose path is the entry's.
-pub fn of_name<'a>(report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
+/// A report for the key of a map's entry: the path of its violations is the entry's.
+pub fn for_key<'a>(report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
     move |violation| {
         report(Violation {
             message: format_args!("its name {}", violation.message),
@@ -65,7 +66,12 @@ pub fn of_name<'a>(report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a
     }
 }
 
-fn tell(at: &Path<'_>, reason: &'static str, message: std::fmt::Arguments<'_>, report: &mut Report<'_>) {
+fn add_violation(
+    at: &Path<'_>,
+    reason: &'static str,
+    message: std::fmt::Arguments<'_>,
+    report: &mut Report<'_>,
+) {
     report(Violation {
         path: at,
         reason,
@@ -73,20 +79,20 @@ fn tell(at: &Path<'_>, reason: &'static str, message: std::fmt::Arguments<'_>, r
     });
 }
 
-/// What a text has to be. Lengths are in characters.
+/// Rules of a string. Lengths are in characters.
 #[derive(Clone, Copy)]
-pub struct Text {
+pub struct StringRules {
     pub required: bool,
     pub ignore_zero: bool,
     pub min_len: usize,
     pub max_len: usize,
     pub printable: bool,
     pub uuid: bool,
-    pub pattern: Option<&'static Pattern>,
+    pub pattern: Option<&'static LazyRegex>,
     pub not_in: &'static [&'static str],
 }
 
-impl Text {
+impl StringRules {
     pub const ANY: Self = Self {
         required: false,
         ignore_zero: false,
@@ -98,7 +104,7 @@ impl Text {
         not_in: &[],
     };
 
-    /// Tells what is wrong first, of a text that is too long nothing else.
+    /// Reports the first rule that is broken. The length comes first, so that no other rule reads a text that is too long.
     #[inline]
     pub fn check(&self, text: &str, at: &Path<'_>, report: &mut Report<'_>) {
         if text.is_empty() {
@@ -111,27 +117,27 @@ impl Text {
         }
         let chars = text.chars().count();
         if chars > self.max_len {
-            let told = format_args!("has {chars} characters, at most {} are allowed", self.max_len);
-            tell(at, "TOO_LONG", told, report);
+            let message = format_args!("has {chars} characters, at most {} are allowed", self.max_len);
+            add_violation(at, "TOO_LONG", message, report);
         } else if chars < self.min_len {
-            let told = format_args!("has {chars} characters, at least {} are needed", self.min_len);
-            tell(at, "TOO_SHORT", told, report);
+            let message = format_args!("has {chars} characters, at least {} are needed", self.min_len);
+            add_violation(at, "TOO_SHORT", message, report);
         } else if self.printable && text.chars().any(char::is_control) {
-            let told = format_args!("contains a control character; use printable characters");
-            tell(at, "INVALID_TEXT", told, report);
+            let message = format_args!("contains a control character; use printable characters");
+            add_violation(at, "INVALID_TEXT", message, report);
         } else if self.uuid && !is_uuid(text) {
-            tell(at, "INVALID_FORMAT", format_args!("isn't a UUID"), report);
+            add_violation(at, "INVALID_FORMAT", format_args!("isn't a UUID"), report);
         } else if let Some(pattern) = self.pattern.and_then(|pattern| pattern.as_ref())
             && !pattern.is_match(text)
         {
-            tell(
+            add_violation(
                 at,
                 "INVALID_FORMAT",
                 format_args!("doesn't match {pattern}"),
                 report,
             );
         } else if self.not_in.contains(&text) {
-            tell(at, "INVALID_VALUE", format_args!("is {text:?}"), report);
+            add_violation(at, "INVALID_VALUE", format_args!("is {text:?}"), report);
         }
     }
 }
@@ -145,9 +151,9 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// What a number has to be.
+/// Rules of a number.
 #[derive(Clone, Copy)]
-pub struct Number<T> {
+pub struct NumberRules<T> {
     pub required: bool,
     pub ignore_zero: bool,
     pub lower: Bound<T>,
@@ -159,7 +165,7 @@ pub struct Number<T> {
 pub trait Numeric: Copy + Display + LowerExp + PartialOrd {
     const ZERO: Self;
     fn is_finite(self) -> bool;
-    /// So large or small that it is read by its exponent.
+    /// Whether it is so large or small that it is shown with an exponent.
     fn is_extreme(self) -> bool;
 }
 
@@ -188,10 +194,10 @@ impl Numeric for f64 {
     }
 }
 
-/// A number as it is read best.
-struct Shown<T>(T);
+/// A number, with an exponent where it is extreme.
+struct NumberInWords<T>(T);
 
-impl<T: Numeric> Display for Shown<T> {
+impl<T: Numeric> Display for NumberInWords<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.is_extreme() {
             write!(f, "{:e}", self.0)
@@ -201,7 +207,7 @@ impl<T: Numeric> Display for Shown<T> {
     }
 }
 
-impl<T: Numeric> Number<T> {
+impl<T: Numeric> NumberRules<T> {
     pub const ANY: Self = Self {
         required: false,
         ignore_zero: false,
@@ -229,12 +235,12 @@ impl<T: Numeric> Number<T> {
             Bound::Excluded(most) => number < most,
         };
         if self.finite && !number.is_finite() {
-            let told = format_args!("is {number}, must be finite");
-            tell(at, "OUT_OF_RANGE", told, report);
+            let message = format_args!("is {number}, must be finite");
+            add_violation(at, "OUT_OF_RANGE", message, report);
         } else if !above || !below {
-            let range = Range(self.lower.map(Shown), self.upper.map(Shown));
-            let told = format_args!("is {}, must {range}", Shown(number));
-            tell(at, "OUT_OF_RANGE", told, report);
+            let range = RangeInWords(self.lower.map(NumberInWords), self.upper.map(NumberInWords));
+            let message = format_args!("is {}, must {range}", NumberInWords(number));
+            add_violation(at, "OUT_OF_RANGE", message, report);
         } else if self.required && is_zero {
             required(false, at, report);
         }
@@ -242,9 +248,9 @@ impl<T: Numeric> Number<T> {
 }
 
 /// A range in words, after "must".
-struct Range<T>(Bound<Shown<T>>, Bound<Shown<T>>);
+struct RangeInWords<T>(Bound<NumberInWords<T>>, Bound<NumberInWords<T>>);
 
-impl<T: Numeric> Display for Range<T> {
+impl<T: Numeric> Display for RangeInWords<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (&self.0, &self.1) {
             (Bound::Included(least), Bound::Included(most)) => write!(f, "lie between {least} and {most}"),
@@ -252,8 +258,8 @@ impl<T: Numeric> Display for Range<T> {
                 f.write_str("not be negative")
             }
             (lower, upper) => {
-                let least = Limit("at least", "above", lower);
-                let most = Limit("at most", "below", upper);
+                let least = BoundInWords("at least", "above", lower);
+                let most = BoundInWords("at most", "below", upper);
                 let and = match (lower, upper) {
                     (Bound::Unbounded, _) | (_, Bound::Unbounded) => "",
                     _ => " and ",
@@ -265,9 +271,9 @@ impl<T: Numeric> Display for Range<T> {
 }
 
 /// One end of a range in words.
-struct Limit<'a, T>(&'static str, &'static str, &'a Bound<T>);
+struct BoundInWords<'a, T>(&'static str, &'static str, &'a Bound<T>);
 
-impl<T: Display> Display for Limit<'_, T> {
+impl<T: Display> Display for BoundInWords<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.2 {
             Bound::Unbounded => Ok(()),
@@ -277,24 +283,26 @@ impl<T: Display> Display for Limit<'_, T> {
     }
 }
 
-/// What a value of an enumeration has to be.
+/// Rules of an enum value.
 #[derive(Clone, Copy)]
-pub struct Enumeration {
+pub struct EnumRules {
     pub required: bool,
     pub ignore_zero: bool,
-    pub defined: Option<Defined>,
+    pub defined: Option<DefinedValues>,
     pub not_in: &'static [i32],
 }
 
-/// The values that an enumeration defines.
+/// `defined_only`: the values that an enum defines.
 #[derive(Clone, Copy)]
-pub struct Defined {
+pub struct DefinedValues {
+    /// The enum's name.
     pub name: &'static str,
+    /// The name of a value of it.
     pub example: &'static str,
     pub is: fn(i32) -> bool,
 }
 
-impl Enumeration {
+impl EnumRules {
     pub const ANY: Self = Self {
         required: false,
         ignore_zero: false,
@@ -312,30 +320,32 @@ impl Enumeration {
                 return;
             }
         }
-        if let Some(Defined { name, example, .. }) = self.defined.filter(|defined| !(defined.is)(*value)) {
-            let told = format_args!("is {value}, which is no {name}; use for example {example}");
-            tell(at, "UNKNOWN_VALUE", told, report);
+        if let Some(DefinedValues { name, example, .. }) =
+            self.defined.filter(|defined| !(defined.is)(*value))
+        {
+            let message = format_args!("is {value}, which is no {name}; use for example {example}");
+            add_violation(at, "UNKNOWN_VALUE", message, report);
         } else if self.not_in.contains(value) {
-            tell(at, "INVALID_VALUE", format_args!("is {value}"), report);
+            add_violation(at, "INVALID_VALUE", format_args!("is {value}"), report);
         }
     }
 }
 
-/// What a point in time, or a length of time, has to be: seconds and nanoseconds.
+/// Rules of a timestamp or duration, with bounds as seconds and nanoseconds. Negative durations aren't supported.
 #[derive(Clone, Copy)]
-pub struct Span {
+pub struct TimeRules {
     pub lower: Bound<(i64, i32)>,
     pub upper: Bound<(i64, i32)>,
 }
 
 /// A message of seconds and nanoseconds.
-pub trait Parts {
+pub trait SecondsAndNanos {
     fn parts(&self) -> (i64, i32);
-    /// As JSON has it.
+    /// The text that JSON has for it.
     fn text(parts: (i64, i32)) -> String;
 }
 
-impl Parts for Timestamp {
+impl SecondsAndNanos for Timestamp {
     fn parts(&self) -> (i64, i32) {
         (self.seconds, self.nanos)
     }
@@ -344,7 +354,7 @@ impl Parts for Timestamp {
     }
 }
 
-impl Parts for Duration {
+impl SecondsAndNanos for Duration {
     fn parts(&self) -> (i64, i32) {
         (self.seconds, self.nanos)
     }
@@ -353,29 +363,29 @@ impl Parts for Duration {
     }
 }
 
-impl Span {
+impl TimeRules {
     pub const ANY: Self = Self {
         lower: Bound::Unbounded,
         upper: Bound::Unbounded,
     };
 
     #[inline]
-    pub fn check<P: Parts>(&self, span: &P, at: &Path<'_>, report: &mut Report<'_>) {
+    pub fn check<P: SecondsAndNanos>(&self, span: &P, at: &Path<'_>, report: &mut Report<'_>) {
         use std::ops::RangeBounds as _;
 
         let parts = span.parts();
         if !(0..NANOS_PER_SECOND).contains(&parts.1) {
-            let told = format_args!("nanos is {}, must be 0 to 999,999,999", parts.1);
-            tell(at, "OUT_OF_RANGE", told, report);
+            let message = format_args!("nanos is {}, must be 0 to 999,999,999", parts.1);
+            add_violation(at, "OUT_OF_RANGE", message, report);
         } else if !(self.lower, self.upper).contains(&parts) {
             let (lower, upper) = (self.lower.map(P::text), self.upper.map(P::text));
-            let least = Limit("at least", "above", &lower);
-            let most = Limit("at most", "below", &upper);
+            let least = BoundInWords("at least", "above", &lower);
+            let most = BoundInWords("at most", "below", &upper);
             let and = match (self.lower, self.upper) {
                 (Bound::Unbounded, _) | (_, Bound::Unbounded) => "",
                 _ => " and ",
             };
-            tell(
+            add_violation(
                 at,
                 "OUT_OF_RANGE",
                 format_args!("must be {least}{and}{most}"),
@@ -385,20 +395,20 @@ impl Span {
     }
 }
 
-/// What a list has to be.
+/// Rules of a repeated field.
 #[derive(Clone, Copy)]
-pub struct List {
+pub struct RepeatedRules {
     pub min_items: usize,
     pub max_items: usize,
 }
 
-impl List {
+impl RepeatedRules {
     pub const ANY: Self = Self {
         min_items: 0,
         max_items: usize::MAX,
     };
 
-    /// Checks the length, and `each` element up to the most that there may be.
+    /// Checks the number of items, and by `each` the first `max_items` of them.
     #[inline]
     pub fn check<T>(
         &self,
@@ -409,53 +419,53 @@ impl List {
     ) {
         let (count, min, max) = (items.len(), self.min_items, self.max_items);
         if count == 0 && min > 0 && max == usize::MAX {
-            let told = format_args!("is empty, at least {min} are needed");
-            tell(at, "FIELD_REQUIRED", told, report);
+            let message = format_args!("is empty, at least {min} are needed");
+            add_violation(at, "FIELD_REQUIRED", message, report);
         } else if count == 0 && min > 0 {
-            let told = format_args!("is empty, {min} to {max} are needed");
-            tell(at, "FIELD_REQUIRED", told, report);
+            let message = format_args!("is empty, {min} to {max} are needed");
+            add_violation(at, "FIELD_REQUIRED", message, report);
         } else if count < min {
-            let told = format_args!("has {count} elements, at least {min} are needed");
-            tell(at, "TOO_FEW", told, report);
+            let message = format_args!("has {count} elements, at least {min} are needed");
+            add_violation(at, "TOO_FEW", message, report);
         } else if count > max && min > 0 {
-            let told = format_args!("has {count} elements, at most {max} are allowed; split the batch");
-            tell(at, "TOO_MANY", told, report);
+            let message = format_args!("has {count} elements, at most {max} are allowed; split the batch");
+            add_violation(at, "TOO_MANY", message, report);
         } else if count > max {
-            let told = format_args!("has {count} elements, at most {max} are allowed");
-            tell(at, "TOO_MANY", told, report);
+            let message = format_args!("has {count} elements, at most {max} are allowed");
+            add_violation(at, "TOO_MANY", message, report);
         }
         for (place, item) in items.iter().enumerate().take(max) {
             each(item, &at.index(place), report);
         }
     }
 
-    /// Notes each element that was there before.
+    /// Reports each of the first `max_items` items that equals one before it.
     pub fn check_unique<T: Debug + Eq + Hash>(&self, items: &[T], at: &Path<'_>, report: &mut Report<'_>) {
         let most = items.len().min(self.max_items);
         let mut seen = HashSet::with_capacity(most);
         for (place, item) in items.iter().enumerate().take(most) {
             if !seen.insert(item) {
-                let told = format_args!("{item:?} is there twice; name each once");
-                tell(&at.index(place), "DUPLICATE", told, report);
+                let message = format_args!("{item:?} is there twice; name each once");
+                add_violation(&at.index(place), "DUPLICATE", message, report);
             }
         }
     }
 }
 
-/// What a map has to be.
+/// Rules of a map.
 #[derive(Clone, Copy)]
-pub struct Map {
+pub struct MapRules {
     pub min_pairs: usize,
     pub max_pairs: usize,
 }
 
-impl Map {
+impl MapRules {
     pub const ANY: Self = Self {
         min_pairs: 0,
         max_pairs: usize::MAX,
     };
 
-    /// Checks how many entries there are, and `each` of them unless there are too many.
+    /// Checks the number of entries, and by `each` all of them unless there are too many.
     #[inline]
     pub fn check<V>(
         &self,
@@ -466,12 +476,12 @@ impl Map {
     ) {
         let (count, min, max) = (entries.len(), self.min_pairs, self.max_pairs);
         if count < min {
-            let told = format_args!("has {count} entries, at least {min} are needed");
-            tell(at, "TOO_FEW", told, report);
+            let message = format_args!("has {count} entries, at least {min} are needed");
+            add_violation(at, "TOO_FEW", message, report);
         }
         if count > max {
-            let told = format_args!("has {count} entries, at most {max} are allowed");
-            tell(at, "TOO_MANY", told, report);
+            let message = format_args!("has {count} entries, at most {max} are allowed");
+            add_violation(at, "TOO_MANY", message, report);
             return;
         }
         for (key, value) in entries {

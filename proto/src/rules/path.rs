@@ -1,90 +1,90 @@
-//! Paths of values in a message.
+//! Paths of values in a message, for violations.
 
 use std::fmt;
 
-/// The path of a value in a request, as in `shops[3].attributes["colour"]`. It lies on the stack of whoever walks through
-/// the message, and becomes text when something is wrong.
+/// The path of a value in a request, as in `shops[3].attributes["colour"]`. It is a list on the stack of the code that
+/// visits the message, and becomes text when a rule is broken: valid messages allocate nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
-    before: Option<&'a Path<'a>>,
-    step: Step<'a>,
+    parent: Option<&'a Path<'a>>,
+    segment: Segment<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step<'a> {
+enum Segment<'a> {
     Field(&'a str),
     Index(usize),
     Key(&'a str),
 }
 
 impl<'a> Path<'a> {
-    /// The request itself.
+    /// The path of the request itself, which is empty.
     #[must_use]
     pub fn root() -> Self {
         Self::at("")
     }
 
-    /// Where `path` leads.
+    /// A path that begins with `path`, where a message stands in the request.
     #[must_use]
     pub fn at(path: &'a str) -> Self {
         Self {
-            before: None,
-            step: Step::Field(path),
+            parent: None,
+            segment: Segment::Field(path),
         }
     }
 
-    /// A field of the message here.
+    /// The path of a field of the message at this path.
     #[must_use]
     pub fn field(&'a self, name: &'a str) -> Self {
-        self.step(Step::Field(name))
+        self.join(Segment::Field(name))
     }
 
-    /// An element of the list here.
+    /// The path of an element, from 0, of the list at this path.
     #[must_use]
     pub fn index(&'a self, index: usize) -> Self {
-        self.step(Step::Index(index))
+        self.join(Segment::Index(index))
     }
 
-    /// An entry of the map here. As text the key is quoted and escaped, since it is the client's.
+    /// The path of an entry of the map at this path. As text the key is quoted and escaped, since it is the client's.
     #[must_use]
     pub fn key(&'a self, key: &'a str) -> Self {
-        self.step(Step::Key(key))
+        self.join(Segment::Key(key))
     }
 
-    /// The first field below where the path begins; empty where it begins.
+    /// The name of the field with which the path goes on behind [`Self::root`] or [`Self::at`]; empty when there is none.
     #[must_use]
     pub fn first_field(&self) -> &str {
-        match (self.before, self.step) {
-            (Some(before), _) if before.before.is_some() => before.first_field(),
-            (Some(_), Step::Field(name)) => name,
-            (Some(_), Step::Index(_) | Step::Key(_)) | (None, _) => "",
+        match (self.parent, self.segment) {
+            (Some(parent), _) if parent.parent.is_some() => parent.first_field(),
+            (Some(_), Segment::Field(name)) => name,
+            (Some(_), Segment::Index(_) | Segment::Key(_)) | (None, _) => "",
         }
     }
 
-    fn step(&'a self, step: Step<'a>) -> Self {
+    fn join(&'a self, segment: Segment<'a>) -> Self {
         Self {
-            before: Some(self),
-            step,
+            parent: Some(self),
+            segment,
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.before.is_none() && matches!(self.step, Step::Field(""))
+        self.parent.is_none() && matches!(self.segment, Segment::Field(""))
     }
 }
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(before) = self.before {
-            before.fmt(f)?;
-            if matches!(self.step, Step::Field(_)) && !before.is_empty() {
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+            if matches!(self.segment, Segment::Field(_)) && !parent.is_empty() {
                 f.write_str(".")?;
             }
         }
-        match self.step {
-            Step::Field(name) => f.write_str(name),
-            Step::Index(index) => write!(f, "[{index}]"),
-            Step::Key(key) => write!(f, "[{key:?}]"),
+        match self.segment {
+            Segment::Field(name) => f.write_str(name),
+            Segment::Index(index) => write!(f, "[{index}]"),
+            Segment::Key(key) => write!(f, "[{key:?}]"),
         }
     }
 }

@@ -53,12 +53,12 @@ impl std::fmt::Display for Latencies {
 
 /// Writes the lines of one store.
 #[derive(Debug)]
-pub struct Report<W> {
+pub struct BenchReport<W> {
     store: &'static str,
     out: W,
 }
 
-impl<W: Write> Report<W> {
+impl<W: Write> BenchReport<W> {
     /// Of this store.
     pub fn new(store: &'static str, out: W) -> Self {
         Self { store, out }

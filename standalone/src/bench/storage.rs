@@ -13,7 +13,7 @@ use souk_storage::{
     RowOperation, Snapshot, Table, TableSchema, Value, WriteBatch, limits,
 };
 
-use super::measure::{self, Latencies, Report};
+use super::measure::{self, BenchReport, Latencies};
 use super::workload::{self, Contents};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -24,7 +24,7 @@ const RAW_TIME: Duration = Duration::from_secs(1);
 
 /// Which steps, on how much, where.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct StorageBenchPlan {
     /// An existing folder, or one to be created, for the data.
     pub data: PathBuf,
     /// Rows to load and read.
@@ -36,7 +36,7 @@ pub struct Plan {
 }
 
 /// Conditional puts of rows of 400 bytes, each durable and in the change log, by so many clients at a time.
-pub async fn puts(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
+pub async fn puts(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>) -> Result<()> {
     std::fs::create_dir_all(&plan.data)?;
     for bytes in RAW_BLOCKS {
         let latencies = measure::raw_sync(&plan.data, bytes, RAW_TIME)?;
@@ -109,7 +109,7 @@ async fn put_until(
 }
 
 /// Loads the rows in random order of their keys, and waits until the files have settled.
-pub async fn load(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
+pub async fn load(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>) -> Result<()> {
     let directory = loaded(plan);
     let database = Database::open(&directory, options()).await?;
     let table = table(&database).await?;
@@ -174,7 +174,7 @@ async fn load_share(
 }
 
 /// Point reads from the disk and from memory, ranges, and scans of all that was loaded.
-pub async fn reads(plan: &Plan, report: &mut Report<impl Write>) -> Result<()> {
+pub async fn reads(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>) -> Result<()> {
     let directory = loaded(plan);
     measure::evict(&directory)?;
     let start = Instant::now();
@@ -221,7 +221,7 @@ async fn gets(
     rows: u64,
     step: &str,
     count: u64,
-    report: &mut Report<impl Write>,
+    report: &mut BenchReport<impl Write>,
 ) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut latencies = Latencies::with_capacity(count as usize);
@@ -242,7 +242,7 @@ async fn scan(
     rows: u64,
     direction: Direction,
     state: &str,
-    report: &mut Report<impl Write>,
+    report: &mut BenchReport<impl Write>,
 ) -> Result<()> {
     let (start, mut found) = (Instant::now(), 0);
     let mut request = RangeRequest::all(direction);
@@ -268,7 +268,7 @@ async fn ranges(
     table: &Table,
     rows: u64,
     direction: Direction,
-    report: &mut Report<impl Write>,
+    report: &mut BenchReport<impl Write>,
 ) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(8);
     let mut latencies = Latencies::default();
@@ -292,7 +292,7 @@ async fn ranges(
 }
 
 /// The scans once more below the tables: keys and values as they are stored.
-async fn raw(directory: &Path, report: &mut Report<impl Write>) -> Result<()> {
+async fn raw(directory: &Path, report: &mut BenchReport<impl Write>) -> Result<()> {
     let store = FjallKv::open(directory, &options().fjall).await?;
     let snapshot = store.snapshot().await?;
     for direction in [Direction::Forward, Direction::Backward] {
@@ -330,7 +330,7 @@ async fn raw(directory: &Path, report: &mut Report<impl Write>) -> Result<()> {
 }
 
 /// Where the loaded rows are.
-pub fn loaded(plan: &Plan) -> PathBuf {
+pub fn loaded(plan: &StorageBenchPlan) -> PathBuf {
     plan.data.join("souk-loaded")
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use souk_engine::storage::backup::{BackupFolder, BackupPolicy};
 use souk_engine::storage::{Database, DatabaseOptions};
 
-use super::stores::{self, Failure, say};
+use super::stores::{self, CommandError, say};
 
 /// Arguments of `souk backup`.
 #[derive(Clone, Debug, Args)]
@@ -32,7 +32,7 @@ pub(super) fn main(args: &BackupArgs) -> ExitCode {
 }
 
 impl BackupArgs {
-    async fn run(&self) -> Result<bool, Failure> {
+    async fn run(&self) -> Result<bool, CommandError> {
         let policy = BackupPolicy {
             increments: self.increments,
             keep: self.keep,

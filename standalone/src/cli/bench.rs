@@ -1,4 +1,4 @@
-//! `souk bench`.
+//! `souk bench`: benchmarks of parts of a service.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::complain;
-use crate::bench::measure::Report;
-use crate::bench::storage::{self, Plan};
+use crate::bench::measure::BenchReport;
+use crate::bench::storage::{self, StorageBenchPlan};
 
 #[derive(Debug, Args)]
 pub(super) struct BenchArgs {
     #[command(subcommand)]
-    part: Part,
+    command: BenchCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Part {
+enum BenchCommand {
     /// The store alone: durable writes, a bulk load, point reads and scans.
     Storage(StorageArgs),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Step {
+enum StorageStep {
     /// Durable puts of rows of 400 bytes under a condition, beside the bare disk.
     Puts,
     /// Rows of 300 bytes in random order of their keys, and their disk space.
@@ -42,11 +42,11 @@ struct StorageArgs {
     rows: u64,
     /// Steps, in this order.
     #[arg(long, value_delimiter = ',', default_value = "puts,load,reads")]
-    steps: Vec<Step>,
+    steps: Vec<StorageStep>,
     /// Clients of the puts, one round for each.
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,128", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     clients: Vec<u64>,
-    /// Length of a round.
+    /// Length of a round, in seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// Leaves the loaded rows, so that `--steps reads` can follow.
@@ -54,9 +54,9 @@ struct StorageArgs {
     keep: bool,
 }
 
-/// Measures, and writes a line for each step.
+/// Runs a benchmark, and writes its results to standard output.
 pub(super) fn main(args: &BenchArgs) -> ExitCode {
-    let Part::Storage(args) = &args.part;
+    let BenchCommand::Storage(args) = &args.command;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let measured = runtime
         .map_err(Into::into)
@@ -72,18 +72,18 @@ pub(super) fn main(args: &BenchArgs) -> ExitCode {
 
 impl StorageArgs {
     async fn run(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let plan = Plan {
+        let plan = StorageBenchPlan {
             data: self.data.clone(),
             rows: self.rows,
             clients: self.clients.clone(),
             seconds: self.seconds,
         };
-        let mut report = Report::new("souk", io::stdout());
+        let mut report = BenchReport::new("souk", io::stdout());
         for step in &self.steps {
             match step {
-                Step::Puts => storage::puts(&plan, &mut report).await?,
-                Step::Load => storage::load(&plan, &mut report).await?,
-                Step::Reads => storage::reads(&plan, &mut report).await?,
+                StorageStep::Puts => storage::puts(&plan, &mut report).await?,
+                StorageStep::Load => storage::load(&plan, &mut report).await?,
+                StorageStep::Reads => storage::reads(&plan, &mut report).await?,
             }
         }
         let loaded = storage::loaded(&plan);

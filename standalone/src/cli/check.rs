@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use souk_engine::storage::{self, restore};
 
-use super::stores::{self, Failure, say};
+use super::stores::{self, CommandError, say};
 
 /// Arguments of `souk check`.
 #[derive(Clone, Debug, Args)]
@@ -31,7 +31,7 @@ pub(super) fn main(args: &CheckArgs) -> ExitCode {
     })
 }
 
-async fn check_data(data: &Path) -> Result<bool, Failure> {
+async fn check_data(data: &Path) -> Result<bool, CommandError> {
     let mut whole = true;
     for store in stores::stores(data)? {
         let report = storage::check(&store.path).await?;
@@ -47,7 +47,7 @@ async fn check_data(data: &Path) -> Result<bool, Failure> {
 }
 
 /// Prints what a check found; whether that was nothing.
-pub(super) fn print_report(store: &str, report: &storage::CheckReport) -> Result<bool, Failure> {
+pub(super) fn print_report(store: &str, report: &storage::CheckReport) -> Result<bool, CommandError> {
     for problem in &report.problems {
         say(format_args!("{store}: {problem}"))?;
     }
@@ -70,7 +70,7 @@ pub(super) fn print_report(store: &str, report: &storage::CheckReport) -> Result
     Ok(report.is_whole())
 }
 
-async fn check_backups(folder: &Path) -> Result<bool, Failure> {
+async fn check_backups(folder: &Path) -> Result<bool, CommandError> {
     for place in stores::backups(folder)? {
         let chain = stores::chain(&place.path).await?;
         let verified = restore::verify(&chain).await?;

@@ -16,7 +16,7 @@ use souk_gateway::origins::WebConfig;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
 use super::{ready, serve};
-use crate::dataset::{Size, load_all};
+use crate::dataset::{DemoRows, load_all};
 
 /// How much data the demo has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -48,12 +48,12 @@ pub(super) struct DemoArgs {
 }
 
 impl DemoArgs {
-    fn size(&self) -> Size {
+    fn size(&self) -> DemoRows {
         let size = match self.size {
-            DemoSize::Small => Size::SMALL,
-            DemoSize::Full => Size::FULL,
+            DemoSize::Small => DemoRows::SMALL,
+            DemoSize::Full => DemoRows::FULL,
         };
-        Size {
+        DemoRows {
             orders: self.orders.unwrap_or(size.orders),
             shops: self.shops.unwrap_or(size.shops),
             media: self.media.unwrap_or(size.media),
@@ -97,7 +97,7 @@ fn refuse_keys(settings: &Settings) -> Result<(), ConfigError> {
     Err(problems.into())
 }
 
-async fn fill(target: Client, size: Size, record: &Path) -> Result<(), StartError> {
+async fn fill(target: Client, size: DemoRows, record: &Path) -> Result<(), StartError> {
     std::fs::create_dir_all(record)?;
     let report = load_all(target, size, record).await?;
     if report.rejected > 0 {

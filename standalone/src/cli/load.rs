@@ -1,6 +1,5 @@
 //! `souk load`.
 
-use std::error::Error;
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use souk_chassis::methods::Methods;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
 use super::complain;
+use super::stores::CommandError;
 use crate::dataset::{self, Dataset};
 use crate::generate::SEED;
 use crate::generate::tpch::Scale;
@@ -21,7 +21,7 @@ use crate::load::checkpoint::Checkpoint;
 use crate::load::kind::{self, Kind};
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
-use crate::load::{self, Plan, Record, Report, STREAMS, ndjson};
+use crate::load::{self, LoadOutputs, LoadPlan, LoadReport, STREAMS, ndjson};
 
 /// Rows when neither a count nor a scale factor is given.
 const COUNT: u64 = 5_000;
@@ -89,12 +89,10 @@ pub(super) struct LoadArgs {
     state: PathBuf,
 }
 
-type Failure = Box<dyn Error + Send + Sync>;
-
 /// Loads, and says so by the exit code.
 pub(super) fn main(args: &LoadArgs) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let loaded = runtime.map_err(Failure::from).and_then(|runtime| {
+    let loaded = runtime.map_err(CommandError::from).and_then(|runtime| {
         let loaded = runtime.block_on(async {
             tokio::select! {
                 loaded = args.run() => loaded,
@@ -129,7 +127,7 @@ impl LoadArgs {
     }
 
     /// The API key, if there is one.
-    fn key(&self) -> Result<Option<HeaderValue>, Failure> {
+    fn key(&self) -> Result<Option<HeaderValue>, CommandError> {
         let text = match &self.key_file {
             Some(path) => {
                 let read = std::fs::read_to_string(path);
@@ -146,7 +144,7 @@ impl LoadArgs {
         Ok(Some(key))
     }
 
-    async fn run(&self) -> Result<Report, Failure> {
+    async fn run(&self) -> Result<LoadReport, CommandError> {
         let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
         let client = ClientConfig {
             tls: ClientTlsConfig {
@@ -210,7 +208,7 @@ impl LoadArgs {
         }
     }
 
-    async fn file<K: Kind>(&self, target: &Client) -> Result<Report, Failure> {
+    async fn file<K: Kind>(&self, target: &Client) -> Result<LoadReport, CommandError> {
         let path = self.file.clone().unwrap_or_default();
         let file = File::open(&path).map_err(|error| format!("{} can't be read: {error}", path.display()))?;
         let rows = ndjson::rows::<K>(BufReader::new(file))?;
@@ -228,7 +226,7 @@ impl LoadArgs {
         target: &Client,
         dataset: Dataset<K>,
         may_exist: bool,
-    ) -> Result<Report, Failure> {
+    ) -> Result<LoadReport, CommandError> {
         let state = self.state.join(format!("{}.json", K::NAME));
         let mut checkpoint = if self.resume {
             Checkpoint::resume(&state, &dataset.name)?
@@ -239,22 +237,22 @@ impl LoadArgs {
             Some(path) => Rejects::file(path, true)?,
             None => Rejects::StandardError,
         };
-        let plan = Plan {
+        let plan = LoadPlan {
             streams: self.streams as usize,
             skip_existing: self.resume || may_exist,
-            ..Plan::new(dataset.name.as_str())
+            ..LoadPlan::new(dataset.name.as_str())
         };
         let progress = Progress::new(K::NAME, checkpoint.rows(), dataset.total);
-        let record = Record {
+        let outputs = LoadOutputs {
             checkpoint: &mut checkpoint,
             rejects: &mut rejects,
             progress: &progress,
         };
-        let report = load::run::<K>(target.clone(), &plan, dataset.rows, record).await;
+        let report = load::run::<K>(target.clone(), &plan, dataset.rows, outputs).await;
         progress.finish();
         let report = report?;
         checkpoint.remove()?;
-        let Report {
+        let LoadReport {
             created,
             existed,
             rejected,

@@ -7,7 +7,7 @@ use clap::Args;
 use souk_engine::storage::restore::restore;
 
 use super::check::print_report;
-use super::stores::{self, Failure, STORE, say};
+use super::stores::{self, CommandError, STORE, say};
 
 /// Arguments of `souk restore`.
 #[derive(Clone, Debug, Args)]
@@ -26,7 +26,7 @@ pub(super) fn main(args: &RestoreArgs) -> ExitCode {
 }
 
 impl RestoreArgs {
-    async fn run(&self) -> Result<bool, Failure> {
+    async fn run(&self) -> Result<bool, CommandError> {
         let places = stores::backups(&self.from)?;
         for place in &places {
             // An index of other data must not be found beside the rows.
@@ -50,7 +50,7 @@ impl RestoreArgs {
     }
 }
 
-fn refuse_data(service: &Path) -> Result<(), Failure> {
+fn refuse_data(service: &Path) -> Result<(), CommandError> {
     for folder in [STORE, "index"] {
         let path = service.join(folder);
         if path.exists() {

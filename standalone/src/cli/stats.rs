@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use souk_engine::storage::contents::{ChangeTime, Contents};
 use souk_engine::storage::{Database, DatabaseOptions};
 
-use super::stores::{self, Failure, say};
+use super::stores::{self, CommandError, say};
 
 /// Arguments of `souk stats`.
 #[derive(Clone, Debug, Args)]
@@ -49,7 +49,7 @@ pub(super) fn main(args: &StatsArgs) -> ExitCode {
     })
 }
 
-fn print(store: &str, contents: &Contents) -> Result<(), Failure> {
+fn print(store: &str, contents: &Contents) -> Result<(), CommandError> {
     say(format_args!("{store}"))?;
     for table in &contents.tables {
         say(format_args!(

@@ -1,4 +1,5 @@
-//! The stores in a folder of data, and the backups of them: what `check`, `backup`, `restore` and `stats` work on.
+//! Finds the stores in a folder of data, and the backups of them, for `check`, `backup`, `restore` and `stats`; and runs
+//! these commands.
 
 use std::error::Error;
 use std::fmt;
@@ -11,70 +12,78 @@ use souk_engine::storage::{Error as StorageError, ErrorKind};
 
 use super::complain;
 
-pub(super) type Failure = Box<dyn Error + Send + Sync>;
+/// Why a command fails.
+pub(super) type CommandError = Box<dyn Error + Send + Sync>;
 
 /// Folder of the store in the folder of a service.
 pub(super) const STORE: &str = "store";
-/// The file that every store has.
+/// The file by which a folder is known as a store.
 const FORMAT: &str = "FORMAT";
-/// The file that every backup has.
+/// The file by which a folder is known as a backup.
 const MANIFEST: &str = "MANIFEST";
 
-/// A store, or a folder of backups of one.
+/// The folder of a store, or of the backups of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Folder of its service among those of other services, for example `order`; empty when it stands alone.
+pub(super) struct StoreFolder {
+    /// The service, by the name of its folder, for example `order`; empty when the command was given this folder alone.
     pub(super) service: String,
-    /// Where it is.
     pub(super) path: PathBuf,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())
     }
 }
 
-/// The stores of a data folder: of one service or of all of them. A store itself will do, too.
-pub(super) fn stores(data: &Path) -> Result<Vec<Place>, Failure> {
+/// Finds the stores of a data folder, sorted by service. `data` is a store, or the folder of a service or of all services.
+///
+/// # Errors
+/// When it can't be read, or has no store.
+pub(super) fn stores(data: &Path) -> Result<Vec<StoreFolder>, CommandError> {
     if data.join(FORMAT).is_file() {
-        return Ok(vec![alone(data.to_owned())]);
+        return Ok(vec![without_service(data.to_owned())]);
     }
     let store = |folder: &Path| Some(folder.join(STORE)).filter(|store| store.join(FORMAT).is_file());
     if let Some(path) = store(data) {
-        return Ok(vec![alone(path)]);
+        return Ok(vec![without_service(path)]);
     }
-    each_folder(data, "data of a service", store)
+    folders_of_services(data, "data of a service", store)
 }
 
-/// The folders of backups in a folder: of one service or of all of them.
-pub(super) fn backups(from: &Path) -> Result<Vec<Place>, Failure> {
-    if holds_backups(from) {
-        return Ok(vec![alone(from.to_owned())]);
+/// Finds the folders of backups, sorted by service. `from` is a backup, or the folder with those of a service or of all
+/// services.
+///
+/// # Errors
+/// When it can't be read, or has no backup.
+pub(super) fn backups(from: &Path) -> Result<Vec<StoreFolder>, CommandError> {
+    if has_backups(from) {
+        return Ok(vec![without_service(from.to_owned())]);
     }
-    each_folder(from, "backup", |folder| {
-        Some(folder.to_owned()).filter(|folder| holds_backups(folder))
+    folders_of_services(from, "backup", |folder| {
+        Some(folder.to_owned()).filter(|folder| has_backups(folder))
     })
 }
 
-/// The backups that are needed to restore the newest, or a given one.
-pub(super) async fn chain(place: &Path) -> Result<Vec<Backup>, StorageError> {
-    if !place.join(MANIFEST).is_file() {
-        return BackupFolder::new(place).newest_chain().await;
+/// The backups, from the full one on, that are needed to restore the backup in `path`, or the newest in that folder.
+pub(super) async fn chain(path: &Path) -> Result<Vec<Backup>, StorageError> {
+    if !path.join(MANIFEST).is_file() {
+        return BackupFolder::new(path).newest_chain().await;
     }
-    let backup = Backup::open(place).await?;
-    match place.parent() {
+    let backup = Backup::open(path).await?;
+    match path.parent() {
         Some(folder) => BackupFolder::new(folder).chain_of(&backup).await,
         None => Ok(vec![backup]),
     }
 }
 
-fn alone(path: PathBuf) -> Place {
+fn without_service(path: PathBuf) -> StoreFolder {
     let service = String::new();
-    Place { service, path }
+    StoreFolder { service, path }
 }
 
-fn holds_backups(folder: &Path) -> bool {
+/// Whether it is a backup, or has one directly in it.
+fn has_backups(folder: &Path) -> bool {
     let within = || {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         entries
@@ -84,31 +93,33 @@ fn holds_backups(folder: &Path) -> bool {
     folder.join(MANIFEST).is_file() || within()
 }
 
-fn each_folder(
-    of: &Path,
+/// What `find` finds in the folders of the services in `parent`; an error names `what` is looked for.
+fn folders_of_services(
+    parent: &Path,
     what: &str,
-    place: impl Fn(&Path) -> Option<PathBuf>,
-) -> Result<Vec<Place>, Failure> {
+    find: impl Fn(&Path) -> Option<PathBuf>,
+) -> Result<Vec<StoreFolder>, CommandError> {
     let entries =
-        std::fs::read_dir(of).map_err(|error| format!("{} can't be read: {error}", of.display()))?;
-    let mut places = Vec::new();
+        std::fs::read_dir(parent).map_err(|error| format!("{} can't be read: {error}", parent.display()))?;
+    let mut found = Vec::new();
     for entry in entries {
         let entry = entry?;
-        if let (Some(path), Ok(service)) = (place(&entry.path()), entry.file_name().into_string()) {
-            places.push(Place { service, path });
+        if let (Some(path), Ok(service)) = (find(&entry.path()), entry.file_name().into_string()) {
+            found.push(StoreFolder { service, path });
         }
     }
-    if places.is_empty() {
-        return Err(format!("{} holds no {what}", of.display()).into());
+    if found.is_empty() {
+        return Err(format!("{} holds no {what}", parent.display()).into());
     }
-    places.sort_by(|one, other| one.service.cmp(&other.service));
-    Ok(places)
+    found.sort_by(|one, other| one.service.cmp(&other.service));
+    Ok(found)
 }
 
-/// Runs a command: its answer is whether all is well.
-pub(super) fn main(work: impl Future<Output = Result<bool, Failure>>) -> ExitCode {
+/// Runs a command to its end or an interrupt (SIGINT). It succeeds when `work` returns `true`; errors and their advice go to
+/// standard error.
+pub(super) fn main(work: impl Future<Output = Result<bool, CommandError>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let done = runtime.map_err(Failure::from).and_then(|runtime| {
+    let done = runtime.map_err(CommandError::from).and_then(|runtime| {
         let done = runtime.block_on(async {
             tokio::select! {
                 done = work => done,
@@ -141,12 +152,12 @@ fn advice(error: &StorageError) -> &'static str {
 }
 
 fn say_to_stderr(line: &str) {
-    // Nobody is left to hear that standard error is closed.
+    // When standard error is closed, there is nowhere to report that.
     let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Writes a line to standard output.
-pub(super) fn say(line: impl fmt::Display) -> Result<(), Failure> {
+pub(super) fn say(line: impl fmt::Display) -> Result<(), CommandError> {
     Ok(writeln!(io::stdout(), "{line}")?)
 }
 
@@ -154,7 +165,7 @@ pub(super) fn say(line: impl fmt::Display) -> Result<(), Failure> {
 mod tests {
     use std::fs;
 
-    use super::{Place, backups, stores};
+    use super::{StoreFolder, backups, stores};
 
     #[test]
     fn a_folder_of_one_service_and_of_all_is_understood() {
@@ -171,13 +182,13 @@ mod tests {
             fs::write(data.join(service).join("store/FORMAT"), "x").expect("a file");
         }
         fs::create_dir_all(data.join("demo")).expect("a folder");
-        let place = |service: &str, path: &str| Place {
+        let folder = |service: &str, path: &str| StoreFolder {
             service: service.to_owned(),
             path: data.join(path),
         };
-        let all = [place("order", "order/store"), place("shop", "shop/store")];
+        let all = [folder("order", "order/store"), folder("shop", "shop/store")];
         assert_eq!(stores(data).expect("stores"), all);
-        let one = [place("", "order/store")];
+        let one = [folder("", "order/store")];
         assert_eq!(stores(&data.join("order")).expect("a store"), one);
         assert_eq!(stores(&data.join("order/store")).expect("a store"), one);
     }
@@ -191,8 +202,8 @@ mod tests {
         fs::write(to.join("order/1/MANIFEST"), "x").expect("a file");
         fs::create_dir_all(to.join("shop/1.partial")).expect("a folder");
         let paths = |at: &str| {
-            let places = backups(&to.join(at)).expect("backups");
-            let paths = places.into_iter().map(|place| (place.service, place.path));
+            let folders = backups(&to.join(at)).expect("backups");
+            let paths = folders.into_iter().map(|folder| (folder.service, folder.path));
             paths.collect::<Vec<_>>()
         };
         assert_eq!(paths(""), [("order".to_owned(), to.join("order"))]);

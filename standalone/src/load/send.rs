@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::kind::Kind;
 use super::reject::Reject;
 use super::source::Batch;
-use super::{LoadError, Plan};
+use super::{LoadError, LoadPlan};
 
 /// The first pause before a batch is sent again; it doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -50,7 +50,7 @@ impl<K> Clone for Sender<K> {
 }
 
 impl<K: Kind> Sender<K> {
-    pub(super) fn new(target: Client, plan: &Plan) -> Self {
+    pub(super) fn new(target: Client, plan: &LoadPlan) -> Self {
         Self {
             target,
             names: Uuid::new_v5(&NAME_SPACE, plan.dataset.as_bytes()),

@@ -36,22 +36,22 @@ fn source(rows: u64) -> impl Iterator<Item = Item<Product>> + Send + 'static {
 /// A load of `rows` products into `shelf`; gives what was refused too.
 async fn load(
     shelf: &Shelf,
-    plan: &Plan,
+    plan: &LoadPlan,
     checkpoint: &mut Checkpoint,
     rows: impl Iterator<Item = Item<Product>> + Send + 'static,
-) -> (Result<Report, LoadError>, Vec<Reject>) {
+) -> (Result<LoadReport, LoadError>, Vec<Reject>) {
     let uri: Uri = format!("http://{}", shelf.address())
         .parse()
         .expect("an address is a URI");
     let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true).expect("the contract reads");
     let target = Client::remote("shelf", &uri, &ClientConfig::default(), methods).expect("a URI with a host");
     let mut rejects = Rejects::Kept(Vec::new());
-    let record = Record {
+    let outputs = LoadOutputs {
         checkpoint,
         rejects: &mut rejects,
         progress: &Progress::quiet(),
     };
-    let report = run::<Products>(target, plan, rows, record).await;
+    let report = run::<Products>(target, plan, rows, outputs).await;
     match rejects {
         Rejects::Kept(mut kept) => {
             kept.sort_by_key(|reject| reject.row);
@@ -61,8 +61,8 @@ async fn load(
     }
 }
 
-fn plan() -> Plan {
-    Plan::new("products test")
+fn plan() -> LoadPlan {
+    LoadPlan::new("products test")
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn every_row_arrives_once() {
     let report = report.expect("nothing is wrong");
     assert_eq!(
         report,
-        Report {
+        LoadReport {
             created: 1_001,
             existed: 0,
             rejected: 0
@@ -94,7 +94,7 @@ async fn a_busy_service_is_asked_again_and_the_pause_it_wants_is_kept() {
     .await;
     let started = Instant::now();
     let mut checkpoint = Checkpoint::start(None, "products test");
-    let plan = Plan { streams: 1, ..plan() };
+    let plan = LoadPlan { streams: 1, ..plan() };
     let (report, _) = load(&shelf, &plan, &mut checkpoint, source(300)).await;
     assert_eq!(report.expect("it recovers").created, 300);
     assert_eq!((shelf.len(), shelf.calls()), (300, 4));
@@ -126,7 +126,7 @@ async fn rows_that_the_service_names_are_refused_and_the_rest_is_written() {
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(600)).await;
     assert_eq!(
         report.expect("only rows are wrong"),
-        Report {
+        LoadReport {
             created: 596,
             existed: 0,
             rejected: 4
@@ -151,7 +151,7 @@ async fn a_batch_that_is_refused_without_naming_rows_is_split_until_they_are_fou
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(200)).await;
     assert_eq!(
         report.expect("only rows are wrong"),
-        Report {
+        LoadReport {
             created: 196,
             existed: 0,
             rejected: 4
@@ -172,22 +172,22 @@ async fn a_row_that_exists_is_refused_unless_the_load_goes_on() {
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(10)).await;
     assert_eq!(
         report.expect("only a row is wrong"),
-        Report {
+        LoadReport {
             created: 9,
             existed: 0,
             rejected: 1
         }
     );
     assert_eq!((rejects[0].row, rejects[0].code.as_str()), (5, "AlreadyExists"));
-    let plan = Plan {
+    let plan = LoadPlan {
         skip_existing: true,
-        ..Plan::new("another name, so another request id")
+        ..LoadPlan::new("another name, so another request id")
     };
     let mut checkpoint = Checkpoint::start(None, &plan.dataset);
     let (report, rejects) = load(&shelf, &plan, &mut checkpoint, source(10)).await;
     assert_eq!(
         report.expect("all exist"),
-        Report {
+        LoadReport {
             created: 0,
             existed: 10,
             rejected: 0
@@ -206,7 +206,7 @@ async fn a_load_that_broke_goes_on_where_it_was() {
     })
     .await;
     let mut checkpoint = Checkpoint::resume(&path, "products test").expect("there is none");
-    let plan = Plan {
+    let plan = LoadPlan {
         streams: 1,
         skip_existing: true,
         ..plan()
@@ -230,7 +230,7 @@ async fn a_load_that_broke_goes_on_where_it_was() {
     let (report, rejects) = load(&shelf, &plan, &mut checkpoint, source(2_000)).await;
     assert_eq!(
         report.expect("it works again"),
-        Report {
+        LoadReport {
             created: 1_400,
             existed: 0,
             rejected: 0
@@ -306,7 +306,7 @@ async fn a_files_bad_lines_are_refused_with_their_numbers() {
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, rows).await;
     assert_eq!(
         report.expect("only lines are wrong"),
-        Report {
+        LoadReport {
             created: 3,
             existed: 0,
             rejected: 3

@@ -18,7 +18,7 @@ use crate::limits::MAX_MANIFEST_BYTES;
 /// Name of the manifest in the folder of a backup.
 pub(super) const MANIFEST: &str = "MANIFEST";
 /// The first line. To be raised with the format of the storage: a backup holds its keys and values as they are.
-const FORMAT: &str = "souk backup 1";
+const FORMAT: &str = "souk backup 2";
 
 /// Identity of a backup: the checksum of its manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -75,16 +75,9 @@ impl WrittenRow {
         }
     }
 
-    /// Bytes that count against [`crate::limits::MAX_RETURNED_BYTES`].
+    /// Bytes that count against [`crate::limits::MAX_RETURNED_BYTES`] and [`crate::limits::MAX_SHOWN_BYTES`].
     pub(crate) fn size(&self) -> usize {
-        self.row.as_ref().map_or(0, |row| {
-            let cells = row.columns().iter().flat_map(|(name, cells)| {
-                cells
-                    .iter()
-                    .map(move |cell| name.len() + size_of_val(&cell.version) + cell.value.size())
-            });
-            cells.sum()
-        })
+        self.row.as_ref().map_or(0, Row::message_bytes)
     }
 
     /// Tells it the sequence of its commit.

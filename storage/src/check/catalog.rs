@@ -1,4 +1,4 @@
-//! The catalog: every entry is of a known kind, and says nothing that another contradicts.
+//! Checks the catalog: every entry is of a known kind, and none contradicts another.
 
 use std::collections::BTreeSet;
 
@@ -11,47 +11,50 @@ use super::walk::{Through, hexadecimal};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::id::TableId;
+use crate::jobs::JobKind;
 use crate::key::{self, CatalogKind};
 use crate::replay;
 
-/// What the catalog says.
+/// The tables and jobs that the catalog of a snapshot has, for the checks of the other spaces.
 #[derive(Debug, Default)]
-pub(super) struct Catalog {
+pub(super) struct CheckedCatalog {
     pub(super) tables: Tables,
-    /// Tables and indexes whose rows and entries are being removed.
-    removing: BTreeSet<(TableId, Option<u16>)>,
-    /// Indexes that are being filled.
+    /// Tables whose rows and entries a job is removing.
+    removed_tables: BTreeSet<TableId>,
+    /// Indexes whose entries a job is removing.
+    removed_indexes: BTreeSet<(TableId, u16)>,
+    /// Indexes that a job is filling.
     filling: BTreeSet<(TableId, u16)>,
+    /// Request records, and the entries that find them by their age.
     requests: u64,
-    ages: u64,
+    request_ages: u64,
 }
 
-impl Catalog {
-    /// Whether the rows and entries of a table are being removed.
+impl CheckedCatalog {
+    /// Whether a job is removing the rows and entries of the table that a key of a row or an entry is of.
     pub(super) fn removes_table(&self, key: &[u8]) -> bool {
-        let table = key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)));
-        table.is_some_and(|table| self.removing.contains(&(table, None)))
+        table_of(key).is_some_and(|table| self.removed_tables.contains(&table))
     }
 
-    /// Whether the entries of an index are being removed.
+    /// Whether a job is removing the entries of the index with this number, of the table that the key of an entry is of.
     pub(super) fn removes_index(&self, key: &[u8], number: u16) -> bool {
-        let table = key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)));
-        self.removes_table(key) || table.is_some_and(|table| self.removing.contains(&(table, Some(number))))
+        let removed = |table| self.removed_indexes.contains(&(table, number));
+        self.removes_table(key) || table_of(key).is_some_and(removed)
     }
 
-    /// Whether an index lacks the entries of some rows.
+    /// Whether an index still lacks the entries of some rows.
     pub(super) fn fills(&self, table: &Table, number: u16) -> bool {
         self.filling.contains(&(table.id(), number))
     }
 }
 
-/// Kinds of work in the background.
-const FILL_INDEX: u8 = 1;
-const REMOVE_INDEX: u8 = 2;
-const REMOVE_TABLE: u8 = 3;
+fn table_of(key: &[u8]) -> Option<TableId> {
+    key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)))
+}
 
-pub(super) async fn check(snapshot: &dyn KvSnapshot, findings: &mut Findings) -> Catalog {
-    let mut catalog = Catalog::default();
+/// Checks every entry of the catalog in a snapshot.
+pub(super) async fn check(snapshot: &dyn KvSnapshot, findings: &mut Findings) -> CheckedCatalog {
+    let mut catalog = CheckedCatalog::default();
     let mut walk = Through::all(Space::Catalog);
     let mut head = None;
     while let Some(page) = walk.next(snapshot, findings).await {
@@ -60,34 +63,34 @@ pub(super) async fn check(snapshot: &dyn KvSnapshot, findings: &mut Findings) ->
             .map(|(key, value)| key.len() + value.len())
             .sum::<usize>();
         findings.read(Space::Catalog, page.len() as u64, bytes as u64);
-        let mut ages = Vec::new();
+        let mut by_age = Vec::new();
         for (key, value) in &page {
-            match entry(&mut catalog, findings, &mut head, key, value) {
-                Ok(Some(request)) => ages.push(request),
+            match check_entry(&mut catalog, findings, &mut head, key, value) {
+                Ok(Some(request)) => by_age.push(request),
                 Ok(None) => {}
                 Err(error) => findings.malformed(Space::Catalog, &error),
             }
         }
-        aged(snapshot, findings, ages).await;
+        check_requests(snapshot, findings, by_age).await;
     }
-    // Not every engine writes one.
+    // The engine in memory writes no head.
     if let Some(head) = head.filter(|head| *head != findings.sequence) {
         let what = format!("the head says {head}, the log ends at {}", findings.sequence);
         findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
     }
-    if catalog.requests != catalog.ages && !walk.broken() {
+    if catalog.requests != catalog.request_ages && !walk.broken() {
         let what = format!(
             "{} requests are kept, but {} by age",
-            catalog.requests, catalog.ages
+            catalog.requests, catalog.request_ages
         );
         findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
     }
     catalog
 }
 
-/// Reads an entry; gives the key of a request that was found by its age.
-fn entry(
-    catalog: &mut Catalog,
+/// Checks an entry by itself. Of an entry that finds a request record by its age, returns the record's key.
+fn check_entry(
+    catalog: &mut CheckedCatalog,
     findings: &mut Findings,
     head: &mut Option<u64>,
     key: &Bytes,
@@ -113,7 +116,7 @@ fn entry(
         Some(CatalogKind::Table) => catalog.tables.take(key, value)?,
         Some(CatalogKind::Consumer) => {
             let name = key::consumer_of(key)?;
-            // It may lie beyond a log whose loss was accepted.
+            // It may lie beyond the end of a log that was shortened.
             number(&format!("the position of consumer {name:?}"))?;
         }
         Some(CatalogKind::Request) => {
@@ -121,23 +124,21 @@ fn entry(
             replay::decode(value)?;
         }
         Some(CatalogKind::RequestAge) => {
-            catalog.ages += 1;
+            catalog.request_ages += 1;
             return Ok(Some(key::request(key::request_of_age(key)?)));
         }
-        Some(CatalogKind::Job {
-            table,
-            kind: FILL_INDEX,
-            index,
-        }) => {
-            catalog.filling.insert((table, index));
-        }
-        Some(CatalogKind::Job { table, kind, index }) => {
-            if kind == REMOVE_INDEX {
-                catalog.removing.insert((table, Some(index)));
-            } else if kind == REMOVE_TABLE {
-                catalog.removing.insert((table, None));
+        Some(CatalogKind::Job { table, kind, index }) => match JobKind::from_number(kind) {
+            Some(JobKind::FillIndex) => {
+                catalog.filling.insert((table, index));
             }
-        }
+            Some(JobKind::RemoveIndex) => {
+                catalog.removed_indexes.insert((table, index));
+            }
+            Some(JobKind::RemoveTable) => {
+                catalog.removed_tables.insert(table);
+            }
+            Some(JobKind::TrimVersions) | None => {}
+        },
         Some(CatalogKind::Histories) => {
             Histories::decode(value)?;
         }
@@ -155,8 +156,8 @@ fn entry(
     Ok(None)
 }
 
-/// Requests that were found by age are there.
-async fn aged(snapshot: &dyn KvSnapshot, findings: &mut Findings, requests: Vec<Bytes>) {
+/// Checks that the request records with these keys, which entries find by their age, are there.
+async fn check_requests(snapshot: &dyn KvSnapshot, findings: &mut Findings, requests: Vec<Bytes>) {
     let found = match snapshot.multi_get(Space::Catalog, requests.clone()).await {
         Ok(found) => found,
         Err(error) => return findings.malformed(Space::Catalog, &error.into()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space};
 
-use super::catalog::Catalog;
+use super::catalog::CheckedCatalog;
 use super::report::{Findings, ProblemKind};
 use super::rows::{self, Rows, Sum};
 use super::tables::index_of;
@@ -19,7 +19,7 @@ use crate::walk::Walk;
 
 pub(super) async fn check(
     snapshot: &dyn KvSnapshot,
-    catalog: &Catalog,
+    catalog: &CheckedCatalog,
     rows: &Rows,
     findings: &mut Findings,
 ) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space};
 
-use super::catalog::Catalog;
+use super::catalog::CheckedCatalog;
 use super::report::{Findings, ProblemKind};
 use super::rows::{self, Rows};
 use super::walk::{Through, hexadecimal};
@@ -19,7 +19,7 @@ use crate::row::Row;
 
 pub(super) async fn check(
     snapshot: &dyn KvSnapshot,
-    catalog: &Catalog,
+    catalog: &CheckedCatalog,
     rows: &Rows,
     findings: &mut Findings,
 ) {
@@ -113,7 +113,7 @@ fn dense(expected: u64, found: u64, findings: &mut Findings) {
 /// Holds a change against the rows; gives how many of them it was the last to write.
 async fn against_rows(
     snapshot: &dyn KvSnapshot,
-    catalog: &Catalog,
+    catalog: &CheckedCatalog,
     change: &Change,
     gone: &mut Gone,
     findings: &mut Findings,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::catalog::Catalog;
+use super::catalog::CheckedCatalog;
 use super::report::{Findings, ProblemKind};
 use super::tables::Tables;
 use super::walk::{Through, hexadecimal};
@@ -74,7 +74,11 @@ impl Rows {
     }
 }
 
-pub(super) async fn check(snapshot: &dyn KvSnapshot, catalog: &Catalog, findings: &mut Findings) -> Rows {
+pub(super) async fn check(
+    snapshot: &dyn KvSnapshot,
+    catalog: &CheckedCatalog,
+    findings: &mut Findings,
+) -> Rows {
     let mut rows = Rows::default();
     let mut walk = Through::all(Space::Rows);
     while let Some(page) = walk.next(snapshot, findings).await {

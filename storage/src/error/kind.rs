@@ -160,7 +160,7 @@ impl Error {
             Self::Locked { .. } => "stop whoever has it open, or use another directory",
             Self::NotADatabase { .. } => "give an empty directory or the directory of a souk database",
             Self::UnsupportedFormat { .. } => {
-                "use the version of the program that wrote the database, or take a backup with it and restore that with \
+                "use the version of the program that wrote the database, or export its rows with it and load them with \
                  this one"
             }
             Self::LogShortened { .. } | Self::Corrupt { .. } => {

@@ -16,7 +16,7 @@ fn part_equals(text: &str, pattern: &str, cast: Cast, value: impl Into<Value>) -
     let rule = ValueRule::new(pattern, cast).unwrap();
     let filter = Filter::part("c", rule, Comparison::Equal, value);
     filter.check().unwrap();
-    filter.matches(Some(&row(&[("c", text.into(), 1)])))
+    filter.matches(Some(&row(&[("c", text.into(), 1)]))).unwrap()
 }
 
 #[test]
@@ -41,7 +41,10 @@ fn a_cell_the_rule_can_not_read_satisfies_nothing() {
         for comparison in [Comparison::NotEqual, Comparison::Equal, Comparison::Less] {
             let rule = ValueRule::new("[0-9]+", Cast::Integer).unwrap();
             let filter = Filter::part("c", rule, comparison, 5);
-            assert!(!filter.matches(Some(&row(&[("c", cell.clone(), 1)]))), "{cell:?}");
+            assert!(
+                !filter.matches(Some(&row(&[("c", cell.clone(), 1)]))).unwrap(),
+                "{cell:?}"
+            );
         }
     }
     assert!(!part_equals("1e999", ".+", Cast::Double, 1.0));
@@ -61,20 +64,20 @@ fn looks_at_one_version_or_at_all() {
             latest_version_only,
             rule: None,
         };
-        assert_eq!(filter(1).matches(Some(&row)), one);
-        assert_eq!(filter(2).matches(Some(&row)), two);
-        assert!(!filter(3).matches(Some(&row)));
-        assert!(filter(3).matches(None));
+        assert_eq!(filter(1).matches(Some(&row)).unwrap(), one);
+        assert_eq!(filter(2).matches(Some(&row)).unwrap(), two);
+        assert!(!filter(3).matches(Some(&row)).unwrap());
+        assert!(filter(3).matches(None).unwrap());
     }
 }
 
 #[test]
 fn tells_whether_a_column_exists() {
     let row = row(&[("c", false.into(), 1)]);
-    assert!(Filter::exists("c").matches(Some(&row)));
-    assert!(!Filter::exists("d").matches(Some(&row)));
-    assert!(Filter::missing("d").matches(Some(&row)));
-    assert!(Filter::missing("c").matches(None));
+    assert!(Filter::exists("c").matches(Some(&row)).unwrap());
+    assert!(!Filter::exists("d").matches(Some(&row)).unwrap());
+    assert!(Filter::missing("d").matches(Some(&row)).unwrap());
+    assert!(Filter::missing("c").matches(None).unwrap());
     let all = Filter::And(vec![
         Filter::missing("d"),
         Filter::exists("c"),
@@ -99,7 +102,7 @@ fn refuses_patterns() {
         "{refused}"
     );
     assert!(ValueRule::new(&long[1..], Cast::String).is_ok());
-    assert!(ValueRule::new(r"\w{1,3}[^\d\s]+\W", Cast::String).is_ok());
+    assert!(ValueRule::new(r"(\w+) \d\d", Cast::String).is_ok());
     for pattern in ["", "(", "(?=a)", r"(a)\1", r"((\w{100}){100}){100}", "a{1000000}"] {
         let refused = ValueRule::new(pattern, Cast::String).unwrap_err();
         assert!(matches!(refused, Error::Invalid { .. }), "{pattern}: {refused}");
@@ -130,4 +133,24 @@ fn refuses_filters() {
             ..
         })
     ));
+}
+
+#[test]
+fn refuses_to_match_more_text_than_its_limit() {
+    let word = |bytes: usize| row(&[("c", "a".repeat(bytes).into(), 1)]);
+    let rule = |pattern: &str| {
+        let rule = ValueRule::new(pattern, Cast::String).unwrap();
+        Filter::part("c", rule, Comparison::Equal, "b")
+    };
+    let twice = Filter::Or(vec![rule("b"), rule("bb")]);
+    let half = limits::MAX_MATCHED_BYTES / 2;
+    assert!(!twice.matches(Some(&word(half))).unwrap());
+    assert!(matches!(
+        twice.matches(Some(&word(half + 1))),
+        Err(Error::LimitExceeded {
+            limit: "MAX_MATCHED_BYTES",
+            ..
+        })
+    ));
+    assert_eq!(twice.rules(), 2);
 }

@@ -21,7 +21,7 @@ pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Resu
     let Some(table) = table_of(shared, job) else {
         return Ok(step);
     };
-    let visible = Expiry::of(&table, shared.options.clock.now());
+    let visible = Expiry::new(&table, shared.options.clock.now());
     let start = key::before_rows(job.table);
     let scan = Scan {
         space: Space::Rows,

@@ -9,13 +9,26 @@ use crate::key;
 
 const FORMAT: u8 = 1;
 
-/// A kind of job as keys have it.
-pub(super) fn kind(kind: JobKind) -> u8 {
-    match kind {
-        JobKind::FillIndex => 1,
-        JobKind::RemoveIndex => 2,
-        JobKind::RemoveTable => 3,
-        JobKind::TrimVersions => 4,
+impl JobKind {
+    /// The number of the kind in the key of a job.
+    pub(super) fn number(self) -> u8 {
+        match self {
+            Self::FillIndex => 1,
+            Self::RemoveIndex => 2,
+            Self::RemoveTable => 3,
+            Self::TrimVersions => 4,
+        }
+    }
+
+    /// The kind with this number; `None` when there is none.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::FillIndex),
+            2 => Some(Self::RemoveIndex),
+            3 => Some(Self::RemoveTable),
+            4 => Some(Self::TrimVersions),
+            _ => None,
+        }
     }
 }
 
@@ -30,13 +43,7 @@ pub(super) fn encode(job: &Job) -> Vec<u8> {
 pub(super) fn decode(key: &[u8], value: &Bytes) -> Result<Job> {
     let (table, kind, index) = key::job_of(key)?;
     let read = || -> Result<Job, Malformed> {
-        let kind = match kind {
-            1 => JobKind::FillIndex,
-            2 => JobKind::RemoveIndex,
-            3 => JobKind::RemoveTable,
-            4 => JobKind::TrimVersions,
-            _ => return Err(Malformed("a kind of job")),
-        };
+        let kind = JobKind::from_number(kind).ok_or(Malformed("a kind of job"))?;
         let mut reader = Reader::new(value);
         if reader.u8()? != FORMAT {
             return Err(Malformed("a job of format 1"));
@@ -77,7 +84,7 @@ mod tests {
                 low: Bytes::from_static(b"key"),
             },
         };
-        let key = key::job(job.table, kind(job.kind), job.index);
+        let key = key::job(job.table, job.kind.number(), job.index);
         assert_eq!(key[..], [0x11, 0, 0, 1, 2, 1, 0, 7]);
         let value = encode(&job);
         assert_eq!(value, [1, 0xac, 2, 1, 3, b'k', b'e', b'y']);

@@ -13,7 +13,7 @@ use crate::change::{ChangeKind, codec::Encoder};
 use crate::codec::put_ordered;
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::expiry::{Expiry, oldest};
+use crate::expiry::{Expiry, oldest_version};
 use crate::key::{self, INDEX_PREFIX_BYTES};
 use crate::limits::{MAX_JOB_STEP_BYTES, MAX_RECLAIMED_ROWS, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS};
 use crate::partitions::Writers;
@@ -59,8 +59,8 @@ async fn step(shared: &Shared, table: &Table, from: Bytes) -> Result<Option<Byte
         return Ok(None);
     }
     let now = shared.options.clock.now();
-    let expiry = Expiry::of(table, now);
-    let Some(expired) = expiry.expired() else {
+    let expiry = Expiry::new(table, now);
+    let Some(expired) = expiry.expired_version() else {
         return Ok(None);
     };
     let mut due = due(shared, table, from, expired).await?;
@@ -160,7 +160,7 @@ async fn freed<'a>(
         if seen.insert(row) {
             commit.checks.push(unchanged(row, found.as_ref()));
         }
-        let Some(stored) = stored.filter(|stored| oldest(stored) == *version) else {
+        let Some(stored) = stored.filter(|stored| oldest_version(stored) == *version) else {
             // It isn't the row's any more.
             commit.mutations.push(Mutation::Delete {
                 space: Space::Index,

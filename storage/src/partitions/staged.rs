@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use souk_kv::{KvSnapshot, Mutation, Space};
+use tokio::task::yield_now;
 
 use super::view::{OwnWrites, Values};
 use crate::batch::{RowWrite, WrittenRow};
@@ -16,7 +17,7 @@ use crate::limits;
 use crate::metering::CapacityUnits;
 use crate::plan::decide::{self, ChangedRow};
 use crate::plan::numbers::Numbers;
-use crate::plan::target::{self, Target};
+use crate::plan::target;
 use crate::plan::{self, LOGGED_ROW_BYTES, validate};
 use crate::value::KeyValue;
 
@@ -79,7 +80,7 @@ impl Staged {
         let (written, decided) = self.decide(catalog, below, writes, now).await?;
         let decided = decided.into_iter().collect::<Result<Vec<_>>>()?;
         let returned = decided.iter().map(|(_, row, _)| row.size()).sum();
-        limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, returned)?;
+        limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, returned)?;
         self.reserve(decided.iter(), &resize)?;
         self.written = written;
         Ok(decided.into_iter().map(|each| self.stage(each)).collect())
@@ -101,7 +102,7 @@ impl Staged {
         for decided in decided {
             rows.push(decided.and_then(|each| {
                 let bytes = returned + each.1.size();
-                limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, bytes)?;
+                limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, bytes)?;
                 self.reserve(std::iter::once(&each), &resize)?;
                 returned = bytes;
                 Ok(self.stage(each))
@@ -135,11 +136,15 @@ impl Staged {
         let places = writes.iter().zip(&valid.places).enumerate();
         let places = places.map(|(position, (write, place))| (position, write, place));
         let targets = target::find(&view, places, &mut self.numbers).await?;
-        let decide = |target: Target<'_>| {
-            let (changed, row) = decide::row(&target, now)?;
-            Ok((changed, row, target.found))
-        };
-        Ok((written, targets.into_iter().map(decide).collect()))
+        let mut decided = Vec::with_capacity(targets.len());
+        for target in targets {
+            if target.write.condition.matches_text() {
+                yield_now().await;
+            }
+            let row = decide::row(&target, now);
+            decided.push(row.map(|(changed, row)| (changed, row, target.found)));
+        }
+        Ok((written, decided))
     }
 
     /// Makes room for what is decided.

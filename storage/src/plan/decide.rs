@@ -58,13 +58,15 @@ pub(crate) fn row(target: &Target<'_>, now: i64) -> Result<(Option<ChangedRow>, 
     }
     // An expired row leaves its entries behind until it is written again.
     let old = stored.as_ref().map(|row| secondary::stored_entries(table, row));
-    let visible = stored.and_then(|row| Expiry::of(table, now).visible(row));
+    let visible = stored.and_then(|row| Expiry::new(table, now).visible(row));
     let meter = Meter::of(&table.schema());
     let looked_at = units_read(&write.condition, meter, &target.key, visible.as_ref());
-    row_change::check(&write.condition, visible.as_ref()).map_err(|reason| Error::ConditionFailed {
-        write: target.position,
-        reason,
-    })?;
+    if let Some(reason) = row_change::failure(&write.condition, visible.as_ref())? {
+        return Err(Error::ConditionFailed {
+            write: target.position,
+            reason,
+        });
+    }
     let parting = visible.as_ref().and_then(|row| parting(write, row));
     let outcome = row_change::apply(
         table,

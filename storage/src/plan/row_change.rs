@@ -20,26 +20,26 @@ pub(crate) enum Outcome {
     Delete,
 }
 
-/// Whether the condition holds for the visible row.
-pub(crate) fn check(condition: &Condition, row: Option<&Row>) -> std::result::Result<(), ConditionFailure> {
+/// Why the condition doesn't hold for the visible row, if it doesn't.
+pub(crate) fn failure(condition: &Condition, row: Option<&Row>) -> Result<Option<ConditionFailure>> {
     match (condition.existence, row) {
-        (Existence::MustExist, None) => return Err(ConditionFailure::NotFound),
-        (Existence::MustNotExist, Some(_)) => return Err(ConditionFailure::AlreadyExists),
+        (Existence::MustExist, None) => return Ok(Some(ConditionFailure::NotFound)),
+        (Existence::MustNotExist, Some(_)) => return Ok(Some(ConditionFailure::AlreadyExists)),
         (Existence::Ignore, _) | (Existence::MustExist, Some(_)) | (Existence::MustNotExist, None) => {}
     }
     match (condition.revision, row) {
-        (Some(_), None) => return Err(ConditionFailure::NotFound),
+        (Some(_), None) => return Ok(Some(ConditionFailure::NotFound)),
         (Some(expected), Some(row)) if row.revision != expected => {
-            return Err(ConditionFailure::RevisionMismatch {
+            return Ok(Some(ConditionFailure::RevisionMismatch {
                 expected,
                 actual: row.revision,
-            });
+            }));
         }
         (None | Some(_), _) => {}
     }
     match &condition.columns {
-        Some(filter) if !filter.matches(row) => Err(ConditionFailure::Column),
-        Some(_) | None => Ok(()),
+        Some(filter) if !filter.matches(row)? => Ok(Some(ConditionFailure::Column)),
+        Some(_) | None => Ok(None),
     }
 }
 
@@ -132,7 +132,7 @@ fn update(
 fn keep_visible(table: &Table, row: &mut Row, now: i64) {
     let keep = usize::try_from(table.schema().max_versions).unwrap_or(usize::MAX);
     row.columns_mut().retain_cells(|_, place, _| place < keep);
-    Expiry::of(table, now).drop_expired(row);
+    Expiry::new(table, now).drop_expired(row);
 }
 
 /// The server's time, but never below what is there.

@@ -7,13 +7,16 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use souk_kv::{Space, limits::INLINE_ROWS};
+use tokio::task::yield_now;
 
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
+use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS, MAX_READ_BYTES};
 use crate::read::projection::Projection;
 use crate::read::rows::stored_keys;
 use crate::read::{Read, ReadOptions, Snapshot};
+#[cfg(doc)]
+use crate::row::Row;
 use crate::value::PrimaryKey;
 
 /// Rows of one table in a batch get.
@@ -25,6 +28,8 @@ pub struct TableKeys {
     pub keys: Vec<PrimaryKey>,
     /// What is read of each of them.
     pub options: ReadOptions,
+    /// Bytes of a row that are returned, as [`Row::message_bytes`] counts them; of a larger one at least a column.
+    pub row_bytes: usize,
 }
 
 impl TableKeys {
@@ -34,7 +39,15 @@ impl TableKeys {
             table: table.clone(),
             keys,
             options: ReadOptions::default(),
+            row_bytes: MAX_READ_BYTES,
         }
+    }
+
+    /// Of each row at most so many bytes.
+    #[must_use]
+    pub fn within(mut self, row_bytes: usize) -> Self {
+        self.row_bytes = row_bytes;
+        self
     }
 
     /// These rows, read like this.
@@ -61,6 +74,9 @@ pub(super) async fn get(snapshot: &Snapshot, tables: &[TableKeys]) -> Result<Vec
         let mut reads = Vec::with_capacity(part.keys.len());
         for (keys, stored) in part.keys.chunks(INLINE_ROWS).zip(part.stored.chunks(INLINE_ROWS)) {
             for (key, value) in keys.iter().zip(values(snapshot, stored).await) {
+                if part.projection.rules() > 0 {
+                    yield_now().await;
+                }
                 reads.push(value.and_then(|value| one(&part.projection, key, value.as_ref(), &mut bytes)));
             }
         }
@@ -87,7 +103,9 @@ fn check<'a>(snapshot: &Snapshot, tables: &'a [TableKeys]) -> Result<Vec<Checked
             return Err(Error::invalid(subject(), format!("names row {twice:?} twice")));
         }
         Ok(Checked {
-            projection: snapshot.projection(&part.table, &part.options)?.bounded(),
+            projection: snapshot
+                .projection(&part.table, &part.options)?
+                .within(part.row_bytes),
             keys: &part.keys,
             stored: stored_keys(&part.table, &part.keys)?,
         })

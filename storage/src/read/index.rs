@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use souk_kv::{Direction, Scan, Space};
+use tokio::task::yield_now;
 
 use super::index_request::{IndexBound, IndexEntry, IndexPage, IndexPosition, IndexRequest};
 use super::range::bounded;
@@ -24,7 +25,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
     snapshot.check_owned(table)?;
     let schema = table.schema();
     let found = table.index(&request.index, snapshot.generation)?;
-    let reading = Reading::new(&schema, &found, request, Expiry::of(table, snapshot.now()))?;
+    let reading = Reading::new(&schema, &found, request, Expiry::new(table, snapshot.now()))?;
     let whole = key::index(table.id(), found.number);
     let start = reading.cut(&whole, &request.start)?;
     let end = reading.cut(&whole, &request.end)?;
@@ -45,13 +46,14 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
             Direction::Backward => high = place,
         }
     }
+    let rules = request.filter.as_ref().map_or(0, Filter::rules);
     let scan = Scan {
         space: Space::Index,
         low,
         high,
         direction: request.direction,
         rows: bounded(request.limit, MAX_SCANNED_ROWS),
-        bytes: bounded(request.bytes, MAX_SCANNED_BYTES),
+        bytes: bounded(request.bytes, MAX_SCANNED_BYTES / rules.max(1)),
     };
     let scanned = snapshot.kv.scan(scan).await?;
     let mut page = IndexPage::default();
@@ -59,6 +61,12 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
         page.next = scanned.entries.last().map(|(key, _)| position_of(key));
     }
     let mut bytes = 0;
+    let mut room = if request.bytes == 0 {
+        usize::MAX
+    } else {
+        request.bytes
+    };
+    let mut before = None;
     for (key, value) in &scanned.entries {
         let entry = reading.entry(key, value, &mut bytes);
         let entry = entry.map_err(|Malformed(expected)| {
@@ -68,7 +76,20 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
                 table.name()
             ))
         })?;
-        page.entries.extend(entry);
+        let Some(entry) = entry else { continue };
+        if rules > 0 {
+            yield_now().await;
+        }
+        if reading.passes(&entry)? {
+            let taken = entry.message_bytes();
+            if taken > room && !page.entries.is_empty() {
+                page.next = before;
+                break;
+            }
+            room = room.saturating_sub(taken);
+            page.entries.push(entry);
+        }
+        before = Some(position_of(key));
     }
     page.consumed = CapacityUnits::reading(bytes);
     Ok(page)
@@ -191,7 +212,7 @@ impl<'a> Reading<'a> {
         Ok([whole, position.as_bytes()].concat().into())
     }
 
-    /// An entry, unless it has expired or the filter refuses it; adds what it counts to `bytes`.
+    /// An entry, unless it has expired; adds what it counts to `bytes`.
     fn entry(&self, key: &Bytes, value: &[u8], bytes: &mut usize) -> Result<Option<IndexEntry>, Malformed> {
         let Some(mut included) = secondary::decode(self.index, value, self.expiry)? else {
             return Ok(None);
@@ -208,10 +229,13 @@ impl<'a> Reading<'a> {
             position,
         };
         *bytes += self.measure(&entry);
-        let passes = self
-            .filter
-            .is_none_or(|filter| filter.passes(Some(&Seen(self.index, &entry))));
-        Ok(passes.then_some(entry))
+        Ok(Some(entry))
+    }
+
+    /// Whether the filter lets an entry pass.
+    fn passes(&self, entry: &IndexEntry) -> Result<bool> {
+        let seen = Seen(self.index, entry);
+        self.filter.map_or(Ok(true), |filter| filter.passes(Some(&seen)))
     }
 
     /// An entry counts like a row: a key column that the index is ordered by counts once.

@@ -7,7 +7,7 @@ use crate::filter::Filter;
 #[cfg(doc)]
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::metering::CapacityUnits;
-use crate::row::ColumnSelection;
+use crate::row::{ColumnSelection, cells_in_message, key_in_message};
 use crate::value::{PrimaryKey, Value};
 
 /// A cut between the entries of an index: values of its columns and, behind them, of the table's key columns. Fewer
@@ -41,7 +41,8 @@ pub struct IndexRequest {
     pub after: Option<IndexPosition>,
     /// Most entries read, passed by the filter or not; 0 and anything above [`MAX_SCANNED_ROWS`] mean that.
     pub limit: usize,
-    /// Bytes read after which the page ends; 0 and anything above [`MAX_SCANNED_BYTES`] mean that.
+    /// Bytes read after which the page ends, and before it has returned more in a message; a larger entry comes alone. 0 and anything
+    /// above [`MAX_SCANNED_BYTES`] mean that, and 0 that what is returned doesn't count.
     pub bytes: usize,
     /// Which included columns. The values of the index and the key are always there, named or not; a column that
     /// isn't in the index is refused.
@@ -142,6 +143,19 @@ pub struct IndexEntry {
     pub included: Vec<(String, Value)>,
     /// Where the entry is: reading after it goes on behind it.
     pub position: IndexPosition,
+}
+
+impl IndexEntry {
+    /// About the bytes that it takes in a message.
+    pub(crate) fn message_bytes(&self) -> usize {
+        let values = self
+            .values
+            .iter()
+            .map(|value| cells_in_message("", 1, value.size()));
+        let included = self.included.iter();
+        let included = included.map(|(name, value)| cells_in_message(name, 1, value.size()));
+        key_in_message(&self.key) + values.chain(included).sum::<usize>()
+    }
 }
 
 /// A page of a secondary index.

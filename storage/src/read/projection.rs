@@ -10,11 +10,10 @@ use crate::codec::Malformed;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::filter::Filter;
-use crate::limits::MAX_READ_BYTES;
 use crate::metering::Meter;
 use crate::read::{ColumnPage, ReadOptions, TimeRange};
 use crate::row::borrowed::{ColumnRef, RowRef, Take, Wanted};
-use crate::row::{ColumnSelection, Row, codec};
+use crate::row::{ColumnSelection, Row, cells_in_message, codec, key_in_message};
 use crate::value::PrimaryKey;
 
 /// What a read wants of each row, checked.
@@ -31,7 +30,7 @@ pub(crate) struct Projection<'a> {
     page: Option<ColumnPage>,
     /// Whether a row is returned although it has none of the selected cells.
     keeps_empty: bool,
-    /// Most bytes of columns of one row.
+    /// Most bytes of one row, as [`Row::message_bytes`] counts them.
     bytes: usize,
     /// Versions that are visible of each column.
     visible_versions: usize,
@@ -87,20 +86,25 @@ impl<'a> Projection<'a> {
             visible_versions,
             versions: usize::try_from(versions).unwrap_or(usize::MAX),
             expires: schema.time_to_live.is_some(),
-            expiry: Expiry::of(table, now),
+            expiry: Expiry::new(table, now),
             meter: Meter::of(&schema),
         })
     }
 
-    /// Returns of each row at most [`MAX_READ_BYTES`], but at least one column.
-    pub(crate) fn bounded(mut self) -> Self {
-        self.bytes = MAX_READ_BYTES;
+    /// Returns of each row at most so many bytes, but at least one column.
+    pub(crate) fn within(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
         self
     }
 
     /// Whether it gives back every stored row.
     pub(crate) fn takes_all(&self) -> bool {
         self.keeps_empty && self.filter.is_none() && !self.expires
+    }
+
+    /// How many patterns look at each row.
+    pub(crate) fn rules(&self) -> usize {
+        self.filter.map_or(0, Filter::rules)
     }
 
     /// Whether it gives back everything of every row.
@@ -126,12 +130,11 @@ impl<'a> Projection<'a> {
         let key = if self.takes_whole() && value.len() <= self.bytes {
             let mut row = codec::decode_after(other, key, value, &ColumnSelection::All)?;
             drop_surplus(&mut row, self.visible_versions);
-            let bytes = self.meter.row(&row);
-            if bytes <= self.bytes {
+            if self.bytes == usize::MAX || row.message_bytes() <= self.bytes {
                 return Ok(Projected {
+                    bytes: self.meter.row(&row),
                     row: Some(row),
                     next_column: None,
-                    bytes,
                 });
             }
             row.key
@@ -140,19 +143,19 @@ impl<'a> Projection<'a> {
         };
         let found = RowRef::decode(value, self)
             .map_err(|Malformed(expected)| Error::corrupt(format!("row {key:?}: expected {expected}")))?;
-        Ok(self.found(key, &found))
+        self.found(key, &found)
     }
 
-    fn found(&self, key: PrimaryKey, found: &RowRef<'_>) -> Projected {
-        if !found.present && !self.expiry.is_visible(found.life) {
-            return Projected::default();
+    fn found(&self, key: PrimaryKey, found: &RowRef<'_>) -> Result<Projected> {
+        if !found.present && !self.expiry.is_visible(found.newest) {
+            return Ok(Projected::default());
         }
         let mut bytes = self.meter.key(&key);
         if !found.present && !self.keeps_empty {
-            return Projected {
+            return Ok(Projected {
                 bytes,
                 ..Projected::default()
-            };
+            });
         }
         let window = self.window(found.columns());
         let offset = self.page.map_or(0, |page| page.offset.min(window.len()));
@@ -163,27 +166,29 @@ impl<'a> Projection<'a> {
         };
         let most = self.page.map_or(usize::MAX, |page| page.limit);
         bytes += skipped.iter().map(size).sum::<usize>();
-        let (mut count, mut taken) = (0, 0);
+        let (mut count, mut taken) = (0, key_in_message(&key));
         for column in rest.iter().take(most) {
-            let size = size(column);
-            if count > 0 && taken + size > self.bytes {
+            let (values, cells) = found.measure(column);
+            taken += cells_in_message(column.name, cells, values);
+            if count > 0 && taken > self.bytes {
                 break;
             }
-            taken += size;
+            bytes += size(column);
             count += 1;
         }
-        bytes += taken;
-        if !self.filter.is_none_or(|filter| filter.passes(Some(found))) {
-            return Projected {
+        if let Some(filter) = self.filter
+            && !filter.passes(Some(found))?
+        {
+            return Ok(Projected {
                 bytes,
                 ..Projected::default()
-            };
+            });
         }
-        Projected {
+        Ok(Projected {
             row: Some(found.to_row(key, rest.iter().take(count))),
             next_column: rest.get(count).map(|column| column.name.to_owned()),
             bytes,
-        }
+        })
     }
 
     /// The columns from the start to the end of the window.

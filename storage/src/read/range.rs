@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use souk_kv::{self as kv, Direction, Page, Scan, Space};
+use tokio::task::yield_now;
 
 use crate::catalog::Table;
 use crate::error::Result;
@@ -48,7 +49,8 @@ pub struct RangeRequest {
     pub direction: Direction,
     /// Most rows returned; 0 and anything above [`MAX_SCANNED_ROWS`] mean that.
     pub limit: usize,
-    /// Bytes read after which the page ends; 0 and anything above [`MAX_SCANNED_BYTES`] mean that.
+    /// Bytes read after which the page ends, and before it has returned more by [`Row::message_bytes`]; a larger row comes alone. 0 and
+    /// anything above [`MAX_SCANNED_BYTES`] mean that, and 0 that what is returned doesn't count.
     pub bytes: usize,
     /// Which rows, and what of each. A column page is the same for each row.
     pub options: ReadOptions,
@@ -138,9 +140,18 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
         Direction::Backward => (end, start),
     };
     let limit = bounded(request.limit, MAX_SCANNED_ROWS);
-    let mut bytes_left = bounded(request.bytes, MAX_SCANNED_BYTES);
+    // Each pattern looks at what is read.
+    let mut bytes_left = bounded(request.bytes, MAX_SCANNED_BYTES / projection.rules().max(1));
     let mut rows_left = MAX_SCANNED_ROWS;
     let mut rows = Vec::new();
+    let mut room = Room {
+        rows: limit,
+        bytes: if request.bytes == 0 {
+            usize::MAX
+        } else {
+            request.bytes
+        },
+    };
     let mut measured = 0;
     let scan = |low: &Bytes, high: &Bytes, wanted: usize, rows_left: usize, bytes_left: usize| {
         let rows = if projection.takes_all() {
@@ -179,20 +190,19 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
                 ahead = Some(Ahead::begin(next).await);
             }
         }
-        let unread = match project(&projection, chunk.entries, limit, &mut rows, &mut measured) {
-            Ok(unread) => unread,
-            Err(error) => {
-                // Nobody reads any more when the answer is there.
-                if let Some(ahead) = ahead {
-                    ahead.finish().await.map_or_else(drop, drop);
-                }
-                return Err(error);
+        let unread = project(&projection, chunk.entries, &mut room, &mut rows, &mut measured).await;
+        if !matches!(unread, Ok(None)) {
+            // Nobody reads any more when the answer is there.
+            if let Some(ahead) = ahead.take() {
+                ahead.finish().await.map_or_else(drop, drop);
             }
-        };
+        }
+        let unread = unread?;
+        let is_full = unread.is_some() || rows.len() == limit;
         let Some(next) = unread.or(chunk.next) else {
             break None;
         };
-        if rows.len() == limit || rows_left == 0 || bytes_left == 0 {
+        if is_full || rows_left == 0 || bytes_left == 0 {
             break Some(key::primary_key_of_row(&next)?);
         }
     };
@@ -203,22 +213,42 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
     })
 }
 
-/// Appends what is wanted of the entries to the rows, until they are `limit`; the key of the first entry that is left.
-fn project(
+/// What a page still takes.
+struct Room {
+    rows: usize,
+    bytes: usize,
+}
+
+/// Appends what is wanted of the entries to the rows, while there is room; the key of the first entry that is left. Lets others run,
+/// and its caller give up, before each row that patterns look at.
+async fn project(
     projection: &Projection<'_>,
     entries: Vec<(Bytes, Bytes)>,
-    limit: usize,
+    room: &mut Room,
     rows: &mut Vec<Row>,
     measured: &mut usize,
 ) -> Result<Option<Bytes>> {
-    rows.reserve(entries.len().min(limit - rows.len()));
+    rows.reserve(entries.len().min(room.rows));
     for (key, value) in entries {
-        if rows.len() == limit {
+        if room.rows == 0 {
             return Ok(Some(key));
         }
+        if projection.rules() > 0 {
+            yield_now().await;
+        }
         let projected = projection.row_after(rows.last(), key::primary_key_of_row(&key)?, &value)?;
+        if let Some(row) = projected.row {
+            if room.bytes < usize::MAX {
+                let bytes = row.message_bytes();
+                if bytes > room.bytes && !rows.is_empty() {
+                    return Ok(Some(key));
+                }
+                room.bytes = room.bytes.saturating_sub(bytes);
+            }
+            room.rows -= 1;
+            rows.push(row);
+        }
         *measured += projected.bytes;
-        rows.extend(projected.row);
     }
     Ok(None)
 }

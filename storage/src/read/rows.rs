@@ -48,8 +48,9 @@ pub(super) async fn read(
     table: &Table,
     key: &PrimaryKey,
     options: &ReadOptions,
+    bytes_max: usize,
 ) -> Result<Read> {
-    let projection = snapshot.projection(table, options)?.bounded();
+    let projection = snapshot.projection(table, options)?.within(bytes_max);
     Ok(one(snapshot, table, key, &projection).await?.into())
 }
 

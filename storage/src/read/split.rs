@@ -8,6 +8,7 @@ use crate::key;
 use crate::limits::{self, MAX_SCANNED_BYTES, MAX_SCANNED_ROWS, MAX_SPLITS};
 use crate::metering::CapacityUnits;
 use crate::read::{KeyBound, RangeRequest, Snapshot};
+use crate::row::{EACH_BYTES, key_in_message};
 
 /// One part of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(super) async fn points(snapshot: &Snapshot, table: &Table, bytes: usize) -> 
     }
     let mut low = key::before_rows(table.id());
     let high = key::after(&low);
-    let mut splits = Vec::new();
+    let (mut splits, mut keys) = (Vec::new(), 0);
     let mut split = Split {
         start: KeyBound::Min,
         end: KeyBound::Max,
@@ -67,9 +68,13 @@ pub(super) async fn points(snapshot: &Snapshot, table: &Table, bytes: usize) -> 
             bytes: MAX_SCANNED_BYTES,
         };
         let page = snapshot.kv.scan(scan).await?;
-        for (key, value) in page.entries {
+        for (stored, value) in page.entries {
             if split.bytes >= bytes {
-                let cut = KeyBound::Before(key::primary_key_of_row(&key)?);
+                let key = key::primary_key_of_row(&stored)?;
+                // The end of one and the beginning of the next, and what each has besides.
+                keys += 2 * (key_in_message(&key) + EACH_BYTES);
+                limits::check("MAX_SPLITS_BYTES", limits::MAX_SPLITS_BYTES, keys)?;
+                let cut = KeyBound::Before(key);
                 split.end = cut.clone();
                 let next = Split {
                     start: cut,
@@ -81,7 +86,7 @@ pub(super) async fn points(snapshot: &Snapshot, table: &Table, bytes: usize) -> 
                 limits::check("MAX_SPLITS", MAX_SPLITS, splits.len() + 1)?;
             }
             split.rows += 1;
-            split.bytes += key.len() + value.len();
+            split.bytes += stored.len() + value.len();
         }
         let Some(next) = page.next else { break };
         low = next;

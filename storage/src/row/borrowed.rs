@@ -42,8 +42,8 @@ pub(crate) struct RowRef<'a> {
     cells: Vec<CellRef<'a>>,
     /// Whether a wanted column has a wanted cell.
     pub(crate) present: bool,
-    /// The newest version of those that were read, wanted or not; of none: the time of the write.
-    pub(crate) life: i64,
+    /// The newest version (milliseconds) of those that were read, wanted or not; without cells, the time of the write.
+    pub(crate) newest: i64,
 }
 
 /// A column, and where its cells end.
@@ -77,7 +77,7 @@ impl<'a> RowRef<'a> {
             columns: Vec::new(),
             cells: Vec::new(),
             present: false,
-            life: i64::MIN,
+            newest: i64::MIN,
         };
         let most = wanted.cells();
         for _ in 0..count {
@@ -89,7 +89,7 @@ impl<'a> RowRef<'a> {
             let first = row.cells.len();
             for place in 0..versions {
                 let version = reader.zigzag()?.wrapping_add(base);
-                row.life = row.life.max(version);
+                row.newest = row.newest.max(version);
                 let taken = row.cells.len() - first;
                 if take == Take::Nothing || taken == most || !wanted.version(place, version) {
                     reader.skip_value()?;
@@ -110,7 +110,7 @@ impl<'a> RowRef<'a> {
         }
         reader.finish()?;
         if count == 0 {
-            row.life = base;
+            row.newest = base;
         }
         Ok(row)
     }

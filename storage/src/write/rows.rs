@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use souk_kv as kv;
+use tokio::task::yield_now;
 
 use crate::batch::{WriteBatch, WrittenRow};
 use crate::database::Shared;
@@ -121,9 +122,12 @@ async fn step(shared: &Shared, batch: &WriteBatch, places: &[Place], pending: &[
             later.push(target.position);
             continue;
         }
+        if target.write.condition.matches_text() {
+            yield_now().await;
+        }
         let decided = decide::row(target, now).and_then(|(changed, row)| {
             let bytes = returned + row.size();
-            limits::check("MAX_RETURNED_BYTES", limits::MAX_RETURNED_BYTES, bytes)?;
+            limits::check("MAX_SHOWN_BYTES", limits::MAX_SHOWN_BYTES, bytes)?;
             Ok((changed, row))
         });
         match decided {

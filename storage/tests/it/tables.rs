@@ -2,9 +2,9 @@
 
 use souk_storage::limits::{MAX_MULTI_GET_ROWS, MAX_SCANNED_ROWS};
 use souk_storage::{
-    Condition, Database, DatabaseOptions, Direction, Durability, Error, Filter, Health, IndexPosition,
-    KeyKind, PrimaryKey, RangeRequest, ReadOptions, RowOperation, SecondaryIndexSchema, TableSchema, Value,
-    WriteBatch,
+    Cast, Comparison, Condition, Database, DatabaseOptions, Direction, Durability, Error, Filter, Health,
+    IndexPosition, KeyKind, PrimaryKey, RangeRequest, ReadOptions, RowOperation, SecondaryIndexSchema,
+    TableSchema, Value, ValueRule, WriteBatch,
 };
 
 async fn database() -> Database {
@@ -189,6 +189,48 @@ async fn ends_a_page_of_a_range_that_finds_nothing() {
     let page = snapshot.range(&table, &all).await.expect("a page");
     assert_eq!(page.rows.len(), MAX_SCANNED_ROWS);
     assert_eq!(page.next, Some(PrimaryKey::integer(rows - 1)));
+}
+
+#[tokio::test]
+async fn a_page_ends_by_what_it_takes_in_a_message_and_by_what_patterns_look_at() {
+    let database = database().await;
+    let table = database.create_table(schema()).await.expect("a table");
+    let name = "n".repeat(255);
+    for id in 0..100 {
+        let put = RowOperation::Put {
+            key: PrimaryKey::integer(id),
+            columns: vec![
+                (name.as_str().into(), Value::Integer(id)),
+                ("text".into(), Value::from("x".repeat(1_000))),
+            ],
+        };
+        let batch = WriteBatch::of(&table, put, Condition::none());
+        database.write(batch).await.expect("a write");
+    }
+    let snapshot = database.snapshot().await.expect("a snapshot");
+    let mut request = RangeRequest::all(Direction::Forward);
+    let all = snapshot.range(&table, &request).await.expect("a page");
+    let each = all.rows[0].message_bytes();
+    assert!((1_300..1_400).contains(&each), "{each}");
+    for rows in [1, 7, 50] {
+        request.bytes = rows * each;
+        let page = snapshot.range(&table, &request).await.expect("a page");
+        assert_eq!(page.rows, all.rows[..rows]);
+        assert_eq!(page.next.as_ref(), Some(&all.rows[rows].key));
+    }
+    // The first comes, however large it is.
+    request.bytes = 1;
+    let page = snapshot.range(&table, &request).await.expect("a page");
+    assert_eq!(page.rows, all.rows[..1]);
+    let rule = ValueRule::new("x", Cast::String).expect("a rule");
+    let by_text = Filter::part("text", rule, Comparison::Equal, "y");
+    let filter = |rules: usize| Filter::Or(vec![by_text.clone(); rules]);
+    let mut request = RangeRequest::all(Direction::Forward);
+    for (rules, ends) in [(1, true), (63, false)] {
+        request.options.filter = Some(filter(rules));
+        let page = snapshot.range(&table, &request).await.expect("a page");
+        assert_eq!((page.rows, page.next.is_none()), (vec![], ends), "{rules}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use souk_index::{Access, InnerHit, InnerHitList, InnerHits, Profile, ProfileNode, ProfiledSegment};
+use souk_index::{InnerHit, InnerHitList, InnerHits, Profile, ProfileNode, ProfiledSegment, SegmentAccess};
 
 use super::*;
 use crate::search_wire::{InnerSorts, inner_hits, profile};
@@ -173,10 +173,10 @@ fn a_profile_tells_steps_segments_and_clauses() {
     let inside = Profile {
         query: tree.clone(),
         segments: [
-            Access::PassedOver,
-            Access::Counted,
-            Access::BestValues,
-            Access::AllMatches(5),
+            SegmentAccess::PassedOver,
+            SegmentAccess::Counted,
+            SegmentAccess::BestValues,
+            SegmentAccess::AllMatches(5),
         ]
         .map(|access| ProfiledSegment {
             documents: 11,

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use h2::Reason;
 use h2::server::Builder;
+use http::HeaderMap;
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -5,7 +5,7 @@ use tonic::Code;
 use super::*;
 use crate::callers::Caller;
 use crate::config::RateConfig;
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 use crate::layers::shed::Sheds;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request_with};
 
@@ -41,8 +41,8 @@ fn guarded() -> impl Inner + use<> {
 
 async fn code(service: &impl Inner, path: &str, address: &str, name: &str) -> Code {
     let mut request = request_with(path, "name", name);
-    let ends = Ends::new(None, address.parse().expect("an address"));
-    request.extensions_mut().insert(ends);
+    let info = ConnectionInfo::new(None, address.parse().expect("an address"));
+    request.extensions_mut().insert(info);
     end(call(service, request).await).await.1.code()
 }
 

@@ -1,7 +1,8 @@
-use http_body::Frame;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use http::Response;
+use http_body::Frame;
 use http_body_util::StreamBody;
 use tonic::Code;
 use tower::Layer as _;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::callers::pool::{COLUMNS, Columns, Held};
+use crate::callers::pool::{COLUMNS, Columns, HeldCounts};
 
 /// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
 const LOOK: Duration = Duration::from_millis(20);
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Places {
     max: usize,
     free: Arc<Semaphore>,
-    held: Held,
+    held: HeldCounts,
     /// Where calls wait for others of their caller, by its first column.
     columns: Box<[Column]>,
 }
@@ -67,7 +67,7 @@ impl Places {
         Arc::new(Self {
             max,
             free: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
-            held: Held::new(),
+            held: HeldCounts::new(),
             columns: (0..COLUMNS).map(|_| Column::default()).collect(),
         })
     }

@@ -1,14 +1,16 @@
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use http::Response;
 use tokio::sync::Notify;
 use tonic::Code;
 use tower::Layer as _;
 
 use super::*;
 use crate::callers::Caller;
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, methods, request, stream};
+use crate::status::RETRY_AFTER;
 
 /// Behind a front door; as many answers as there are streams, and as may wait.
 fn layer(calls_max: usize, queue_max: usize, streams_max: usize) -> ConcurrencyLayer {
@@ -38,8 +40,8 @@ fn by(path: &str, name: &str) -> Request<Body> {
 
 fn from(path: &str, address: &str) -> Request<Body> {
     let mut request = request(path);
-    let ends = Ends::new(None, address.parse().expect("an address"));
-    request.extensions_mut().insert(ends);
+    let info = ConnectionInfo::new(None, address.parse().expect("an address"));
+    request.extensions_mut().insert(info);
     request
 }
 

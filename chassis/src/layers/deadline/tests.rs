@@ -1,3 +1,4 @@
+use http::Response;
 use tonic::Code;
 use tower::Layer as _;
 
@@ -125,6 +126,30 @@ async fn after_the_headers_only_the_clients_own_time_counts() {
     assert_eq!(status.code(), Code::DeadlineExceeded);
     assert!(!bytes.is_empty(), "what was in time arrived");
     assert!(started.elapsed() < Duration::from_secs(101));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_read_whole_ends_in_the_time_that_its_call_is_given() {
+    let slow = || stream(3, Duration::from_secs(40), Code::Ok);
+    let service = layer().layer(answering(move |_| std::future::ready(slow())));
+    for (asked, limit, by) in [
+        (None, DEFAULT, "server"),
+        (Some("50S"), Duration::from_secs(50), "grpc-timeout"),
+        (Some("2M"), MAX, "server"),
+    ] {
+        let mut request = match asked {
+            Some(asked) => request_with(CHECK, GRPC_TIMEOUT, asked),
+            None => request(CHECK),
+        };
+        request.extensions_mut().insert(AnsweredWhole);
+        let started = Instant::now();
+        let (_, status) = end(call(&service, request).await).await;
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{asked:?}");
+        assert!(started.elapsed() >= limit && started.elapsed() < limit + Duration::from_secs(1));
+        use tonic_types::StatusExt as _;
+        let info = status.get_details_error_info().expect("an ErrorInfo");
+        assert_eq!(info.metadata["limited_by"], by, "{asked:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

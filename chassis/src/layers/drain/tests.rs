@@ -10,7 +10,7 @@ use crate::layers::refuse;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request, stream};
 
 fn service(gate: &DrainGate) -> impl Inner {
-    DrainLayer::new(gate.clone()).layer(answering(|_| {
+    gate.clone().layer(answering(|_| {
         std::future::ready(stream(1, Duration::ZERO, Code::Ok))
     }))
 }
@@ -51,7 +51,9 @@ async fn it_is_drained_when_the_last_stream_has_ended() {
 async fn an_open_gate_is_never_drained() {
     let gate = DrainGate::new();
     assert!(gate.drained().now_or_never().is_none());
-    let answered = DrainLayer::new(gate.clone()).layer(answering(|_| async { refuse(Status::ok("")) }));
+    let answered = gate
+        .clone()
+        .layer(answering(|_| async { refuse(Status::ok("")) }));
     call(&answered, request(CALL)).await;
     assert_eq!(gate.in_flight(), 0);
 }

@@ -1,19 +1,20 @@
 //! Request bodies: checked as they pass, or unpacked.
 
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-use http_body::{Frame, SizeHint};
+use futures_util::stream;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use tonic::Status;
 use tonic::body::Body;
 
 use super::complaint::Complaint;
-use super::decoded::Limits;
+use super::decoded::MessageLimits;
 use super::encoding::Encoding;
 use super::frame::{self, FrameScanner};
-use crate::layers::PollFrame;
+use crate::layers::body::{Follow, poll_open};
+use crate::layers::{AnswerBody, PollFrame};
 
 /// Bytes of messages that are unpacked until others have their turn.
 const TURN_BYTES: usize = 64 * 1024;
@@ -21,83 +22,84 @@ const TURN_BYTES: usize = 64 * 1024;
 /// What each message counts of them at least: a small one takes its time, too.
 const TURN_BYTES_MIN: usize = 1024;
 
-/// A body whose messages keep the limits; the bytes pass unchanged.
-pub(super) struct CheckedBody {
-    body: Body,
-    scanner: FrameScanner,
-    limits: Limits,
-    complaint: Complaint,
+/// Holds the messages of a body to the limits; the bytes pass unchanged.
+pub(super) struct MessageCheck {
+    pub(super) scanner: FrameScanner,
+    pub(super) limits: MessageLimits,
+    pub(super) complaint: Complaint,
 }
 
-impl CheckedBody {
-    pub(super) fn new(body: Body, limits: Limits, complaint: Complaint) -> Self {
-        Self {
-            body,
-            scanner: FrameScanner::default(),
-            limits,
-            complaint,
-        }
-    }
-}
-
-impl http_body::Body for CheckedBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
-        let this = &mut *self;
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+impl Follow for MessageCheck {
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        let frame = ready!(poll_open(body, cx));
         let wrong = match &frame {
             Some(Ok(frame)) => frame
                 .data_ref()
-                .and_then(|data| this.scanner.scan(data, &this.limits).err()),
+                .and_then(|data| self.scanner.scan(data, &self.limits).err()),
             // What was in front of this layer couldn't make messages of what it read.
             Some(Err(status)) => Some(status.clone()),
             None => None,
         };
         Poll::Ready(match wrong {
             Some(status) => {
-                this.body = Body::empty();
-                Some(Err(this.complaint.raise(status)))
+                *body = None;
+                Some(Err(self.complaint.raise(status)))
             }
             None => frame,
         })
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
-pub(super) struct DecodedBody {
+/// The messages of `body`, unpacked.
+pub(super) fn unpacked(body: Body, encoding: Encoding, limits: MessageLimits, complaint: Complaint) -> Body {
+    let unpacking = Unpacking {
+        body,
+        encoding,
+        limits,
+        buffer: BytesMut::new(),
+        begun: false,
+        turn: 0,
+    };
+    let frames = stream::try_unfold((unpacking, complaint), |(mut unpacking, complaint)| async move {
+        match unpacking.next().await {
+            Ok(next) => Ok(next.map(|message| (Frame::data(message), (unpacking, complaint)))),
+            Err(status) => Err(complaint.raise(status)),
+        }
+    });
+    Body::new(StreamBody::new(frames))
+}
+
+struct Unpacking {
     body: Body,
     encoding: Encoding,
-    limits: Limits,
+    limits: MessageLimits,
     /// What has arrived of the message that isn't all there yet: at most one message and one chunk.
     buffer: BytesMut,
     /// Whether a message has been there.
     begun: bool,
     /// Bytes unpacked in this turn.
     turn: usize,
-    trailers: Option<HeaderMap>,
-    complaint: Complaint,
 }
 
-impl DecodedBody {
-    pub(super) fn new(body: Body, encoding: Encoding, limits: Limits, complaint: Complaint) -> Self {
-        Self {
-            body,
-            encoding,
-            limits,
-            buffer: BytesMut::new(),
-            begun: false,
-            turn: 0,
-            trailers: None,
-            complaint,
+impl Unpacking {
+    async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        // Many that are small as they come may be unpacked for whoever reads on: the thread has other connections.
+        if self.turn >= TURN_BYTES {
+            self.turn = 0;
+            tokio::task::yield_now().await;
+        }
+        loop {
+            if let Some(message) = self.message()? {
+                return Ok(Some(message));
+            }
+            match self.body.frame().await {
+                // Requests of gRPC have no trailers.
+                Some(frame) => self
+                    .buffer
+                    .extend_from_slice(&frame?.into_data().unwrap_or_default()),
+                // A message cut off by the end is passed on as it is: the decoder behind has the words for it.
+                None => return Ok(Some(self.buffer.split().freeze()).filter(|rest| !rest.is_empty())),
+            }
         }
     }
 
@@ -118,53 +120,6 @@ impl DecodedBody {
         self.limits.check(&plain, true)?;
         self.begun = true;
         self.turn += plain.len().max(TURN_BYTES_MIN);
-        Ok(Some(frame::framed(&plain)))
-    }
-}
-
-impl http_body::Body for DecodedBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
-        let this = &mut *self;
-        // Many that are small as they come may be unpacked for whoever reads on: the thread has other connections.
-        if this.turn >= TURN_BYTES {
-            this.turn = 0;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        loop {
-            match this.message() {
-                Ok(Some(message)) => return Poll::Ready(Some(Ok(Frame::data(message)))),
-                Ok(None) => {}
-                Err(status) => {
-                    this.body = Body::empty();
-                    this.buffer.clear();
-                    return Poll::Ready(Some(Err(this.complaint.raise(status))));
-                }
-            }
-            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => this.buffer.extend_from_slice(&data),
-                    Err(frame) => this.trailers = frame.into_trailers().ok(),
-                },
-                Some(Err(status)) => {
-                    this.body = Body::empty();
-                    return Poll::Ready(Some(Err(this.complaint.raise(status))));
-                }
-                // A message cut off by the end is passed on as it is: the decoder behind has the words for it.
-                None if !this.buffer.is_empty() => {
-                    return Poll::Ready(Some(Ok(Frame::data(this.buffer.split().freeze()))));
-                }
-                None => {
-                    return Poll::Ready(this.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))));
-                }
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.buffer.is_empty() && self.trailers.is_none() && self.body.is_end_stream()
+        Ok(Some(frame::framed(0, &plain)))
     }
 }

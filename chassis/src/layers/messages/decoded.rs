@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 100;
 const TEXT_BYTES_MIN: usize = 8;
 
 #[derive(Clone, Debug)]
-pub(super) struct Limits {
+pub(super) struct MessageLimits {
     /// Most bytes of one.
     pub(super) bytes_max: usize,
     /// May there be more than one?
@@ -32,12 +32,11 @@ pub(super) struct Limits {
     pub(super) decoded: Option<DecodedLimit>,
 }
 
-impl Limits {
-    /// Must a plain message of so many bytes be seen whole? The length of others says enough.
-    pub(super) fn concern(&self, bytes: usize) -> bool {
-        self.decoded
-            .as_ref()
-            .is_some_and(|decoded| decoded.concerns(bytes))
+impl MessageLimits {
+    /// The limit that a plain message of so many bytes may be beyond, so that it must be seen whole. The length of others says enough.
+    pub(super) fn concerns(&self, bytes: usize) -> Option<&DecodedLimit> {
+        let decoded = self.decoded.as_ref();
+        decoded.filter(|decoded| decoded.layouts.most_of(bytes) > DECODED_BYTES_MAX)
     }
 
     /// Refuses a plain message that would take too much, or one whose first bytes alone would.
@@ -45,10 +44,8 @@ impl Limits {
     /// # Errors
     /// RESOURCE_EXHAUSTED, DECODED_TOO_LARGE.
     pub(super) fn check(&self, message: &[u8], is_whole: bool) -> Result<(), Status> {
-        match &self.decoded {
-            Some(decoded) if decoded.concerns(message.len()) => decoded.check(message, is_whole),
-            _ => Ok(()),
-        }
+        let limit = self.concerns(message.len());
+        limit.map_or(Ok(()), |limit| limit.check(message, is_whole))
     }
 }
 
@@ -72,11 +69,6 @@ impl DecodedLimit {
             layouts: Arc::clone(layouts),
             shape,
         })
-    }
-
-    /// Can a message of so many bytes take too much at all?
-    fn concerns(&self, bytes: usize) -> bool {
-        self.layouts.most_of(bytes) > DECODED_BYTES_MAX
     }
 
     /// Refuses a message, or the first bytes of one, that would take too much.
@@ -114,7 +106,7 @@ impl Walk<'_> {
         let mut entries_of = None;
         while buffer.len() > rest {
             let (number, wire_type) = decode_key(buffer).map_err(|_| End::Malformed)?;
-            let field = shape.field(number).filter(|_| groups == 0);
+            let field = shape.get(&number).copied().filter(|_| groups == 0);
             let bytes = match wire_type {
                 WireType::StartGroup => {
                     groups += 1;
@@ -135,53 +127,38 @@ impl Walk<'_> {
                     usize::try_from(length).map_err(|_| End::Malformed)?
                 }
             };
-            let is_message = matches!(
-                (field, wire_type),
-                (
-                    Some(Field::Message { .. } | Field::Entry { .. }),
-                    WireType::LengthDelimited
-                )
-            );
+            let delimited = wire_type == WireType::LengthDelimited;
+            let (taken, inner) = match field {
+                Some(Field::Message { shape, bytes }) if delimited => (bytes, Some(shape)),
+                Some(Field::Entry { shape, bytes, first }) if delimited => {
+                    let follows = entries_of.replace(number) == Some(number);
+                    (if follows { bytes } else { first }, Some(shape))
+                }
+                Some(Field::Text { bytes: besides }) if delimited => {
+                    let text = if bytes == 0 { 0 } else { bytes.max(TEXT_BYTES_MIN) };
+                    (besides.saturating_add(text), None)
+                }
+                Some(Field::Numbers) if delimited => (bytes.saturating_mul(NUMBER), None),
+                Some(Field::Numbers) => (NUMBER, None),
+                _ => (0, None),
+            };
             let behind = match buffer.len().checked_sub(bytes) {
                 Some(behind) => behind,
                 // The rest of it hasn't arrived.
-                None if is_message && !self.is_whole => 0,
+                None if inner.is_some() && !self.is_whole => 0,
                 None => return Err(End::Malformed),
             };
-            match (field, wire_type) {
-                (Some(Field::Message { shape, bytes }), WireType::LengthDelimited) => {
-                    self.take(bytes)?;
-                    self.message(shape, buffer, behind, depth + 1)?;
-                    continue;
-                }
-                (Some(Field::Entry { shape, bytes, first }), WireType::LengthDelimited) => {
-                    let follows = entries_of.replace(number) == Some(number);
-                    self.take(if follows { bytes } else { first })?;
-                    self.message(shape, buffer, behind, depth + 1)?;
-                    continue;
-                }
-                (Some(Field::Text { bytes: besides }), WireType::LengthDelimited) => {
-                    let text = if bytes == 0 { 0 } else { bytes.max(TEXT_BYTES_MIN) };
-                    self.take(besides + text)?;
-                }
-                (Some(Field::Numbers), WireType::LengthDelimited) => {
-                    self.take(bytes.saturating_mul(NUMBER))?
-                }
-                (Some(Field::Numbers), _) => self.take(NUMBER)?,
-                _ => {}
+            self.left = self.left.checked_sub(taken).ok_or(End::TooLarge)?;
+            match inner {
+                Some(shape) => self.message(shape, buffer, behind, depth + 1)?,
+                None => buffer.advance(bytes),
             }
-            buffer.advance(bytes);
         }
         if buffer.len() == rest {
             Ok(())
         } else {
             Err(End::Malformed)
         }
-    }
-
-    fn take(&mut self, bytes: usize) -> Result<(), End> {
-        self.left = self.left.checked_sub(bytes).ok_or(End::TooLarge)?;
-        Ok(())
     }
 }
 

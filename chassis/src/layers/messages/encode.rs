@@ -1,22 +1,35 @@
 //! Response bodies whose messages are compressed when it is worth it.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
 use bytes::{Bytes, BytesMut};
+use futures_util::stream;
 use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use tonic::Status;
 use tonic::body::Body;
 
 use super::encoding::Encoding;
 use super::frame;
-use crate::layers::PollFrame;
 use crate::status::StatusBuilder;
 
 /// Smallest message that is compressed, in bytes: below, a packet is a packet.
 const COMPRESS_BYTES_MIN: usize = 1024;
 
-pub(super) struct EncodedBody {
+/// `body` with its messages compressed, where that is worth it.
+pub(super) fn packed(body: Body, encoding: Encoding) -> Body {
+    let packing = Packing {
+        body,
+        encoding,
+        buffer: BytesMut::new(),
+        last: None,
+    };
+    let frames = stream::unfold(packing, |mut packing| async move {
+        let frame = packing.next().await?;
+        Some((frame, packing))
+    });
+    Body::new(StreamBody::new(frames))
+}
+
+struct Packing {
     body: Body,
     encoding: Encoding,
     /// The message that isn't all there yet.
@@ -25,13 +38,30 @@ pub(super) struct EncodedBody {
     last: Option<Result<Frame<Bytes>, Status>>,
 }
 
-impl EncodedBody {
-    pub(super) fn new(body: Body, encoding: Encoding) -> Self {
-        Self {
-            body,
-            encoding,
-            buffer: BytesMut::new(),
-            last: None,
+impl Packing {
+    async fn next(&mut self) -> Option<Result<Frame<Bytes>, Status>> {
+        if self.last.is_some() {
+            return self.last.take();
+        }
+        loop {
+            let last = match self.body.frame().await.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => {
+                    self.buffer.extend_from_slice(&data);
+                    match self.messages() {
+                        Ok(messages) if messages.is_empty() => continue,
+                        messages => return Some(messages.map(Frame::data)),
+                    }
+                }
+                Some(Ok(Err(trailers))) => Some(Ok(trailers)),
+                Some(Err(status)) => Some(Err(status)),
+                None => None,
+            };
+            if self.buffer.is_empty() {
+                return last;
+            }
+            // Half a message at the end is the service's mistake; the client shall see it as it is.
+            self.last = last;
+            return Some(Ok(Frame::data(self.buffer.split().freeze())));
         }
     }
 
@@ -54,46 +84,8 @@ impl EncodedBody {
                 Some(packed) => (true, packed.as_slice()),
                 None => (header.compressed, message.as_ref()),
             };
-            frame::write(&mut out, compressed, bytes);
+            frame::write(&mut out, compressed.into(), bytes);
         }
         Ok(out.freeze())
-    }
-}
-
-impl http_body::Body for EncodedBody {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
-        let this = &mut *self;
-        if let Some(last) = this.last.take() {
-            return Poll::Ready(Some(last));
-        }
-        loop {
-            let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-            let last = match frame.map(|frame| frame.map(Frame::into_data)) {
-                Some(Ok(Ok(data))) => {
-                    this.buffer.extend_from_slice(&data);
-                    let messages = this.messages()?;
-                    if messages.is_empty() {
-                        continue;
-                    }
-                    return Poll::Ready(Some(Ok(Frame::data(messages))));
-                }
-                Some(Ok(Err(trailers))) => Some(Ok(trailers)),
-                Some(Err(status)) => Some(Err(status)),
-                None => None,
-            };
-            if this.buffer.is_empty() {
-                return Poll::Ready(last);
-            }
-            // Half a message at the end is the service's mistake; the client shall see it as it is.
-            this.last = last;
-            return Poll::Ready(Some(Ok(Frame::data(this.buffer.split().freeze()))));
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.last.is_none() && self.buffer.is_empty() && self.body.is_end_stream()
     }
 }

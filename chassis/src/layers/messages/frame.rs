@@ -3,7 +3,7 @@
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use tonic::Status;
 
-use super::decoded::Limits;
+use super::decoded::MessageLimits;
 use crate::status::StatusBuilder;
 
 pub(super) const HEADER_BYTES: usize = 5;
@@ -89,7 +89,7 @@ impl FrameScanner {
     /// # Errors
     /// When a frame in it is malformed, is one too many or announces a message beyond the limits, or when it ends a message that is beyond
     /// them.
-    pub(super) fn scan(&mut self, mut chunk: &[u8], limits: &Limits) -> Result<(), Status> {
+    pub(super) fn scan(&mut self, mut chunk: &[u8], limits: &MessageLimits) -> Result<(), Status> {
         while !chunk.is_empty() {
             if self.left > 0 {
                 let passed = self.left.min(chunk.len());
@@ -122,7 +122,7 @@ impl FrameScanner {
                     self.left = header.bytes;
                     self.filled = 0;
                     self.begun += 1;
-                    self.content = limits.concern(header.bytes).then(Vec::new);
+                    self.content = limits.concerns(header.bytes).map(|_| Vec::new());
                     self.prefix = PREFIX_BYTES_MIN;
                 }
             }
@@ -147,18 +147,18 @@ pub(super) fn next(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<(He
     Ok(Some((header, buffer.split_to(header.bytes).freeze())))
 }
 
-/// `message` in a frame of its own, not compressed.
-pub fn framed(message: &[u8]) -> Bytes {
+/// `message` in a frame of its own, with these flags: 0 when it isn't compressed. Connect's envelopes are the same, with more flags.
+pub fn framed(flags: u8, message: &[u8]) -> Bytes {
     let mut out = BytesMut::new();
-    write(&mut out, false, message);
+    write(&mut out, flags, message);
     out.freeze()
 }
 
 /// Adds a frame. Lengths beyond 32 bits can't be: messages are limited far below.
-pub(super) fn write(out: &mut BytesMut, compressed: bool, message: &[u8]) {
+pub(super) fn write(out: &mut BytesMut, flags: u8, message: &[u8]) {
     let bytes = u32::try_from(message.len()).unwrap_or(u32::MAX);
     out.reserve(HEADER_BYTES + message.len());
-    out.put_u8(u8::from(compressed));
+    out.put_u8(flags);
     out.put_u32(bytes);
     out.put_slice(message);
 }

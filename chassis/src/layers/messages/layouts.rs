@@ -4,12 +4,11 @@
 
 use std::cell::RefCell;
 
-use prost::Message as _;
 use prost_types::field_descriptor_proto::{Label, Type};
-use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorSet};
+use prost_types::{DescriptorProto, FieldDescriptorProto};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::methods::DescriptorError;
+use crate::methods::{self, DescriptorError};
 
 /// Places of a node of a `BTreeMap`, all of which its first entry takes.
 const MAP_NODE: usize = 11;
@@ -49,16 +48,8 @@ pub(super) enum Field {
 /// Bytes of a number in a list, at most.
 pub(super) const NUMBER: usize = WORD;
 
-/// The fields of a message that take memory of their own, by their numbers, sorted.
-#[derive(Debug, Default)]
-pub(super) struct Shape(Vec<(u32, Field)>);
-
-impl Shape {
-    pub(super) fn field(&self, number: u32) -> Option<Field> {
-        let at = self.0.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        self.0.get(at).map(|(_, field)| *field)
-    }
-}
+/// The fields of a message that take memory of their own, by their numbers.
+pub(super) type Shape = FxHashMap<u32, Field>;
 
 /// How the requests of RPCs are laid out.
 #[derive(Debug, Default)]
@@ -76,31 +67,22 @@ impl Layouts {
     /// # Errors
     /// When a set can't be decoded.
     pub fn read(descriptor_sets: &[&[u8]]) -> Result<Self, DescriptorError> {
+        let files = methods::files(descriptor_sets)?;
         let mut contract = Contract::default();
-        let mut methods = Vec::new();
-        for bytes in descriptor_sets {
-            for file in FileDescriptorSet::decode(*bytes)?.file {
-                let package = match file.package() {
-                    "" => String::new(),
-                    package => format!(".{package}"),
-                };
-                for service in &file.service {
-                    let name = format!("{package}.{}", service.name());
-                    methods.extend(service.method.iter().map(|method| {
-                        let method_name = format!("{}/{}", name.trim_start_matches('.'), method.name());
-                        (method_name, method.input_type().to_owned())
-                    }));
-                }
-                for message in file.message_type {
-                    contract.add(&package, message);
-                }
+        for file in &files {
+            let package = match file.package() {
+                "" => String::new(),
+                package => format!(".{package}"),
+            };
+            for message in &file.message_type {
+                contract.add(&package, message.clone());
             }
         }
         let mut layouts = Self::default();
         let mut known = FxHashMap::default();
-        for (method, input) in methods {
-            let shape = layouts.shape(&contract, &mut known, &input);
-            layouts.requests.insert(method, shape);
+        for (name, method) in files.iter().flat_map(methods::rpcs) {
+            let shape = layouts.shape(&contract, &mut known, method.input_type());
+            layouts.requests.insert(name, shape);
         }
         Ok(layouts)
     }
@@ -113,13 +95,8 @@ impl Layouts {
         let index = self.shapes.len();
         known.insert(name.to_owned(), index);
         self.shapes.push(Shape::default());
-        let mut fields: Vec<(u32, Field)> = Vec::new();
-        for field in contract
-            .messages
-            .get(name)
-            .into_iter()
-            .flat_map(|message| &message.field)
-        {
+        let mut fields = Shape::default();
+        for field in contract.fields(name) {
             let listed = field.label() == Label::Repeated;
             let laid_out = match field.r#type() {
                 Type::Message => {
@@ -149,11 +126,10 @@ impl Layouts {
                 Field::Numbers => NUMBER,
             };
             self.of_a_byte = self.of_a_byte.max(most);
-            fields.push((field.number().unsigned_abs(), laid_out));
+            fields.insert(field.number().unsigned_abs(), laid_out);
         }
-        fields.sort_unstable_by_key(|(number, _)| *number);
         if let Some(shape) = self.shapes.get_mut(index) {
-            *shape = Shape(fields);
+            *shape = fields;
         }
         index
     }
@@ -189,12 +165,21 @@ impl Contract {
         self.messages.insert(name, message);
     }
 
-    fn is_entry(&self, name: &str) -> bool {
-        let options = self
-            .messages
+    fn fields(&self, name: &str) -> impl Iterator<Item = &FieldDescriptorProto> {
+        self.messages
             .get(name)
-            .and_then(|message| message.options.as_ref());
-        options.is_some_and(|options| options.map_entry())
+            .into_iter()
+            .flat_map(|message| &message.field)
+    }
+
+    fn is_entry(&self, name: &str) -> bool {
+        let message = self.messages.get(name);
+        message.is_some_and(|message| {
+            message
+                .options
+                .as_ref()
+                .is_some_and(|options| options.map_entry())
+        })
     }
 
     /// The size of the message of that name, without what it points to.
@@ -247,13 +232,10 @@ impl Contract {
             if !seen.insert(name) {
                 continue;
             }
-            let fields = self
-                .messages
-                .get(name)
-                .into_iter()
-                .flat_map(|message| &message.field);
-            let single =
-                fields.filter(|field| field.r#type() == Type::Message && field.label() != Label::Repeated);
+            let is_single = |field: &&FieldDescriptorProto| {
+                field.r#type() == Type::Message && field.label() != Label::Repeated
+            };
+            let single = self.fields(name).filter(is_single);
             left.extend(single.map(FieldDescriptorProto::type_name));
         }
         false
@@ -266,15 +248,11 @@ mod tests {
 
     fn contract() -> Contract {
         let mut contract = Contract::default();
-        for set in crate::reflection::BUILT_IN
-            .iter()
-            .chain(&crate::reflection::DESCRIPTORS)
-        {
-            for file in FileDescriptorSet::decode(*set).expect("descriptors").file {
-                let package = format!(".{}", file.package());
-                for message in file.message_type {
-                    contract.add(&package, message);
-                }
+        let sets = [crate::reflection::BUILT_IN, crate::reflection::DESCRIPTORS].concat();
+        for file in methods::files(&sets).expect("descriptors") {
+            let package = format!(".{}", file.package());
+            for message in file.message_type {
+                contract.add(&package, message);
             }
         }
         contract

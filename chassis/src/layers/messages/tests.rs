@@ -22,11 +22,11 @@ fn methods() -> Methods {
 
 fn server(bytes_max: usize) -> MessagesLayer {
     let layouts = Layouts::read(&[&contract()]).expect("descriptors");
-    MessagesLayer::server(bytes_max, methods(), Arc::new(layouts))
+    MessagesLayer::new(bytes_max, methods(), Some(Arc::new(layouts)))
 }
 
 fn gateway(bytes_max: usize) -> MessagesLayer {
-    MessagesLayer::pass_through(bytes_max, methods())
+    MessagesLayer::new(bytes_max, methods(), None)
 }
 
 /// Answers with what it read, as one message a frame, or with the error of reading.

@@ -4,7 +4,7 @@ use tower::Layer as _;
 
 use super::*;
 use crate::callers::Caller;
-use crate::ends::Ends;
+use crate::connection_info::ConnectionInfo;
 use crate::layers::refuse;
 use crate::layers::testing::{CALL, CHECK, answering, call, end, request};
 use crate::tls::TlsPeer;
@@ -20,8 +20,8 @@ fn from(address: &str) -> Request<Body> {
 
 fn to(path: &str, address: &str) -> Request<Body> {
     let mut request = request(path);
-    let ends = Ends::new(None, address.parse().expect("an address"));
-    request.extensions_mut().insert(ends);
+    let info = ConnectionInfo::new(None, address.parse().expect("an address"));
+    request.extensions_mut().insert(info);
     request
 }
 

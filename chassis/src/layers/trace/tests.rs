@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use http::Response;
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::{SpanKind, Status as SpanStatus};
@@ -438,10 +439,12 @@ async fn work_takes_its_ids_along_to_another_thread() {
         let recorded = record_as(&[("OTEL_TRACES_SAMPLER", sampler)], true);
         let dispatch = tracing::dispatcher::get_default(Clone::clone);
         let server = TraceLayer::server(methods()).layer(answering(move |_| {
-            let (trace, dispatch) = (TracePlace::current(), dispatch.clone());
+            let (trace, dispatch) = (Context::current(), dispatch.clone());
             let elsewhere = move || {
                 tracing::dispatcher::with_default(&dispatch, || {
-                    trace.in_scope(|| tracing::info!("elsewhere"));
+                    let entered = trace.attach();
+                    tracing::info!("elsewhere");
+                    drop(entered);
                     tracing::info!("after it");
                 });
             };

@@ -44,55 +44,38 @@ pub struct EndpointError {
     source: io::Error,
 }
 
-/// Where metrics are fetched from: `GET /metrics`. Without TLS and without keys, like all such endpoints: it is for the
-/// machine itself, or a network that is trusted.
-#[derive(Debug)]
-pub struct MetricsEndpoint {
-    listener: TcpListener,
+/// Takes the address that metrics are fetched from; port 0 takes a free one.
+///
+/// # Errors
+/// When it can't be had.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, EndpointError> {
+    let listener = TcpListener::bind(address).await;
+    listener.map_err(|source| EndpointError { address, source })
 }
 
-impl MetricsEndpoint {
-    /// Takes the address; port 0 takes a free one.
-    ///
-    /// # Errors
-    /// When it can't be had.
-    pub async fn bind(address: SocketAddr) -> Result<Self, EndpointError> {
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|source| EndpointError { address, source })?;
-        Ok(Self { listener })
-    }
-
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// When the operating system can't tell.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-
-    /// Serves until it is dropped.
-    pub async fn serve(self, scraper: Scraper) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let mut connections = JoinSet::new();
-        loop {
-            // The semaphore is never closed.
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                return;
-            };
-            while connections.try_join_next().is_some() {}
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    let connection = connection(stream, scraper.clone());
-                    connections.spawn(async move {
-                        // Whoever takes longer than that can come again.
-                        let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
-                        drop(place);
-                    });
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "no connection for metrics can be accepted for now");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
+/// Serves `GET /metrics` until it is dropped. Without TLS and without keys, like all such endpoints: it is for the machine itself, or a
+/// network that is trusted.
+pub async fn serve(listener: TcpListener, scraper: Scraper) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        // The semaphore is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let connection = connection(stream, scraper.clone());
+                connections.spawn(async move {
+                    // Whoever takes longer than that can come again.
+                    let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no connection for metrics can be accepted for now");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -126,15 +109,11 @@ async fn answer(request: &Request<Incoming>, scraper: &Scraper) -> Response<Full
     }
     let accept = request.headers().get(header::ACCEPT);
     let format = Format::accepted(accept.and_then(|accept| accept.to_str().ok()));
+    let unavailable = |text: &str| plain(StatusCode::SERVICE_UNAVAILABLE, text);
     let mut response = match tokio::time::timeout(ANSWER_TIMEOUT, scraper.scrape(format)).await {
-        Ok(Ok(text)) => Response::new(Full::from(text)),
-        Ok(Err(error)) => return plain(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}\n")),
-        Err(_) => {
-            return plain(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "what is measured doesn't answer\n",
-            );
-        }
+        Ok(Some(text)) => Response::new(Full::from(text)),
+        Ok(None) => return unavailable("metrics can't be read any more; the process is ending\n"),
+        Err(_) => return unavailable("what is measured doesn't answer\n"),
     };
     let content_type = HeaderValue::from_static(format.content_type());
     response.headers_mut().insert(header::CONTENT_TYPE, content_type);

@@ -106,7 +106,7 @@ souk_oven_energy_bytes{service_name="souk-first"} 7
     for provider in providers {
         provider.shutdown().expect("nothing to send");
     }
-    assert_eq!(scraper.scrape(Format::Prometheus).await, Err(ScrapeError));
+    assert_eq!(scraper.scrape(Format::Prometheus).await, None);
 }
 
 #[tokio::test]
@@ -169,11 +169,9 @@ async fn ask(address: std::net::SocketAddr, request: &str) -> String {
 async fn metrics_are_fetched_by_http_and_nothing_else_is() {
     let (providers, scraper) = providers();
     HEAT.observe(&providers[0].meter("test"), |now| now.observe(7, &[]));
-    let endpoint = MetricsEndpoint::bind(([127, 0, 0, 1], 0).into())
-        .await
-        .expect("a port");
-    let address = endpoint.local_addr().expect("an address");
-    let _serving = AbortOnDropHandle::new(tokio::spawn(endpoint.serve(scraper)));
+    let listener = bind(([127, 0, 0, 1], 0).into()).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let _serving = AbortOnDropHandle::new(tokio::spawn(serve(listener, scraper)));
     let get = |path: &str, headers: &str| {
         format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n")
     };
@@ -205,7 +203,7 @@ async fn metrics_are_fetched_by_http_and_nothing_else_is() {
     let waiting = tokio::spawn(async move { ask(address, &get("/metrics", "")).await });
     drop(silent);
     assert!(waiting.await.expect("no panic").starts_with("HTTP/1.1 200 "));
-    let taken = MetricsEndpoint::bind(address).await.expect_err("it is taken");
+    let taken = bind(address).await.expect_err("it is taken");
     assert!(taken.to_string().contains("--metrics-listen"), "{taken}");
 }
 

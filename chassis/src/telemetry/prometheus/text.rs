@@ -65,20 +65,20 @@ pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) 
             let family = families.entry(name.clone()).or_insert_with(|| Family {
                 unit: metric.unit(),
                 description: metric.description(),
-                kind: kind(metric.data()),
+                kind: "",
                 samples: String::new(),
             });
             let exemplars = match format {
                 Format::OpenMetrics => exemplar::of(*role, metric.name()),
                 Format::Prometheus => HashMap::new(),
             };
-            Series {
+            let series = Series {
                 name: &name,
                 service: &service,
                 exemplars: &exemplars,
                 out: &mut family.samples,
-            }
-            .write(metric);
+            };
+            family.kind = series.write(metric);
         }
     }
     let mut text = String::new();
@@ -96,22 +96,6 @@ pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) 
         text.push_str("# EOF\n");
     }
     text
-}
-
-fn kind(data: &AggregatedMetrics) -> &'static str {
-    fn of<T>(data: &MetricData<T>) -> &'static str {
-        match data {
-            MetricData::Sum(sum) if sum.is_monotonic() => "counter",
-            MetricData::Sum(_) | MetricData::Gauge(_) => "gauge",
-            MetricData::Histogram(_) => "histogram",
-            MetricData::ExponentialHistogram(_) => "unknown",
-        }
-    }
-    match data {
-        AggregatedMetrics::F64(data) => of(data),
-        AggregatedMetrics::U64(data) => of(data),
-        AggregatedMetrics::I64(data) => of(data),
-    }
 }
 
 impl Family<'_> {
@@ -143,7 +127,8 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    fn write(mut self, metric: &Metric) {
+    /// Adds all points, and says of which kind they are.
+    fn write(mut self, metric: &Metric) -> &'static str {
         match metric.data() {
             AggregatedMetrics::F64(data) => self.points(data),
             AggregatedMetrics::U64(data) => self.points(data),
@@ -151,20 +136,26 @@ impl Series<'_> {
         }
     }
 
-    fn points<T: Copy + fmt::Display>(&mut self, data: &MetricData<T>) {
+    fn points<T: Copy + fmt::Display>(&mut self, data: &MetricData<T>) -> &'static str {
         match data {
             MetricData::Gauge(gauge) => {
                 for point in gauge.data_points() {
                     let labels = self.service.and(point.attributes());
                     labels.sample(self.out, self.name, &point.value(), None);
                 }
+                "gauge"
             }
             MetricData::Sum(sum) => {
-                let name = format!("{}{}", self.name, if sum.is_monotonic() { "_total" } else { "" });
+                let (kind, total) = match sum.is_monotonic() {
+                    true => ("counter", "_total"),
+                    false => ("gauge", ""),
+                };
+                let name = format!("{}{total}", self.name);
                 for point in sum.data_points() {
                     let labels = self.service.and(point.attributes());
                     labels.sample(self.out, &name, &point.value(), None);
                 }
+                kind
             }
             MetricData::Histogram(histogram) => {
                 for point in histogram.data_points() {
@@ -174,9 +165,10 @@ impl Series<'_> {
                         (point.count(), &point.sum()),
                     );
                 }
+                "histogram"
             }
             // No view asks for one.
-            MetricData::ExponentialHistogram(_) => {}
+            MetricData::ExponentialHistogram(_) => "unknown",
         }
     }
 

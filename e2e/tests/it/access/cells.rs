@@ -71,6 +71,7 @@ pub(crate) enum Log {
     Order,
     Shop,
     Media,
+    Table,
 }
 
 /// The last writes of each service.
@@ -79,6 +80,9 @@ pub(crate) struct Sequences {
     order: i64,
     shop: i64,
     media: i64,
+    table: i64,
+    /// Transactions that are open, to be committed and aborted; none but of [`with_transactions`].
+    transactions: [u128; 2],
 }
 
 /// What requests are made of.
@@ -128,6 +132,7 @@ impl Cell {
             Some(Log::Order) => sequences.order,
             Some(Log::Shop) => sequences.shop,
             Some(Log::Media) => sequences.media,
+            Some(Log::Table) => sequences.table,
         };
         sequence(answer) >= until
     }
@@ -168,6 +173,30 @@ fn product(id: &str) -> Value {
     json!({"product_id": id, "name": "Phone mine theirs", "unit_price_cents": "5"})
 }
 
+/// The table of somebody.
+fn table_of(whose: &Whose) -> String {
+    format!("notes_{}", whose.mark)
+}
+
+/// The table of somebody that is dropped.
+fn left_of(whose: &Whose) -> String {
+    format!("left_{}", whose.mark)
+}
+
+fn table(name: &str) -> Value {
+    json!({
+        "name": name,
+        "key": [{"name": "id", "type": "KEY_TYPE_STRING"}],
+        "transactions": true,
+        "indexes": [{"name": "by_city", "columns": ["city"]}],
+        "search_index": {"fields": [{"field": "city", "type": "INDEX_FIELD_TYPE_KEYWORD"}]},
+    })
+}
+
+fn row_of(whose: &Whose, id: &str) -> Value {
+    json!({"table": table_of(whose), "key": [{"string_value": id}], "columns": {"city": {"string_value": whose.mark}}})
+}
+
 fn search(min_sequence: i64) -> Value {
     // Far more than there are: the row in question is on the page.
     json!({"query": {"match_all": {}}, "page_size": 1000, "min_sequence": min_sequence})
@@ -201,6 +230,15 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
                     "souk.media.v1.MediaService/CreateMedia",
                     json!({"media": media_of(whose, whose.media)}),
                 ),
+                (
+                    "souk.table.v1.TableService/CreateTable",
+                    json!({"table": table(&table_of(whose))}),
+                ),
+                (
+                    "souk.table.v1.TableService/CreateTable",
+                    json!({"table": table(&left_of(whose))}),
+                ),
+                ("souk.table.v1.TableService/PutRow", row_of(whose, whose.mark)),
             ]);
         }
         for (method, request) in wanted {
@@ -216,9 +254,33 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
         let answer = admin.call(method, &json!({ids: ["nobody"]})).await?;
         anyhow::Ok(answer.map(|answer| sequence(&answer))?)
     };
+    let read = json!({"table": table_of(&OWN), "keys": [{"values": [{"string_value": "nobody"}]}]});
+    let read = admin
+        .call("souk.table.v1.TableService/BatchGetRows", &read)
+        .await?;
     Ok(Sequences {
+        table: read.map(|answer| sequence(&answer))?,
+        transactions: [0; 2],
         order: last("souk.order.v1.OrderService/BatchGetOrders", "order_ids").await?,
         shop: last("souk.shop.v1.ShopService/BatchGetShops", "shop_ids").await?,
         media: last("souk.media.v1.MediaService/BatchGetMedia", "media_ids").await?,
+    })
+}
+
+/// The same with transactions on rows of ours.
+pub(crate) async fn with_transactions(admin: &Dynamic, sequences: Sequences) -> anyhow::Result<Sequences> {
+    let mut transactions = [0; 2];
+    for id in &mut transactions {
+        let partition = json!({"string_value": format!("held {}", fastrand::u64(..))});
+        let begin = json!({"table": table_of(&OWN), "partition": partition});
+        let begun = admin
+            .call("souk.table.v1.TableService/BeginTransaction", &begin)
+            .await??;
+        let text = begun["transaction_id"].as_str().unwrap_or_default();
+        *id = u128::from_str_radix(text, 16)?;
+    }
+    Ok(Sequences {
+        transactions,
+        ..sequences
     })
 }

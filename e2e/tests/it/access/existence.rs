@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use souk_access::{Reach, Role, Rules, Verdict};
+use souk_access::{Role, RowAccess, Rules, Verdict};
 use souk_e2e::dynamic::{Dynamic, WholeAnswer};
 use souk_e2e::guard::Guard;
 use souk_e2e::suite::{Layout, Suite};
@@ -103,7 +103,7 @@ async fn alike(layout: Layout) -> anyhow::Result<()> {
         let caller = client(&suite, role)?;
         for cell in CELLS {
             let verdict = rules.verdict(&format!("/{}", cell.method), role);
-            if verdict != Verdict::May(Reach::Own) {
+            if verdict != Verdict::May(RowAccess::Own) {
                 continue;
             }
             let about = |whose| (cell.request)(&numbers(whose, &sequences, 0));

@@ -102,7 +102,7 @@ async fn writes_calls_and_documents_are_counted() -> anyhow::Result<()> {
     assert_eq!(count("souk_index_misfits_total", &[SHOP, SHOPS]), Some(0.0));
     assert!(count("souk_store_disk_used_bytes", &[SHOP]).is_some_and(|bytes| bytes > 0.0));
     assert!(count("souk_store_disk_free_bytes", &[SHOP]).is_some_and(|bytes| bytes > 0.0));
-    assert_eq!(count("souk_gateway_backend_serving", &[]), Some(3.0));
+    assert_eq!(count("souk_gateway_backend_serving", &[]), Some(4.0));
     assert!(count("souk_server_connections", &[GATEWAY]).is_some_and(|open| open >= 1.0));
     let examples = scrape.samples().iter().filter(|sample| {
         sample.name == "rpc_server_call_duration_seconds_bucket"

@@ -6,7 +6,7 @@ use souk_e2e::caller::Caller;
 use souk_e2e::collector::Collector;
 use souk_e2e::data::{self, Numbers};
 use souk_e2e::laws;
-use souk_e2e::schema::Schema;
+use souk_e2e::schema::SpanSchema;
 use souk_e2e::spans::{SpanKind, Trace};
 use souk_e2e::suite::{Layout, Plan, Suite};
 use souk_proto::order::v1 as order;
@@ -134,7 +134,7 @@ async fn holds(layout: Layout) -> anyhow::Result<()> {
     assert_eq!(apply.name, "index.apply");
     assert_ne!(apply.trace_id, commits.caller.trace_id);
     // Nothing else was exported than what the schema allows, background work included.
-    let schema = Schema::souk()?;
+    let schema = SpanSchema::souk()?;
     for span in collector.spans() {
         schema.check(&span)?;
         laws::statuses(&span)?;

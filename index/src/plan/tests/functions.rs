@@ -6,7 +6,7 @@ use crate::document::Object;
 use crate::geo::GeoPoint;
 use crate::request::{
     CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
-    Modifier, QueryValue, ScoreFunction,
+    Modifier, QueryValue, ScoreFunction, ScoreMode,
 };
 
 const SECOND: i64 = 1_000_000_000;
@@ -155,6 +155,27 @@ fn an_infinite_value_is_the_largest_score_before_weights_around() {
     };
     let found: Vec<f32> = model().scored(&around).iter().map(|(_, score)| *score).collect();
     assert_eq!(found, [0.125, 0.0, f32::MAX * 0.5, 0.5]);
+}
+
+#[test]
+fn an_infinite_value_of_an_object_is_averaged_before_weights_around() {
+    let objects = [0.0, 1.0, 1.0, 1.0].map(|score| Object::default().with("score", score));
+    let documents = vec![
+        Object::default(),
+        Object::default().with("tags", objects.to_vec()),
+    ];
+    let model = Model::new(documents, 2, usize::MAX);
+    let nested = Query::Nested {
+        path: "tags".to_owned(),
+        query: Box::new(scored(
+            vec![factor("tags.score", Modifier::Reciprocal, None)],
+            |scored| scored.combine_mode = CombineMode::Replace,
+        )),
+        score_mode: ScoreMode::Avg,
+        weight: 2.5,
+        inner_hits: None,
+    };
+    assert_eq!(model.scored(&nested), [(1, f32::MAX / 4.0 * 2.5)]);
 }
 
 #[test]

@@ -282,7 +282,7 @@ impl WindowScorer {
                             Cover::All => piece.for_each(|doc| add(doc, *score)),
                             Cover::Some => {
                                 docs.clear();
-                                selection.list(piece.start, piece.end, docs);
+                                selection.collect(piece.start, piece.end, docs);
                                 docs.iter().for_each(|doc| add(*doc, *score));
                             }
                         }

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::super::stores::Failure;
+use super::super::stores::CommandError;
 
 /// How long the process may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const PARTS: [(&str, &str, &str); 3] = [
 ];
 
 /// Asks the process whose metrics are at an address.
-pub(super) fn of(address: SocketAddr) -> Result<String, Failure> {
+pub(super) fn of(address: SocketAddr) -> Result<String, CommandError> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");

@@ -45,12 +45,12 @@ fn reads_what_the_codec_writes() {
     let bytes = codec::encode(&row);
     let found = RowRef::decode(&bytes, &All(None)).unwrap();
     assert!(found.present);
-    assert_eq!(found.life, 1_010);
+    assert_eq!(found.newest, 1_010);
     assert_eq!(found.measure(&found.columns()[0]), (4 + 8 + 8 + 1 + 1 + 2, 6));
     let copied = found.to_row(row.key.clone(), found.columns().iter());
     assert_eq!(copied, row);
     let one = RowRef::decode(&bytes, &All(Some("b"))).unwrap();
-    assert_eq!((one.columns().len(), one.life), (1, 1_010));
+    assert_eq!((one.columns().len(), one.newest), (1, 1_010));
     assert_eq!(one.values("b").count(), 6);
     assert_eq!(one.values("a").count(), 0);
 }

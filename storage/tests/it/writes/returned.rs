@@ -98,7 +98,7 @@ async fn gives_each_increment_its_own_sum() {
 async fn refuses_to_give_back_too_much() {
     let store = store(plain()).await;
     let value = "x".repeat(MAX_VALUE_BYTES);
-    for column in ["a", "b", "c"] {
+    for column in ["a", "b", "c", "d"] {
         let change = ColumnChange::Put {
             column: column.to_owned(),
             value: value.clone().into(),
@@ -116,14 +116,31 @@ async fn refuses_to_give_back_too_much() {
         let write = RowWrite::new(&store.table, operation, Condition::none());
         WriteBatch::new().row(write.returning(after(columns)))
     };
-    let refused = store.database.write(write(&["a", "b", "c"])).await;
+    let refused = store.database.write(write(&["a", "b", "c", "d"])).await;
     match refused {
         Err(Error::LimitExceeded { limit, max, .. }) => {
             assert_eq!((limit, max), ("MAX_RETURNED_BYTES", MAX_RETURNED_BYTES));
         }
         other => panic!("expected a limit, got {other:?}"),
     }
-    store.database.write(write(&["a"])).await.expect("a write");
+    store
+        .database
+        .write(write(&["a", "b", "c"]))
+        .await
+        .expect("a write");
+    let mut shown = write(&["a", "b"]);
+    shown.shown = true;
+    let refused = store.database.write(shown).await;
+    assert!(
+        matches!(
+            refused,
+            Err(Error::LimitExceeded {
+                limit: "MAX_SHOWN_BYTES",
+                ..
+            })
+        ),
+        "{refused:?}"
+    );
     let many = vec!["c"; MAX_SELECTED_COLUMNS + 1];
     let refused = store.database.write(write(&many)).await;
     assert!(matches!(refused, Err(Error::LimitExceeded { .. })), "{refused:?}");

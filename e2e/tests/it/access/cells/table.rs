@@ -2,13 +2,31 @@
 
 use serde_json::json;
 
-use super::{Cell, Kind, Log, media, order, person, product, search, shop};
+use super::{
+    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, shop, table, table_of,
+};
 
 const O: &str = "orders";
 
 /// A change of an index that each of them takes.
 fn shade() -> serde_json::Value {
     json!([{"add_field": {"field": "shade", "type": "INDEX_FIELD_TYPE_KEYWORD"}}])
+}
+
+/// Names somebody's row.
+fn keyed(n: &Numbers<'_>) -> serde_json::Value {
+    json!({"table": table_of(n.whose), "key": [{"string_value": n.whose.mark}]})
+}
+
+/// Names somebody's table.
+fn named(n: &Numbers<'_>) -> serde_json::Value {
+    json!({"table": table_of(n.whose)})
+}
+
+/// Names a transaction on rows of ours.
+fn transaction(n: &Numbers<'_>, which: usize) -> serde_json::Value {
+    let id = format!("{:032x}", n.sequences.transactions[which]);
+    json!({"table": table_of(&super::OWN), "transaction_id": id})
 }
 
 /// Every RPC of the contract.
@@ -315,4 +333,80 @@ pub(crate) const CELLS: &[Cell] = &[
         Kind::Open,
         |_| json!({"index": "shops", "validate_only": true}),
     ),
+    Cell::new(
+        "souk.table.v1.TableService/CreateTable",
+        Kind::Create,
+        |n| json!({"table": table(&format!("new_{}", n.number))}),
+    ),
+    Cell::new("souk.table.v1.TableService/GetTable", Kind::Read, named),
+    Cell::new(
+        "souk.table.v1.TableService/ListTables",
+        Kind::List("tables"),
+        |_| json!({"page_size": 1000}),
+    ),
+    Cell::new(
+        "souk.table.v1.TableService/UpdateTable",
+        Kind::Read,
+        |n| json!({"table": {"name": table_of(n.whose), "max_versions": 2}, "update_mask": "maxVersions"}),
+    ),
+    Cell::new(
+        "souk.table.v1.TableService/DeleteTable",
+        Kind::Remove,
+        |n| json!({"table": left_of(n.whose)}),
+    ),
+    Cell::new("souk.table.v1.TableService/PutRow", Kind::Create, |n| {
+        row_of(n.whose, &format!("new {}", n.number))
+    }),
+    Cell::new(
+        "souk.table.v1.TableService/UpdateRow",
+        Kind::Create,
+        |n| json!({"table": table_of(n.whose), "key": [{"string_value": "counter"}], "increment": {"visits": "1"}}),
+    ),
+    Cell::new("souk.table.v1.TableService/DeleteRow", Kind::Remove, keyed),
+    Cell::new("souk.table.v1.TableService/GetRow", Kind::Read, keyed),
+    Cell::new(
+        "souk.table.v1.TableService/BatchGetRows",
+        Kind::List("results"),
+        |n| json!({"table": table_of(n.whose), "keys": [{"values": [{"string_value": n.whose.mark}]}]}),
+    ),
+    Cell::new(
+        "souk.table.v1.TableService/BatchWriteRows",
+        Kind::Create,
+        |n| json!({"table": table_of(n.whose), "writes": [{"put": {"key": [{"string_value": "batch"}]}}]}),
+    ),
+    Cell::new("souk.table.v1.TableService/RangeRows", Kind::List("rows"), named),
+    Cell::new("souk.table.v1.TableService/StreamRows", Kind::List("rows"), named),
+    Cell::new(
+        "souk.table.v1.TableService/RangeIndex",
+        Kind::List("entries"),
+        |n| json!({"table": table_of(n.whose), "index": "by_city"}),
+    ),
+    Cell::new(
+        "souk.table.v1.TableService/SearchRows",
+        Kind::List("hits"),
+        |n| json!({"table": table_of(n.whose), "search": search(n.sequences.table)}),
+    ),
+    Cell::new("souk.table.v1.TableService/ExportRows", Kind::List("rows"), named),
+    Cell::new(
+        "souk.table.v1.TableService/WatchRows",
+        Kind::List("changes"),
+        |n| json!({"table": table_of(n.whose), "after_sequence": "0"}),
+    )
+    .watching(Log::Table),
+    Cell::new(
+        "souk.table.v1.TableService/GetSplitPoints",
+        Kind::Open,
+        |n| json!({"table": table_of(n.whose), "bytes": "1000000"}),
+    ),
+    Cell::new(
+        "souk.table.v1.TableService/BeginTransaction",
+        Kind::Open,
+        |n| json!({"table": table_of(n.whose), "partition": {"string_value": format!("held {}", fastrand::u64(..))}}),
+    ),
+    Cell::new("souk.table.v1.TableService/CommitTransaction", Kind::Open, |n| {
+        transaction(n, 0)
+    }),
+    Cell::new("souk.table.v1.TableService/AbortTransaction", Kind::Open, |n| {
+        transaction(n, 1)
+    }),
 ];

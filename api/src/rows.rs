@@ -1,0 +1,101 @@
+//! The calls on one table whose rows its users write themselves, as RPCs make them: on behalf of the caller whom the gateway let in,
+//! until the deadline of the call.
+
+use std::ops::Deref;
+
+use futures_util::Stream;
+use souk_engine::slices::Slice;
+use souk_engine::storage::{Error as StoreError, Row};
+use souk_engine::{Engine, EngineError, ExportBlock, ExportStart, RowHit, TableHandle};
+use souk_proto::search::v1 as pb;
+
+use crate::error::{Error, Result};
+use crate::resources::search::{Orders, asked, failed, page};
+use crate::resources::{current_call, given};
+use crate::search::{FoundRow, SearchPage};
+use crate::search_wire;
+use crate::wire::unsigned;
+
+/// One table, for the call that this task serves. What isn't here are the calls of [`TableHandle`]; their errors are
+/// [`refused`].
+#[derive(Clone, Debug)]
+pub struct Rows {
+    table: TableHandle,
+}
+
+impl Deref for Rows {
+    type Target = TableHandle;
+
+    fn deref(&self) -> &TableHandle {
+        &self.table
+    }
+}
+
+impl Rows {
+    /// The table of a name.
+    ///
+    /// # Errors
+    /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`].
+    pub fn open(engine: &Engine, table: &str) -> Result<Self> {
+        let table = engine.table(table)?.for_call(current_call());
+        Ok(Self { table })
+    }
+
+    /// Finds rows. `path` is where the search stands in the request. `None` finds everything. See [`TableHandle::search`].
+    ///
+    /// # Errors
+    /// As there; [`Error::Invalid`] with every violation, [`Error::PageTokenInvalid`].
+    pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<FoundRow>> {
+        let search = search.unwrap_or_default();
+        let table = self
+            .table
+            .for_search(given(&search.index), given(&search.page_token))
+            .map_err(|error| failed(error, path))?;
+        let (search, orders) = asked(search, path, &*table.schema()?)?;
+        let found = table.search(search).await;
+        let found = found.map_err(|error| failed(error, path))?;
+        page(found, &TableHandle::name_of, |hit| found_row(hit, &orders))
+    }
+
+    /// Streams every row of one snapshot: a new one, or where the block with a `resume_token` ended.
+    ///
+    /// # Errors
+    /// As [`TableHandle::export`].
+    pub async fn export_all(
+        &self,
+        resume_token: &str,
+        min_sequence: i64,
+    ) -> Result<impl Stream<Item = Result<ExportBlock<Row>, EngineError>> + Send + use<>> {
+        let slice = Slice::new(1, 0).ok_or(EngineError::Defect("a table is no slice"))?;
+        let start = match resume_token {
+            "" => ExportStart::Slice {
+                slice,
+                snapshot_token: None,
+                min_sequence: unsigned(min_sequence),
+            },
+            token => ExportStart::Resume(token),
+        };
+        Ok(self.table.export(start).await?)
+    }
+}
+
+/// An error of a call on rows: what the store refuses of them is the caller's, who made them.
+#[must_use]
+pub fn refused(error: EngineError) -> Error {
+    match error {
+        EngineError::Storage(StoreError::Invalid { subject, problem }) => Error::Refused { subject, problem },
+        error => error.into(),
+    }
+}
+
+fn found_row(hit: RowHit, orders: &Orders) -> souk_engine::Result<FoundRow> {
+    let name = TableHandle::name_of(&hit.key)?;
+    Ok(FoundRow {
+        row: hit.row,
+        key: TableHandle::key_of(&hit.key)?,
+        score: hit.score,
+        sort_values: search_wire::sort_values(&hit.sort_values, &orders.hits, &name),
+        highlights: search_wire::fragments(hit.highlights),
+        inner_hits: search_wire::inner_hits(&hit.inner_hits, &orders.inner),
+    })
+}

@@ -1,0 +1,144 @@
+//! Writes that hold a partition: transactions, by their names.
+
+use souk_storage::{CommitOptions, Committed, KeyValue, Snapshot, Transaction, TransactionId, WrittenRow};
+#[cfg(doc)]
+use souk_storage::{Error as StoreError, limits::MAX_TRANSACTION_LIFE};
+use tracing::Instrument as _;
+
+use super::{TableHandle, TableWrite};
+use crate::error::{EngineError, Result};
+use crate::trace;
+use crate::transactions::Transactions;
+
+/// The place of a transaction that is begun: given up when its caller goes away meanwhile.
+struct Begun<'a> {
+    transactions: &'a Transactions,
+    number: u64,
+    named: bool,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if !self.named {
+            self.transactions.give_up(self.number);
+        }
+    }
+}
+
+/// A transaction for the time of a call, which a caller who goes away doesn't end.
+struct Attached(Option<Transaction>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(transaction) = self.0.take() {
+            transaction.detach();
+        }
+    }
+}
+
+impl TableHandle {
+    /// Begins a transaction that holds a partition: the rows with one value of the first key column. It ends by
+    /// [`TableHandle::commit_transaction`], by [`TableHandle::abort_transaction`], or when its time is up
+    /// ([`MAX_TRANSACTION_LIFE`]). Not for tables whose rows have owners.
+    ///
+    /// # Errors
+    /// [`EngineError::TooManyTransactions`], [`EngineError::TableOfCode`], [`EngineError::NoOwnRows`], [`EngineError::InvalidRow`]; as
+    /// [`souk_storage::Database::begin`].
+    pub async fn begin(&self, partition: KeyValue) -> Result<TransactionId> {
+        self.check_all(&self.scope()?)?;
+        self.check_created()?;
+        if !self.open.owner_places().is_empty() {
+            return Err(EngineError::InvalidRow {
+                table: self.name().to_owned(),
+                problem: "has an owner: such rows are written outside of transactions".to_owned(),
+            });
+        }
+        let transactions = &self.inner.transactions;
+        let number = transactions.admit(self.open.table.id(), self.caller())?;
+        let mut begun = Begun {
+            transactions,
+            number,
+            named: false,
+        };
+        let transaction = self.inner.database.begin(&self.open.table, partition).await?;
+        let id = transaction.detach();
+        transactions.name(number, id);
+        begun.named = true;
+        Ok(id)
+    }
+
+    /// Writes rows in a transaction: all of them or none, or, with `each`, each by itself. What became of each, in their order.
+    ///
+    /// # Errors
+    /// [`StoreError::TransactionNotFound`] when it isn't open, or another caller's; [`StoreError::TransactionBusy`],
+    /// [`StoreError::OutsidePartition`]; what the store refuses of the rows.
+    pub async fn write_in(
+        &self,
+        id: TransactionId,
+        writes: Vec<TableWrite>,
+        each: bool,
+    ) -> Result<Vec<Result<WrittenRow>>> {
+        let mut attached = self.attached(id)?;
+        self.check_keys(&writes)?;
+        let rows = self.batch(&writes, &[], None).writes;
+        // A task of its own: a caller that goes away can't leave it half-way.
+        let writing = async move {
+            let Some(transaction) = &mut attached.0 else {
+                return Err(EngineError::Defect("a transaction was let go of"));
+            };
+            Ok(match each {
+                true => transaction.write_rows(rows).await?,
+                false => transaction.write(rows).await?.into_iter().map(Ok).collect(),
+            })
+        };
+        let written = tokio::spawn(writing.in_current_span()).await;
+        let written = written.map_err(|_| EngineError::Defect("writing in a transaction panicked"))??;
+        let written = written.into_iter();
+        Ok(written
+            .map(|written| written.map_err(EngineError::from))
+            .collect())
+    }
+
+    /// Makes everything that was written in a transaction happen, and ends it.
+    ///
+    /// # Errors
+    /// As [`TableHandle::write_in`], and [`Transaction::commit`].
+    pub async fn commit_transaction(&self, id: TransactionId) -> Result<Committed> {
+        let transaction = self.attached(id)?.0.take();
+        let transaction = transaction.ok_or(EngineError::Defect("a transaction was let go of"))?;
+        let options = CommitOptions {
+            trace: trace::current_traceparent(),
+            ..CommitOptions::default()
+        };
+        self.inner.transactions.end(id);
+        let committed = self.access("commit", transaction.commit_with(options)).await?;
+        Ok(committed)
+    }
+
+    /// Forgets everything that was written in a transaction, and ends it.
+    ///
+    /// # Errors
+    /// As [`TableHandle::write_in`].
+    pub fn abort_transaction(&self, id: TransactionId) -> Result<()> {
+        if let Some(transaction) = self.attached(id)?.0.take() {
+            transaction.abort();
+        }
+        self.inner.transactions.end(id);
+        Ok(())
+    }
+
+    /// A cut of the table as a transaction sees it.
+    pub(crate) async fn transaction_snapshot(&self, id: TransactionId) -> Result<Snapshot> {
+        let attached = self.attached(id)?;
+        let transaction = attached.0.as_ref();
+        let transaction = transaction.ok_or(EngineError::Defect("a transaction was let go of"))?;
+        Ok(transaction.snapshot().await?)
+    }
+
+    fn attached(&self, id: TransactionId) -> Result<Attached> {
+        self.check_all(&self.scope()?)?;
+        let transactions = &self.inner.transactions;
+        transactions.check(id, self.open.table.id(), self.caller().as_ref())?;
+        Ok(Attached(Some(self.inner.database.transaction(id)?)))
+    }
+}

@@ -1,0 +1,164 @@
+//! Rows, and where they are, as answers have them.
+
+use std::collections::BTreeSet;
+
+use souk_api::FoundRow;
+use souk_api::wire::{signed, time_to_wire};
+use souk_engine::storage::{
+    CapacityUnits, ChangeKind, IndexEntry, KeyBound, PrimaryKey, Row, RowChange, Split, WrittenRow,
+};
+use souk_engine::{MAX_PAGE_BYTES, TableDefinition, ValueType, WatchEvent};
+use souk_proto::table::v1::{self as pb, key_range};
+
+use crate::value::{cell_to_wire, key_to_wire};
+
+/// How the rows of a table are told.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// The columns that are declared as times.
+    times: BTreeSet<String>,
+    /// Each cell with its version, instead of the newest value of each column.
+    versions: bool,
+}
+
+impl Told {
+    pub(crate) fn new(definition: &TableDefinition, versions: bool) -> Self {
+        let times = definition
+            .columns
+            .iter()
+            .filter(|column| column.value == ValueType::Time);
+        Self {
+            times: times.map(|column| column.name.clone()).collect(),
+            versions,
+        }
+    }
+
+    pub(crate) fn row(&self, row: &Row) -> pb::Row {
+        let mut told = pb::Row {
+            revision: signed(row.revision),
+            ..key_alone(&row.key)
+        };
+        for (column, cells) in row.columns().iter() {
+            let is_time = self.times.contains(column);
+            if self.versions {
+                told.cells.extend(cells.iter().map(|cell| pb::Cell {
+                    column: column.to_owned(),
+                    value: Some(cell_to_wire(&cell.value, is_time)),
+                    version: Some(cell.version),
+                }));
+            } else if let Some(newest) = cells.first() {
+                let value = cell_to_wire(&newest.value, is_time);
+                told.columns.insert(column.to_owned(), value);
+            }
+        }
+        told
+    }
+
+    pub(crate) fn rows(&self, rows: &[Row]) -> Vec<pb::Row> {
+        rows.iter().map(|row| self.row(row)).collect()
+    }
+
+    /// What a write gives back of what was asked for.
+    pub(crate) fn written(&self, written: &WrittenRow, asked: pb::ReturnRow) -> Option<pb::Row> {
+        let key = written.key.as_ref().filter(|_| asked == pb::ReturnRow::Key);
+        let row = written.row.as_ref().map(|row| self.row(row));
+        row.or_else(|| key.map(key_alone))
+    }
+
+    pub(crate) fn hit(&self, hit: FoundRow) -> pb::RowHit {
+        pb::RowHit {
+            row: Some(hit.row.map_or_else(|| key_alone(&hit.key), |row| self.row(&row))),
+            score: hit.score,
+            sort_values: hit.sort_values,
+            highlights: hit.highlights,
+            inner_hits: hit.inner_hits,
+        }
+    }
+
+    pub(crate) fn change(&self, change: &RowChange) -> pb::RowChange {
+        let kind = match change.kind {
+            ChangeKind::Put => pb::RowChangeKind::Put,
+            ChangeKind::Update => pb::RowChangeKind::Update,
+            ChangeKind::Delete => pb::RowChangeKind::Delete,
+        };
+        let row = change.row.as_ref();
+        pb::RowChange {
+            kind: kind.into(),
+            row: Some(row.map_or_else(|| key_alone(&change.key), |row| self.row(row))),
+        }
+    }
+
+    /// What a watch tells of an event, in messages that are no larger than they may be unless one row is. The position has been told when its last
+    /// row has.
+    pub(crate) fn event(&self, event: &WatchEvent<RowChange>) -> Vec<pb::WatchRowsResponse> {
+        let message = |sequence: i64| pb::WatchRowsResponse {
+            sequence,
+            commit_time: Some(time_to_wire(event.commit_time)),
+            changes: Vec::new(),
+        };
+        let (mut messages, mut last, mut room) = (Vec::new(), message(event.sequence), MAX_PAGE_BYTES);
+        for change in &event.changes {
+            let bytes = change.row.as_ref().map_or(0, Row::message_bytes);
+            if bytes > room && !last.changes.is_empty() {
+                let full = std::mem::take(&mut last.changes);
+                messages.push(pb::WatchRowsResponse {
+                    changes: full,
+                    ..message(event.sequence - 1)
+                });
+                room = MAX_PAGE_BYTES;
+            }
+            room = room.saturating_sub(bytes);
+            last.changes.push(self.change(change));
+        }
+        messages.push(last);
+        messages
+    }
+
+    pub(crate) fn entry(&self, entry: IndexEntry, columns: &[String]) -> pb::IndexEntry {
+        let is_time = |column: &str| self.times.contains(column);
+        let values = entry.values.iter().zip(columns);
+        let values = values.map(|(value, column)| cell_to_wire(value, is_time(column)));
+        let included = entry.included.into_iter().map(|(column, value)| {
+            let value = cell_to_wire(&value, is_time(&column));
+            (column, value)
+        });
+        pb::IndexEntry {
+            values: values.collect(),
+            key: key_to_wire(&entry.key),
+            columns: included.collect(),
+        }
+    }
+}
+
+fn key_alone(key: &PrimaryKey) -> pb::Row {
+    pb::Row {
+        key: key_to_wire(key),
+        ..pb::Row::default()
+    }
+}
+
+pub(crate) fn consumed(units: CapacityUnits) -> pb::CapacityUnits {
+    pb::CapacityUnits {
+        read: signed(units.read),
+        write: signed(units.write),
+    }
+}
+
+pub(crate) fn split(split: &Split) -> pb::Split {
+    let key = |bound: &KeyBound| match bound {
+        KeyBound::Before(key) | KeyBound::After(key) => Some(pb::Key {
+            values: key_to_wire(key),
+        }),
+        KeyBound::Min | KeyBound::Max => None,
+    };
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    pb::Split {
+        range: Some(pb::KeyRange {
+            prefix: None,
+            low: key(&split.start).map(key_range::Low::Gte),
+            high: key(&split.end).map(key_range::High::Lt),
+        }),
+        rows: count(split.rows),
+        bytes: count(split.bytes),
+    }
+}

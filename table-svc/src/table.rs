@@ -1,0 +1,240 @@
+//! What a table is.
+
+use std::time::Duration;
+
+use souk_api::indexes;
+use souk_api::wire::{UpdateMask, duration, duration_to_wire, unsigned};
+use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::definition::MAX_WEIGHT;
+use souk_engine::storage::limits::DEFAULT_MAX_VERSION_OFFSET;
+use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
+use souk_engine::{ColumnDefinition, TableDefinition, TableHandle, ValueType};
+use souk_proto::table::v1 as pb;
+
+/// What an update may change.
+const CHANGEABLE: [&str; 6] = [
+    "max_versions",
+    "time_to_live",
+    "max_version_offset",
+    "allow_update",
+    "columns",
+    "indexes",
+];
+/// What it may name, and never changes.
+const FIXED: [&str; 1] = ["name"];
+
+/// Reads a table that is to be created, which stands at `at`; `None` comes with a violation. The engine checks the whole.
+pub(crate) fn definition(
+    given: &pb::Table,
+    at: &FieldPath,
+    violations: &mut Violations,
+) -> Option<TableDefinition> {
+    let mut schema = TableSchema::new(&given.name);
+    for (nth, column) in given.key.iter().enumerate() {
+        if column.auto_increment {
+            if schema.auto_increment.is_some() {
+                let message = "numbers a second column; one is numbered at most";
+                violations.push(
+                    at.field("key").index(nth).field("auto_increment"),
+                    "NOT_ALLOWED",
+                    message,
+                );
+            }
+            schema.auto_increment = Some(nth);
+        }
+        schema = schema.key(&column.name, key_kind(column.r#type())?);
+    }
+    schema.transactions = given.transactions;
+    let mut definition = TableDefinition::new(schema);
+    set_options(&UpdateMask::All, given, &mut definition);
+    if let Some(search) = &given.search_index {
+        let at = at.field("search_index").field("fields");
+        let index = indexes::search_index(&given.name, &search.fields, &at, violations)?;
+        definition = definition.index(index.weight(MAX_WEIGHT));
+    }
+    Some(definition)
+}
+
+/// Reads what an update of a table changes, with its violations.
+pub(crate) fn mask(request: &pb::UpdateTableRequest, violations: &mut Violations) -> UpdateMask {
+    let mask = request.update_mask.as_ref();
+    UpdateMask::from_wire(mask, &CHANGEABLE, &FIXED, "update_mask", violations)
+}
+
+/// Takes what the mask names.
+pub(crate) fn set_options(mask: &UpdateMask, given: &pb::Table, definition: &mut TableDefinition) {
+    let schema = &mut definition.schema;
+    if mask.takes("max_versions", false) {
+        schema.max_versions = u32::try_from(given.max_versions).unwrap_or_default().max(1);
+    }
+    if mask.takes("time_to_live", false) {
+        schema.time_to_live = given.time_to_live.as_ref().and_then(length);
+    }
+    if mask.takes("max_version_offset", false) {
+        let offset = given.max_version_offset.as_ref().and_then(length);
+        schema.max_version_offset = offset.unwrap_or(DEFAULT_MAX_VERSION_OFFSET);
+    }
+    if mask.takes("allow_update", false) {
+        schema.allow_update = given.allow_update.unwrap_or(true);
+    }
+    if mask.takes("indexes", false) {
+        schema.indexes = given.indexes.iter().map(index).collect();
+    }
+    if mask.takes("columns", false) {
+        let declared = given.columns.iter().filter_map(|column| {
+            Some(ColumnDefinition {
+                name: column.name.clone(),
+                value: value_type(column.r#type())?,
+            })
+        });
+        definition.columns = declared.collect();
+    }
+}
+
+/// The same table without what the mask doesn't name: an update is held against the rules of what it changes.
+pub(crate) fn changed_parts(mask: &UpdateMask, given: &pb::Table, present: &pb::Table) -> pb::Table {
+    let mut checked = given.clone();
+    checked.key.clone_from(&present.key);
+    checked.search_index = None;
+    for field in CHANGEABLE {
+        if mask.takes(field, false) {
+            continue;
+        }
+        match field {
+            "max_versions" => checked.max_versions = 0,
+            "time_to_live" => checked.time_to_live = None,
+            "max_version_offset" => checked.max_version_offset = None,
+            "columns" => checked.columns.clear(),
+            "indexes" => checked.indexes.clear(),
+            _ => {}
+        }
+    }
+    checked
+}
+
+/// What a table is, as answers have it.
+pub(crate) fn to_wire(table: &TableHandle) -> pb::Table {
+    let definition = table.definition();
+    let schema = &definition.schema;
+    let search = definition.search();
+    let columns = definition.columns.iter().map(|column| pb::DefinedColumn {
+        name: column.name.clone(),
+        r#type: column_type(&column.value).into(),
+    });
+    let indexes = schema.indexes.iter().map(|index| pb::SecondaryIndex {
+        name: index.name.clone(),
+        columns: index.columns.clone(),
+        included: index.included.clone(),
+        local: index.scope == IndexScope::Local,
+        state: index_state(table, &index.name).into(),
+    });
+    pb::Table {
+        name: schema.name.clone(),
+        key: key_columns(schema),
+        max_versions: i32::try_from(schema.max_versions).unwrap_or(i32::MAX),
+        time_to_live: schema.time_to_live.map(length_to_wire),
+        max_version_offset: Some(length_to_wire(schema.max_version_offset)),
+        allow_update: Some(schema.allow_update),
+        transactions: schema.transactions,
+        columns: columns.collect(),
+        indexes: indexes.collect(),
+        search_index: search.map(|search| pb::SearchIndex {
+            fields: indexes::search_index_to_wire(search),
+        }),
+    }
+}
+
+/// A table in a list.
+pub(crate) fn summary(definition: &TableDefinition) -> pb::TableSummary {
+    pb::TableSummary {
+        name: definition.name().to_owned(),
+        key: key_columns(&definition.schema),
+        searched: !definition.indexes.is_empty(),
+    }
+}
+
+fn key_columns(schema: &TableSchema) -> Vec<pb::KeyColumn> {
+    let columns = schema.key.iter().enumerate();
+    let columns = columns.map(|(nth, (name, kind))| pb::KeyColumn {
+        name: name.clone(),
+        r#type: match kind {
+            KeyKind::String => pb::KeyType::String.into(),
+            KeyKind::Integer => pb::KeyType::Integer.into(),
+            KeyKind::Binary => pb::KeyType::Binary.into(),
+        },
+        auto_increment: schema.auto_increment == Some(nth),
+    });
+    columns.collect()
+}
+
+/// `None` is refused by a rule.
+fn key_kind(given: pb::KeyType) -> Option<KeyKind> {
+    match given {
+        pb::KeyType::Unspecified => None,
+        pb::KeyType::String => Some(KeyKind::String),
+        pb::KeyType::Integer => Some(KeyKind::Integer),
+        pb::KeyType::Binary => Some(KeyKind::Binary),
+    }
+}
+
+/// `None` is refused by a rule.
+fn value_type(given: pb::ColumnType) -> Option<ValueType> {
+    Some(match given {
+        pb::ColumnType::Unspecified => return None,
+        pb::ColumnType::String => ValueType::String,
+        pb::ColumnType::Integer => ValueType::Integer,
+        pb::ColumnType::Double => ValueType::Double,
+        pb::ColumnType::Boolean => ValueType::Boolean,
+        pb::ColumnType::Binary => ValueType::Binary,
+        pb::ColumnType::Time => ValueType::Time,
+        pb::ColumnType::Json => ValueType::Json,
+    })
+}
+
+fn column_type(value: &ValueType) -> pb::ColumnType {
+    match value {
+        ValueType::String => pb::ColumnType::String,
+        ValueType::Integer => pb::ColumnType::Integer,
+        ValueType::Double => pb::ColumnType::Double,
+        ValueType::Boolean => pb::ColumnType::Boolean,
+        ValueType::Binary => pb::ColumnType::Binary,
+        ValueType::Time => pb::ColumnType::Time,
+        ValueType::Json => pb::ColumnType::Json,
+        // No table that is created here has them.
+        ValueType::Duration
+        | ValueType::Point
+        | ValueType::Attributes
+        | ValueType::List(_)
+        | ValueType::Message(_) => pb::ColumnType::Unspecified,
+    }
+}
+
+fn index(given: &pb::SecondaryIndex) -> SecondaryIndexSchema {
+    SecondaryIndexSchema {
+        name: given.name.clone(),
+        columns: given.columns.clone(),
+        included: given.included.clone(),
+        scope: match given.local {
+            true => IndexScope::Local,
+            false => IndexScope::Global,
+        },
+    }
+}
+
+fn index_state(table: &TableHandle, index: &str) -> pb::SecondaryIndexState {
+    match table.secondary_index_state(index) {
+        Ok(IndexState::Building) => pb::SecondaryIndexState::Building,
+        Ok(IndexState::Ready) => pb::SecondaryIndexState::Ready,
+        Ok(IndexState::Failed { .. }) => pb::SecondaryIndexState::Failed,
+        // It was dropped a moment ago.
+        Err(_) => pb::SecondaryIndexState::Unspecified,
+    }
+}
+
+fn length(given: &prost_types::Duration) -> Option<Duration> {
+    duration(given).map(|nanos| Duration::from_nanos(unsigned(nanos)))
+}
+
+fn length_to_wire(length: Duration) -> prost_types::Duration {
+    duration_to_wire(i64::try_from(length.as_nanos()).unwrap_or(i64::MAX))
+}

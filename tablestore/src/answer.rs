@@ -1,0 +1,105 @@
+//! Frames what is answered: status, headers, signature, compression.
+
+use std::io::Write as _;
+use std::time::SystemTime;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use http::{HeaderValue, Response, StatusCode, header::AUTHORIZATION};
+use md5::{Digest as _, Md5};
+use prost::Message;
+
+use crate::error::ServiceError;
+use crate::request::{DEFLATE, PREFIX, RequestHead, header};
+use crate::signature::{SigningKey, answer_text};
+use crate::timestamp;
+
+/// What [`header::CONTENT_TYPE`] says: clients want the header, whatever is in it.
+const CONTENT_TYPE: &str = "protocol buffer";
+/// Bytes of a body from which compressing it is worth it.
+const COMPRESSED_FROM: usize = 1024;
+
+/// What is answered to a request.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    status: StatusCode,
+    body: Bytes,
+}
+
+impl Answer {
+    /// What was asked for.
+    pub fn ok(message: &impl Message) -> Self {
+        Self {
+            status: StatusCode::OK,
+            body: message.encode_to_vec().into(),
+        }
+    }
+
+    /// Why not.
+    #[must_use]
+    pub fn error(error: &ServiceError) -> Self {
+        Self {
+            status: error.code.status(),
+            body: error.encode(),
+        }
+    }
+
+    /// The answer as HTTP. `signer` is the request with the key that it is signed with, once that is verified: a client that
+    /// can't be told so by a signature gets an answer without one, which it takes for errors alone.
+    #[must_use]
+    pub fn into_response(
+        self,
+        request_id: &str,
+        now: SystemTime,
+        signer: Option<(&RequestHead, &SigningKey)>,
+    ) -> Response<Bytes> {
+        let md5 = BASE64.encode(Md5::digest(&self.body));
+        let date = timestamp::format(now);
+        let size = self.body.len().to_string();
+        // In the order of their names, as they are signed.
+        let mut headers = vec![
+            (header::CONTENT_MD5, md5.as_str()),
+            (header::CONTENT_TYPE, CONTENT_TYPE),
+            (header::DATE, date.as_str()),
+            (header::REQUEST_ID, request_id),
+        ];
+        let mut body = self.body;
+        let compress = signer.is_some_and(|(head, _)| head.accepts_deflate) && body.len() >= COMPRESSED_FROM;
+        if compress && let Some(deflated) = deflate(&body) {
+            // The MD5 stays that of what is inflated: clients inflate first.
+            body = deflated;
+            headers.push((header::RESPONSE_COMPRESS_SIZE, size.as_str()));
+            headers.push((header::RESPONSE_COMPRESS_TYPE, DEFLATE));
+        }
+        debug_assert!(headers.is_sorted(), "{headers:?}");
+        debug_assert!(headers.iter().all(|(name, _)| name.starts_with(PREFIX)));
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        if let Some((head, key)) = signer {
+            let path = format!("/{}", head.operation.name());
+            let signature = key.sign_answer(&answer_text(&path, headers.iter().copied()));
+            let authorization = format!("OTS {}:{signature}", head.access_key_id);
+            response
+                .headers_mut()
+                .insert(AUTHORIZATION, value(&authorization));
+        }
+        for (name, text) in headers {
+            response.headers_mut().insert(name, value(text));
+        }
+        response
+    }
+}
+
+/// Text as a header. All of them are: the access key id came as one.
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+fn deflate(bytes: &[u8]) -> Option<Bytes> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok().map(Bytes::from)
+}

@@ -1,0 +1,233 @@
+//! What goes wrong, with Tablestore's codes, HTTP statuses and texts.
+
+mod reason;
+
+use bytes::Bytes;
+use http::StatusCode;
+use prost::Message as _;
+
+pub use self::reason::Reason;
+use crate::messages;
+
+/// Tablestore's error codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "their names say it")]
+pub enum ErrorCode {
+    AuthFailed,
+    PermissionDenied,
+    RequestBodyTooLarge,
+    RequestTimeout,
+    MethodNotAllowed,
+    ParameterInvalid,
+    ForbiddenUpdateCapacityUnit,
+    InternalServerError,
+    QuotaExhausted,
+    ServerBusy,
+    PartitionUnavailable,
+    Timeout,
+    ServerUnavailable,
+    RowOperationConflict,
+    ObjectAlreadyExist,
+    ObjectNotExist,
+    TableNotReady,
+    TooFrequentReservedThroughputAdjustment,
+    CapacityUnitExhausted,
+    ConditionCheckFail,
+    OutOfRowSizeLimit,
+    OutOfColumnCountLimit,
+    InvalidPk,
+    SessionNotExist,
+    SessionBusy,
+    OutOfTransactionDataSizeLimit,
+    DataOutOfRange,
+    SessionExpired,
+    TunnelExpired,
+    TunnelExist,
+    SequenceNumberNotMatch,
+    ResourceGone,
+    TunnelServerUnavailable,
+}
+
+impl ErrorCode {
+    /// The code as clients read it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AuthFailed => "OTSAuthFailed",
+            Self::PermissionDenied => "OTSPermissionDenied",
+            Self::RequestBodyTooLarge => "OTSRequestBodyTooLarge",
+            Self::RequestTimeout => "OTSRequestTimeout",
+            Self::MethodNotAllowed => "OTSMethodNotAllowed",
+            Self::ParameterInvalid => "OTSParameterInvalid",
+            Self::ForbiddenUpdateCapacityUnit => "OTSForbiddenUpdateCapacityUnit",
+            Self::InternalServerError => "OTSInternalServerError",
+            Self::QuotaExhausted => "OTSQuotaExhausted",
+            Self::ServerBusy => "OTSServerBusy",
+            Self::PartitionUnavailable => "OTSPartitionUnavailable",
+            Self::Timeout => "OTSTimeout",
+            Self::ServerUnavailable => "OTSServerUnavailable",
+            Self::RowOperationConflict => "OTSRowOperationConflict",
+            Self::ObjectAlreadyExist => "OTSObjectAlreadyExist",
+            Self::ObjectNotExist => "OTSObjectNotExist",
+            Self::TableNotReady => "OTSTableNotReady",
+            Self::TooFrequentReservedThroughputAdjustment => "OTSTooFrequentReservedThroughputAdjustment",
+            Self::CapacityUnitExhausted => "OTSCapacityUnitExhausted",
+            Self::ConditionCheckFail => "OTSConditionCheckFail",
+            Self::OutOfRowSizeLimit => "OTSOutOfRowSizeLimit",
+            Self::OutOfColumnCountLimit => "OTSOutOfColumnCountLimit",
+            Self::InvalidPk => "OTSInvalidPK",
+            Self::SessionNotExist => "OTSSessionNotExist",
+            Self::SessionBusy => "OTSSessionBusy",
+            Self::OutOfTransactionDataSizeLimit => "OTSOutOfTransactionDataSizeLimit",
+            Self::DataOutOfRange => "OTSDataOutOfRange",
+            Self::SessionExpired => "OTSSessionExpired",
+            Self::TunnelExpired => "OTSTunnelExpired",
+            Self::TunnelExist => "OTSTunnelExist",
+            Self::SequenceNumberNotMatch => "OTSSequenceNumberNotMatch",
+            Self::ResourceGone => "OTSResourceGone",
+            Self::TunnelServerUnavailable => "OTSTunnelServerUnavailable",
+        }
+    }
+
+    /// The HTTP status that goes with it. The statuses of transactions' codes aren't published: those here are ours.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::ParameterInvalid
+            | Self::ForbiddenUpdateCapacityUnit
+            | Self::OutOfRowSizeLimit
+            | Self::OutOfColumnCountLimit
+            | Self::InvalidPk
+            | Self::OutOfTransactionDataSizeLimit
+            | Self::DataOutOfRange
+            | Self::SessionExpired
+            | Self::TunnelExpired
+            | Self::SequenceNumberNotMatch => StatusCode::BAD_REQUEST,
+            Self::AuthFailed
+            | Self::PermissionDenied
+            | Self::QuotaExhausted
+            | Self::TooFrequentReservedThroughputAdjustment
+            | Self::CapacityUnitExhausted
+            | Self::ConditionCheckFail => StatusCode::FORBIDDEN,
+            Self::ObjectNotExist | Self::TableNotReady | Self::SessionNotExist => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::RowOperationConflict | Self::ObjectAlreadyExist | Self::SessionBusy | Self::TunnelExist => {
+                StatusCode::CONFLICT
+            }
+            Self::ResourceGone => StatusCode::GONE,
+            Self::RequestBodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::InternalServerError => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::ServerBusy
+            | Self::PartitionUnavailable
+            | Self::Timeout
+            | Self::ServerUnavailable
+            | Self::TunnelServerUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error as a client is told of it: a code and a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ServiceError {
+    /// What kind of error.
+    pub code: ErrorCode,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl ServiceError {
+    /// An error with a text that [`Reason`] doesn't have.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// As the message of one row in a batch.
+    #[must_use]
+    pub fn to_message(&self) -> messages::Error {
+        messages::Error {
+            code: self.code.as_str().to_owned(),
+            message: Some(self.message.clone()),
+            access_denied_detail: None,
+        }
+    }
+
+    /// As the body of an answer.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        self.to_message().encode_to_vec().into()
+    }
+}
+
+impl From<Reason> for ServiceError {
+    fn from(reason: Reason) -> Self {
+        Self::new(reason.code(), reason.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Reason, ServiceError};
+
+    #[test]
+    fn an_error_is_a_status_and_a_message() {
+        let error = ServiceError::from(Reason::ConditionCheckFailed);
+        assert_eq!(error.code.status(), 403);
+        let mut expected = vec![0x0a, 21];
+        expected.extend(b"OTSConditionCheckFail");
+        expected.extend([0x12, 23]);
+        expected.extend(b"Condition check failed.");
+        assert_eq!(error.encode(), expected);
+    }
+
+    #[test]
+    fn texts_carry_what_they_are_about_as_the_original_writes_it() {
+        // Texts that tests of the official clients compare.
+        let cases = [
+            (
+                Reason::KeyValueTooLong {
+                    name: "pk_0".into(),
+                    limit: 1024,
+                    length: 1025,
+                },
+                "The length of primary key column: 'pk_0' exceeds the MaxLength:1024 with CurrentLength:1025.",
+            ),
+            (
+                Reason::ValueTooLong {
+                    name: "Column".into(),
+                    limit: 2_097_152,
+                    length: 2_097_153,
+                },
+                "The length of attribute column: 'Column' exceeds the MaxLength:2097152 with CurrentLength:2097153.",
+            ),
+            (
+                Reason::TooManyColumns {
+                    limit: 1024,
+                    count: 2000,
+                },
+                "The number of attribute columns exceeds the limit, limit count: 1024, column count: 2000.",
+            ),
+            (
+                Reason::TooManyRows { limit: 200 },
+                "Rows count exceeds the upper limit: 200.",
+            ),
+            (
+                Reason::InvalidColumnName { name: "1a".into() },
+                "Invalid column name: '1a'.",
+            ),
+        ];
+        for (reason, text) in cases {
+            assert_eq!(reason.to_string(), text);
+        }
+    }
+}

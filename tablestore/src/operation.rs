@@ -1,0 +1,93 @@
+//! What a request asks for, as its path names it.
+
+use crate::error::Reason;
+use crate::value::Text;
+
+macro_rules! operations {
+    ($( $variant:ident => $name:literal, )+) => {
+        /// An operation that the protocol has and that is meant to be served. SQL, time series, delivery and what else the
+        /// original has are refused as unsupported.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[expect(missing_docs, reason = "their names say it")]
+        pub enum Operation {
+            $( $variant, )+
+        }
+
+        impl Operation {
+            /// All of them.
+            pub const ALL: &[Self] = &[$( Self::$variant, )+];
+
+            /// The path without its first slash.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $( Self::$variant => $name, )+
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    CreateTable => "CreateTable",
+    UpdateTable => "UpdateTable",
+    DescribeTable => "DescribeTable",
+    ListTable => "ListTable",
+    DeleteTable => "DeleteTable",
+    AddDefinedColumn => "AddDefinedColumn",
+    DeleteDefinedColumn => "DeleteDefinedColumn",
+    CreateIndex => "CreateIndex",
+    DropIndex => "DropIndex",
+    ComputeSplitPointsBySize => "ComputeSplitPointsBySize",
+    GetRow => "GetRow",
+    PutRow => "PutRow",
+    UpdateRow => "UpdateRow",
+    DeleteRow => "DeleteRow",
+    BatchGetRow => "BatchGetRow",
+    BatchWriteRow => "BatchWriteRow",
+    GetRange => "GetRange",
+    BulkImport => "BulkImport",
+    BulkExport => "BulkExport",
+    StartLocalTransaction => "StartLocalTransaction",
+    CommitTransaction => "CommitTransaction",
+    AbortTransaction => "AbortTransaction",
+    ListStream => "ListStream",
+    DescribeStream => "DescribeStream",
+    GetShardIterator => "GetShardIterator",
+    GetStreamRecord => "GetStreamRecord",
+    CreateSearchIndex => "CreateSearchIndex",
+    UpdateSearchIndex => "UpdateSearchIndex",
+    DescribeSearchIndex => "DescribeSearchIndex",
+    ListSearchIndex => "ListSearchIndex",
+    DeleteSearchIndex => "DeleteSearchIndex",
+    Search => "Search",
+    ComputeSplits => "ComputeSplits",
+    ParallelScan => "ParallelScan",
+    CreateTunnel => "tunnel/create",
+    DeleteTunnel => "tunnel/delete",
+    ListTunnel => "tunnel/list",
+    DescribeTunnel => "tunnel/describe",
+    ConnectTunnel => "tunnel/connect",
+    HeartbeatTunnel => "tunnel/heartbeat",
+    ShutdownTunnel => "tunnel/shutdown",
+    GetTunnelCheckpoint => "tunnel/getcheckpoint",
+    ReadTunnelRecords => "tunnel/readrecords",
+    CheckpointTunnel => "tunnel/checkpoint",
+}
+
+/// Most characters of an unknown path that its refusal says.
+const MAX_SAID: usize = 64;
+
+impl Operation {
+    /// The operation of a path, which is case-sensitive.
+    ///
+    /// # Errors
+    /// There is no such operation, or it isn't served.
+    pub fn from_path(path: &str) -> Result<Self, Reason> {
+        let name = path.strip_prefix('/').unwrap_or(path);
+        let found = Self::ALL.iter().find(|operation| operation.name() == name);
+        found.copied().ok_or_else(|| Reason::UnsupportedOperation {
+            operation: name.chars().take(MAX_SAID).collect::<Text>(),
+        })
+    }
+}

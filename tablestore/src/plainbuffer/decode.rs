@@ -1,0 +1,261 @@
+//! Bytes → rows.
+
+use bytes::Bytes;
+
+use super::{CellOperation, HEADER, PlainBufferError, PlainCell, PlainRow, SequenceInfo, tag};
+use crate::crc8::Crc8;
+use crate::limits;
+use crate::reader::{Damage, Reader};
+use crate::value::{KeyColumn, KeyElement, Text, Value};
+
+type Result<T, E = PlainBufferError> = std::result::Result<T, E>;
+
+/// Reads the one row that the bytes are. Binary values share their memory.
+///
+/// # Errors
+/// What is wrong with the bytes, or that they are no row or several.
+pub fn decode_row(bytes: Bytes) -> Result<PlainRow> {
+    let mut rows = rows(bytes, 1)?;
+    rows.pop().ok_or(PlainBufferError::NoRow)
+}
+
+/// Reads rows, of which there are at most [`limits::MAX_ROWS`]. No bytes are no rows.
+///
+/// # Errors
+/// What is wrong with the bytes.
+pub fn decode_rows(bytes: Bytes) -> Result<Vec<PlainRow>> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    rows(bytes, limits::MAX_ROWS)
+}
+
+fn rows(bytes: Bytes, most: usize) -> Result<Vec<PlainRow>> {
+    let mut reader = Reader::new(bytes);
+    match reader.length() {
+        Ok(HEADER) => {}
+        Ok(other) => return Err(PlainBufferError::Header(other)),
+        Err(_) => return Err(PlainBufferError::Truncated),
+    }
+    let mut decoder = Decoder { reader, next: None };
+    decoder.advance();
+    let mut rows = Vec::new();
+    while decoder.next.is_some() {
+        if rows.len() == most {
+            return Err(PlainBufferError::TooManyRows(most));
+        }
+        rows.push(decoder.row()?);
+    }
+    Ok(rows)
+}
+
+struct Decoder {
+    reader: Reader,
+    /// The tag that was read last and not taken yet; none at the end.
+    next: Option<u8>,
+}
+
+impl From<Damage> for PlainBufferError {
+    fn from(damage: Damage) -> Self {
+        match damage {
+            Damage::Length(length) => Self::Length(length),
+            Damage::Utf8 => Self::NameEncoding,
+            _ => Self::Truncated,
+        }
+    }
+}
+
+impl Decoder {
+    fn advance(&mut self) {
+        self.next = self.reader.byte().ok();
+    }
+
+    /// Goes past `tag` if it is next.
+    fn take(&mut self, tag: u8) -> bool {
+        let here = self.next == Some(tag);
+        if here {
+            self.advance();
+        }
+        here
+    }
+
+    fn expect(&self, expected: u8) -> Result<()> {
+        match self.next {
+            Some(found) if found == expected => Ok(()),
+            Some(found) => Err(PlainBufferError::Tag { found, expected }),
+            None => Err(PlainBufferError::Truncated),
+        }
+    }
+
+    fn row(&mut self) -> Result<PlainRow> {
+        let mut row = PlainRow::default();
+        let mut crc = Crc8::default();
+        self.expect(tag::ROW_KEY)?;
+        self.advance();
+        while self.next == Some(tag::CELL) {
+            room(&row)?;
+            row.key.push(self.key_column(&mut crc)?);
+        }
+        if self.take(tag::ROW_DATA) {
+            while self.next == Some(tag::CELL) {
+                room(&row)?;
+                row.cells.push(self.cell(&mut crc)?);
+            }
+            if row.cells.is_empty() {
+                return Err(PlainBufferError::NoCells);
+            }
+        }
+        row.delete_marker = self.take(tag::DELETE_MARKER);
+        crc.byte(u8::from(row.delete_marker));
+        if self.next == Some(tag::EXTENSION) {
+            row.sequence = extension(self.reader.binary()?)?;
+            self.advance();
+        }
+        if self.next != Some(tag::ROW_CHECKSUM) {
+            return Err(PlainBufferError::NoRowChecksum);
+        }
+        self.checksum(crc)?;
+        Ok(row)
+    }
+
+    /// The checksum whose tag is next, which has to be this.
+    fn checksum(&mut self, expected: Crc8) -> Result<()> {
+        let found = self.reader.byte()?;
+        self.advance();
+        if found == expected.0 {
+            Ok(())
+        } else {
+            Err(PlainBufferError::Checksum {
+                found,
+                expected: expected.0,
+            })
+        }
+    }
+
+    /// The beginning of a cell whose tag is next.
+    fn name(&mut self, crc: &mut Crc8) -> Result<Text> {
+        self.advance();
+        self.expect(tag::CELL_NAME)?;
+        let name = self.reader.text()?;
+        self.advance();
+        crc.bytes(name.as_bytes());
+        Ok(name)
+    }
+
+    /// The value whose tag is next: a length, and in as many bytes what `read` reads.
+    fn value<T>(
+        &mut self,
+        name: &Text,
+        of_type: fn(Text) -> PlainBufferError,
+        read: impl FnOnce(&mut Reader) -> Result<T, Damage>,
+    ) -> Result<T> {
+        let length = self.reader.length()?;
+        let before = self.reader.remaining();
+        let value = read(&mut self.reader).map_err(|damage| PlainBufferError::of(damage, name, of_type))?;
+        if usize::try_from(length) != Ok(before - self.reader.remaining()) {
+            return Err(PlainBufferError::ValueLength(name.clone()));
+        }
+        self.advance();
+        Ok(value)
+    }
+
+    /// The end of a cell, which counts for its row.
+    fn cell_checksum(&mut self, name: &Text, crc: Crc8, row: &mut Crc8) -> Result<()> {
+        if self.next != Some(tag::CELL_CHECKSUM) {
+            return Err(PlainBufferError::NoCellChecksum(name.clone()));
+        }
+        row.byte(crc.0);
+        self.checksum(crc)
+    }
+
+    fn key_column(&mut self, row: &mut Crc8) -> Result<KeyColumn> {
+        let mut crc = Crc8::default();
+        let name = self.name(&mut crc)?;
+        if self.next != Some(tag::CELL_VALUE) {
+            return Err(PlainBufferError::NoKeyValue(name));
+        }
+        let value = self.value(&name, PlainBufferError::KeyType, KeyElement::read)?;
+        value.checksum(&mut crc);
+        match self.next {
+            Some(tag::CELL_OPERATION) => return Err(PlainBufferError::KeyOperation(name)),
+            Some(tag::CELL_TIMESTAMP) => return Err(PlainBufferError::KeyTimestamp(name)),
+            _ => {}
+        }
+        self.cell_checksum(&name, crc, row)?;
+        Ok(KeyColumn { name, value })
+    }
+
+    fn cell(&mut self, row: &mut Crc8) -> Result<PlainCell> {
+        let mut crc = Crc8::default();
+        let name = self.name(&mut crc)?;
+        let mut cell = PlainCell {
+            name,
+            value: None,
+            operation: None,
+            timestamp: None,
+        };
+        if self.next == Some(tag::CELL_VALUE) {
+            let value = self.value(&cell.name, PlainBufferError::ValueType, Value::read)?;
+            value.checksum(&mut crc);
+            cell.value = Some(value);
+        }
+        if self.next == Some(tag::CELL_OPERATION) {
+            let number = self.reader.byte()?;
+            cell.operation =
+                Some(CellOperation::from_number(number).ok_or(PlainBufferError::Operation(number))?);
+            self.advance();
+        }
+        if self.next == Some(tag::CELL_TIMESTAMP) {
+            let timestamp = self.reader.integer()?;
+            if timestamp < 0 {
+                return Err(PlainBufferError::Timestamp(cell.name));
+            }
+            cell.timestamp = Some(timestamp);
+            self.advance();
+        }
+        super::encode::checksum_end(&mut crc, cell.operation, cell.timestamp);
+        self.cell_checksum(&cell.name, crc, row)?;
+        Ok(cell)
+    }
+}
+
+fn room(row: &PlainRow) -> Result<()> {
+    if row.key.len() + row.cells.len() < limits::MAX_ROW_CELLS {
+        Ok(())
+    } else {
+        Err(PlainBufferError::TooManyCells)
+    }
+}
+
+/// What an extension holds: sequence info, and parts of later versions, which are passed over.
+fn extension(bytes: Bytes) -> Result<Option<SequenceInfo>> {
+    let mut reader = Reader::new(bytes);
+    let mut sequence = None;
+    while !reader.is_empty() {
+        let tag = reader.byte()?;
+        let part = reader.binary()?;
+        if tag == tag::SEQUENCE {
+            sequence = Some(sequence_info(part)?);
+        }
+    }
+    Ok(sequence)
+}
+
+fn sequence_info(bytes: Bytes) -> Result<SequenceInfo> {
+    let mut reader = Reader::new(bytes);
+    let expect = |reader: &mut Reader, expected| match reader.byte()? {
+        found if found == expected => Ok(()),
+        found => Err(PlainBufferError::Tag { found, expected }),
+    };
+    expect(&mut reader, tag::SEQUENCE_EPOCH)?;
+    let epoch = reader.length()?;
+    expect(&mut reader, tag::SEQUENCE_TIMESTAMP)?;
+    let timestamp = reader.integer()?;
+    expect(&mut reader, tag::SEQUENCE_ROW_INDEX)?;
+    let row_index = reader.length()?;
+    Ok(SequenceInfo {
+        epoch,
+        timestamp,
+        row_index,
+    })
+}

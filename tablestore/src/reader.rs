@@ -1,0 +1,66 @@
+//! Takes little-endian parts off the front of bytes.
+
+use bytes::{Buf as _, Bytes};
+use smol_str::SmolStr;
+
+/// Why a value can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// The bytes end before the value does.
+    Truncated,
+    /// A text or binary of this length is longer than what is left.
+    Length(u32),
+    /// A text isn't UTF-8.
+    Utf8,
+    /// No type has this number, or not one that stands here.
+    Type(u8),
+    /// A boolean is neither 0 nor 1.
+    Boolean,
+}
+
+pub(crate) struct Reader {
+    rest: Bytes,
+}
+
+impl Reader {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        Self { rest: bytes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Damage> {
+        self.rest.try_get_u8().map_err(|_| Damage::Truncated)
+    }
+
+    pub(crate) fn length(&mut self) -> Result<u32, Damage> {
+        self.rest.try_get_u32_le().map_err(|_| Damage::Truncated)
+    }
+
+    pub(crate) fn integer(&mut self) -> Result<i64, Damage> {
+        self.rest.try_get_i64_le().map_err(|_| Damage::Truncated)
+    }
+
+    /// A length and as many bytes, which share the memory of the whole.
+    pub(crate) fn binary(&mut self) -> Result<Bytes, Damage> {
+        let length = self.length()?;
+        match usize::try_from(length) {
+            Ok(bytes) if bytes <= self.rest.len() => Ok(self.rest.split_to(bytes)),
+            _ => Err(Damage::Length(length)),
+        }
+    }
+
+    /// A length and as many bytes of UTF-8.
+    pub(crate) fn text(&mut self) -> Result<SmolStr, Damage> {
+        let bytes = self.binary()?;
+        std::str::from_utf8(&bytes)
+            .map(SmolStr::from)
+            .map_err(|_| Damage::Utf8)
+    }
+}

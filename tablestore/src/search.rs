@@ -1,0 +1,87 @@
+//! Searches: messages within the bytes of messages, as trees. What is in a message without others stays in it.
+
+mod aggregation;
+mod query;
+
+use bytes::Bytes;
+
+use crate::error::Reason;
+use crate::limits;
+use crate::messages::SearchQuery;
+use crate::strict::{Strict, decode};
+
+pub use self::aggregation::{AggregationBody, AggregationNode, GroupByBody, GroupByNode};
+pub use self::query::SearchNode;
+
+/// How many of the optional clauses have to match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MinimumShouldMatch {
+    /// So many.
+    Count(i32),
+    /// A number or percentage, as text.
+    Text(String),
+}
+
+impl MinimumShouldMatch {
+    /// What the fields say, of which newer clients send both: the text then has more to say.
+    #[must_use]
+    pub fn new(count: Option<i32>, text: Option<&str>) -> Option<Self> {
+        match text {
+            Some(text) => Some(Self::Text(text.to_owned())),
+            None => count.map(Self::Count),
+        }
+    }
+}
+
+/// Whether a search counts the rows that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TotalCount {
+    /// It doesn't.
+    Off,
+    /// It counts up to so many, and may stop there.
+    UpTo(u32),
+    /// It counts all.
+    Exact,
+}
+
+impl TotalCount {
+    /// What a search asks for, by either of the fields that clients have for it.
+    #[must_use]
+    pub fn of(search: &SearchQuery) -> Self {
+        match (search.track_total_count, search.get_total_count) {
+            (Some(i32::MAX), _) => Self::Exact,
+            (Some(most), _) => u32::try_from(most).map_or(Self::Off, Self::UpTo),
+            (None, Some(true)) => Self::Exact,
+            (None, _) => Self::Off,
+        }
+    }
+}
+
+/// Nodes so far.
+#[derive(Default)]
+struct SearchBudget {
+    nodes: usize,
+}
+
+impl SearchBudget {
+    /// Counts a node at this depth.
+    fn node(&mut self, depth: usize) -> Result<(), Reason> {
+        self.nodes += 1;
+        if self.nodes > limits::MAX_SEARCH_NODES {
+            return Err(Reason::TooManySearchNodes {
+                limit: limits::MAX_SEARCH_NODES,
+            });
+        }
+        if depth > limits::MAX_SEARCH_DEPTH {
+            return Err(Reason::SearchTooDeep {
+                limit: limits::MAX_SEARCH_DEPTH,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The body of a node.
+fn body<M: Strict>(bytes: Option<Bytes>, part: &str) -> Result<M, Reason> {
+    decode(bytes.unwrap_or_default()).map_err(|_| Reason::MalformedSearch { part: part.into() })
+}

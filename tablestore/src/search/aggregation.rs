@@ -1,0 +1,194 @@
+//! Aggregations, and groupings with what is asked of each group.
+
+use super::query::nodes;
+use super::{SearchBudget, SearchNode, body};
+use crate::error::Reason;
+use crate::messages::{
+    AggregationType, Aggregations, AvgAggregation, CountAggregation, DistinctCountAggregation, GroupBy,
+    GroupByComposite, GroupByDateHistogram, GroupByField, GroupByFilter, GroupByGeoDistance, GroupByGeoGrid,
+    GroupByHistogram, GroupByRange, GroupByType, GroupBys, MaxAggregation, MinAggregation,
+    PercentilesAggregation, SumAggregation, TopRowsAggregation,
+};
+use crate::value::Text;
+
+/// A figure of the rows that are found, or of a group of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AggregationNode {
+    /// By which the answer names it.
+    pub name: Text,
+    /// What it is.
+    pub body: AggregationBody,
+}
+
+/// What a figure is.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the messages have the comments")]
+pub enum AggregationBody {
+    Avg(AvgAggregation),
+    Max(MaxAggregation),
+    Min(MinAggregation),
+    Sum(SumAggregation),
+    Count(CountAggregation),
+    DistinctCount(DistinctCountAggregation),
+    TopRows(TopRowsAggregation),
+    Percentiles(PercentilesAggregation),
+}
+
+/// Groups of the rows that are found, or of a group of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupByNode {
+    /// By which the answer names it.
+    pub name: Text,
+    /// By what the rows are grouped.
+    pub body: GroupByBody,
+    /// Figures of each group.
+    pub aggregations: Vec<AggregationNode>,
+    /// Groups of each group.
+    pub group_bys: Vec<GroupByNode>,
+}
+
+/// By what rows are grouped. Queries, sources and what is asked of each group are taken out of the messages.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the messages have the comments")]
+pub enum GroupByBody {
+    Field(GroupByField),
+    Range(GroupByRange),
+    Filter(Vec<SearchNode>),
+    GeoDistance(GroupByGeoDistance),
+    Histogram(GroupByHistogram),
+    DateHistogram(GroupByDateHistogram),
+    GeoGrid(GroupByGeoGrid),
+    Composite {
+        sources: Vec<GroupByNode>,
+        body: GroupByComposite,
+    },
+}
+
+impl AggregationNode {
+    /// Reads aggregations.
+    ///
+    /// # Errors
+    /// What can't be read, is of no known type, or too much.
+    pub fn decode(aggregations: Aggregations) -> Result<Vec<Self>, Reason> {
+        figures(Some(aggregations), 1, &mut SearchBudget::default())
+    }
+}
+
+impl GroupByNode {
+    /// Reads groupings with all that is inside of them.
+    ///
+    /// # Errors
+    /// What can't be read, is of no known type, too much or too deep.
+    pub fn decode(group_bys: GroupBys) -> Result<Vec<Self>, Reason> {
+        groups(Some(group_bys), 1, &mut SearchBudget::default())
+    }
+}
+
+fn figures(
+    aggregations: Option<Aggregations>,
+    depth: usize,
+    budget: &mut SearchBudget,
+) -> Result<Vec<AggregationNode>, Reason> {
+    let aggregations = aggregations.map(|all| all.aggs).unwrap_or_default();
+    let mut figures = Vec::new();
+    for aggregation in aggregations {
+        budget.node(depth)?;
+        let kind = aggregation.r#type.unwrap_or_default();
+        let invalid = || Reason::InvalidSearchType {
+            part: "aggregation".into(),
+            kind,
+        };
+        let bytes = aggregation.body;
+        let body = match AggregationType::try_from(kind).map_err(|_| invalid())? {
+            AggregationType::Avg => AggregationBody::Avg(body(bytes, "avg aggregation")?),
+            AggregationType::Max => AggregationBody::Max(body(bytes, "max aggregation")?),
+            AggregationType::Min => AggregationBody::Min(body(bytes, "min aggregation")?),
+            AggregationType::Sum => AggregationBody::Sum(body(bytes, "sum aggregation")?),
+            AggregationType::Count => AggregationBody::Count(body(bytes, "count aggregation")?),
+            AggregationType::DistinctCount => {
+                AggregationBody::DistinctCount(body(bytes, "distinct count aggregation")?)
+            }
+            AggregationType::TopRows => AggregationBody::TopRows(body(bytes, "top rows aggregation")?),
+            AggregationType::Percentiles => {
+                AggregationBody::Percentiles(body(bytes, "percentiles aggregation")?)
+            }
+        };
+        figures.push(AggregationNode {
+            name: aggregation.name.unwrap_or_default().into(),
+            body,
+        });
+    }
+    Ok(figures)
+}
+
+fn groups(
+    group_bys: Option<GroupBys>,
+    depth: usize,
+    budget: &mut SearchBudget,
+) -> Result<Vec<GroupByNode>, Reason> {
+    let group_bys = group_bys.map(|all| all.group_bys).unwrap_or_default();
+    group_bys
+        .into_iter()
+        .map(|group_by| group(group_by, depth, budget))
+        .collect()
+}
+
+/// Reads a message of these bytes, and takes out of it what is asked of each group.
+macro_rules! body_of {
+    ($message:ty, $bytes:expr, $part:literal) => {{
+        let mut body: $message = body($bytes, $part)?;
+        let of_each = (body.sub_aggs.take(), body.sub_group_bys.take());
+        (body, of_each)
+    }};
+}
+
+fn group(group_by: GroupBy, depth: usize, budget: &mut SearchBudget) -> Result<GroupByNode, Reason> {
+    budget.node(depth)?;
+    let kind = group_by.r#type.unwrap_or_default();
+    let invalid = || Reason::InvalidSearchType {
+        part: "group by".into(),
+        kind,
+    };
+    let bytes = group_by.body;
+    let (body, (aggregations, group_bys)) = match GroupByType::try_from(kind).map_err(|_| invalid())? {
+        GroupByType::Field => {
+            let (body, of_each) = body_of!(GroupByField, bytes, "group by field");
+            (GroupByBody::Field(body), of_each)
+        }
+        GroupByType::Range => {
+            let (body, of_each) = body_of!(GroupByRange, bytes, "group by range");
+            (GroupByBody::Range(body), of_each)
+        }
+        GroupByType::Filter => {
+            let (body, of_each) = body_of!(GroupByFilter, bytes, "group by filter");
+            (GroupByBody::Filter(nodes(body.filters, depth, budget)?), of_each)
+        }
+        GroupByType::GeoDistance => {
+            let (body, of_each) = body_of!(GroupByGeoDistance, bytes, "group by geo distance");
+            (GroupByBody::GeoDistance(body), of_each)
+        }
+        GroupByType::Histogram => {
+            let (body, of_each) = body_of!(GroupByHistogram, bytes, "group by histogram");
+            (GroupByBody::Histogram(body), of_each)
+        }
+        GroupByType::DateHistogram => {
+            let (body, of_each) = body_of!(GroupByDateHistogram, bytes, "group by date histogram");
+            (GroupByBody::DateHistogram(body), of_each)
+        }
+        GroupByType::GeoGrid => {
+            let (body, of_each) = body_of!(GroupByGeoGrid, bytes, "group by geo grid");
+            (GroupByBody::GeoGrid(body), of_each)
+        }
+        GroupByType::Composite => {
+            let (mut body, of_each) = body_of!(GroupByComposite, bytes, "group by composite");
+            let sources = groups(body.sources.take(), depth + 1, budget)?;
+            (GroupByBody::Composite { sources, body }, of_each)
+        }
+    };
+    Ok(GroupByNode {
+        name: group_by.name.unwrap_or_default().into(),
+        body,
+        aggregations: figures(aggregations, depth + 1, budget)?,
+        group_bys: groups(group_bys, depth + 1, budget)?,
+    })
+}

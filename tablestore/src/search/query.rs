@@ -1,0 +1,184 @@
+//! Queries.
+
+use super::{SearchBudget, body};
+use crate::error::Reason;
+use crate::messages::{
+    BoolQuery, ConstScoreQuery, DisMaxQuery, ExistsQuery, FunctionScoreQuery, FunctionsScoreQuery,
+    GeoBoundingBoxQuery, GeoDistanceQuery, GeoPolygonQuery, KnnVectorQuery, MatchPhraseQuery, MatchQuery,
+    NestedQuery, PrefixQuery, Query, QueryType, RangeQuery, SuffixQuery, TermQuery, TermsQuery,
+    WildcardQuery,
+};
+
+/// A query. Where it has others inside, those are taken out of its message.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the messages have the comments")]
+pub enum SearchNode {
+    MatchAll,
+    Match(MatchQuery),
+    MatchPhrase(MatchPhraseQuery),
+    Term(TermQuery),
+    Terms(TermsQuery),
+    Range(RangeQuery),
+    Prefix(PrefixQuery),
+    Suffix(SuffixQuery),
+    Wildcard(WildcardQuery),
+    Exists(ExistsQuery),
+    GeoBoundingBox(GeoBoundingBoxQuery),
+    GeoDistance(GeoDistanceQuery),
+    GeoPolygon(GeoPolygonQuery),
+    Bool {
+        must: Vec<SearchNode>,
+        must_not: Vec<SearchNode>,
+        filter: Vec<SearchNode>,
+        should: Vec<SearchNode>,
+        body: BoolQuery,
+    },
+    Nested {
+        query: Box<SearchNode>,
+        body: NestedQuery,
+    },
+    ConstScore {
+        filter: Box<SearchNode>,
+    },
+    FunctionScore {
+        query: Box<SearchNode>,
+        body: FunctionScoreQuery,
+    },
+    FunctionsScore {
+        query: Box<SearchNode>,
+        /// The filter of each function.
+        filters: Vec<Option<SearchNode>>,
+        body: FunctionsScoreQuery,
+    },
+    KnnVector {
+        filter: Option<Box<SearchNode>>,
+        body: KnnVectorQuery,
+    },
+    DisMax {
+        queries: Vec<SearchNode>,
+        body: DisMaxQuery,
+    },
+}
+
+impl SearchNode {
+    /// Reads a query with all that is inside of it.
+    ///
+    /// # Errors
+    /// What can't be read, is of no known type, is missing, too much or too deep.
+    pub fn decode(query: Query) -> Result<Self, Reason> {
+        node(query, 1, &mut SearchBudget::default())
+    }
+}
+
+/// A query of a request.
+pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Result<SearchNode, Reason> {
+    budget.node(depth)?;
+    let kind = query.r#type.unwrap_or_default();
+    let invalid = || Reason::InvalidSearchType {
+        part: "query".into(),
+        kind,
+    };
+    let bytes = query.query;
+    Ok(match QueryType::try_from(kind).map_err(|_| invalid())? {
+        QueryType::MatchAll => SearchNode::MatchAll,
+        QueryType::Match => SearchNode::Match(body(bytes, "match query")?),
+        QueryType::MatchPhrase => SearchNode::MatchPhrase(body(bytes, "match phrase query")?),
+        QueryType::Term => SearchNode::Term(body(bytes, "term query")?),
+        QueryType::Terms => SearchNode::Terms(body(bytes, "terms query")?),
+        QueryType::Range => SearchNode::Range(body(bytes, "range query")?),
+        QueryType::Prefix => SearchNode::Prefix(body(bytes, "prefix query")?),
+        QueryType::Suffix => SearchNode::Suffix(body(bytes, "suffix query")?),
+        QueryType::Wildcard => SearchNode::Wildcard(body(bytes, "wildcard query")?),
+        QueryType::Exists => SearchNode::Exists(body(bytes, "exists query")?),
+        QueryType::GeoBoundingBox => SearchNode::GeoBoundingBox(body(bytes, "geo bounding box query")?),
+        QueryType::GeoDistance => SearchNode::GeoDistance(body(bytes, "geo distance query")?),
+        QueryType::GeoPolygon => SearchNode::GeoPolygon(body(bytes, "geo polygon query")?),
+        QueryType::Bool => {
+            let mut body: BoolQuery = body(bytes, "bool query")?;
+            SearchNode::Bool {
+                must: nodes(std::mem::take(&mut body.must_queries), depth, budget)?,
+                must_not: nodes(std::mem::take(&mut body.must_not_queries), depth, budget)?,
+                filter: nodes(std::mem::take(&mut body.filter_queries), depth, budget)?,
+                should: nodes(std::mem::take(&mut body.should_queries), depth, budget)?,
+                body,
+            }
+        }
+        QueryType::Nested => {
+            let mut body: NestedQuery = body(bytes, "nested query")?;
+            SearchNode::Nested {
+                query: inner(body.query.take(), "the query of a nested query", depth, budget)?,
+                body,
+            }
+        }
+        QueryType::ConstScore => {
+            let body: ConstScoreQuery = body(bytes, "const score query")?;
+            SearchNode::ConstScore {
+                filter: inner(body.filter, "the filter of a const score query", depth, budget)?,
+            }
+        }
+        QueryType::FunctionScore => {
+            let mut body: FunctionScoreQuery = body(bytes, "function score query")?;
+            SearchNode::FunctionScore {
+                query: inner(
+                    body.query.take(),
+                    "the query of a function score query",
+                    depth,
+                    budget,
+                )?,
+                body,
+            }
+        }
+        QueryType::FunctionsScore => {
+            let mut body: FunctionsScoreQuery = body(bytes, "functions score query")?;
+            let query = inner(
+                body.query.take(),
+                "the query of a functions score query",
+                depth,
+                budget,
+            )?;
+            let mut filters = Vec::new();
+            for function in &mut body.functions {
+                let filter = function.filter.take();
+                filters.push(filter.map(|filter| node(filter, depth + 1, budget)).transpose()?);
+            }
+            SearchNode::FunctionsScore { query, filters, body }
+        }
+        QueryType::KnnVector => {
+            let mut body: KnnVectorQuery = body(bytes, "knn vector query")?;
+            let filter = body.filter.take();
+            let filter = filter.map(|filter| node(filter, depth + 1, budget)).transpose()?;
+            SearchNode::KnnVector {
+                filter: filter.map(Box::new),
+                body,
+            }
+        }
+        QueryType::DisMax => {
+            let mut body: DisMaxQuery = body(bytes, "dis max query")?;
+            SearchNode::DisMax {
+                queries: nodes(std::mem::take(&mut body.queries), depth, budget)?,
+                body,
+            }
+        }
+    })
+}
+
+pub(super) fn nodes(
+    queries: Vec<Query>,
+    depth: usize,
+    budget: &mut SearchBudget,
+) -> Result<Vec<SearchNode>, Reason> {
+    queries
+        .into_iter()
+        .map(|query| node(query, depth + 1, budget))
+        .collect()
+}
+
+fn inner(
+    query: Option<Query>,
+    part: &str,
+    depth: usize,
+    budget: &mut SearchBudget,
+) -> Result<Box<SearchNode>, Reason> {
+    let query = query.ok_or_else(|| Reason::SearchPartMissing { part: part.into() })?;
+    node(query, depth + 1, budget).map(Box::new)
+}
