@@ -49,15 +49,19 @@ pub async fn get(engine: &Engine, name: &str) -> Result<pb::Index> {
 ///
 /// # Errors
 /// [`souk_engine::EngineError::TableNotFound`], [`souk_engine::EngineError::IndexExists`], [`crate::Error::Invalid`],
-/// [`souk_engine::EngineError::LimitExceeded`], [`souk_engine::EngineError::NotFound`] of its source; what store and indexes refuse.
+/// [`souk_engine::EngineError::LimitExceeded`]; what store and indexes refuse.
 pub async fn create(
     engine: &Engine,
     request: &CreateIndexRequest,
     mut violations: Violations,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
-    let source = Some(request.source_index.as_str()).filter(|source| !source.is_empty());
     // First, whatever else is wrong: a gateway asks another process then.
-    let mut creation = engine.begin_index(&request.index, source).await?;
+    let mut creation = engine.begin_index(&request.index).await?;
+    if !request.source_index.is_empty()
+        && let Err(ChangeProblem { reason, message }) = creation.begin_with(&request.source_index)
+    {
+        violations.push("source_index", reason, message);
+    }
     let unread = read(
         &request.changes,
         &mut violations,

@@ -49,7 +49,7 @@ impl Rows {
         let search = search.unwrap_or_default();
         let table = self
             .table
-            .for_search(given(&search.index), given(&search.page_token))
+            .for_search(given(&search.index), search_wire::page_tokens(&search))
             .map_err(|error| failed(error, path))?;
         let (search, orders) = asked(search, path, &*table.schema()?)?;
         let found = table.search(search).await;

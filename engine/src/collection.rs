@@ -103,9 +103,13 @@ impl<R: Resource> Collection<R> {
     ///
     /// # Errors
     /// As there.
-    pub fn for_search(&self, index: Option<&str>, page_token: Option<&str>) -> Result<Self> {
+    pub fn for_search<'a>(
+        &self,
+        index: Option<&str>,
+        page_tokens: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self> {
         Ok(Self {
-            table: self.table.for_search(index, page_token)?,
+            table: self.table.for_search(index, page_tokens)?,
             places: Arc::clone(&self.places),
             resource: PhantomData,
         })

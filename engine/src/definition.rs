@@ -70,6 +70,10 @@ pub struct SearchIndexDefinition {
     /// How often it was asked to be built anew while the table is served: [`crate::index_admin::Redesign::rebuild`] counts.
     #[serde(default)]
     pub builds: u32,
+    /// The last sequence of the database when it was created beside others: it tells it from an earlier index of its name. 0 of one that
+    /// came with its table.
+    #[serde(default)]
+    pub(crate) created_after: u64,
 }
 
 impl SearchIndexDefinition {
@@ -83,6 +87,7 @@ impl SearchIndexDefinition {
             sources: BTreeMap::new(),
             version: 0,
             builds: 0,
+            created_after: 0,
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use souk_index::{Document, Kept, Object, Operation, Schema};
+use souk_index::{Document, Index, Kept, Object, Operation, Schema};
 use souk_storage::{PrimaryKey, Row, RowChange};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -32,6 +32,10 @@ pub(crate) struct Design {
 /// The part of a design that its index doesn't know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Label {
+    /// Which index of which table it is: page tokens belong to one.
+    index: String,
+    #[serde(default)]
+    created_after: u64,
     version: u32,
     #[serde(default)]
     builds: u32,
@@ -59,6 +63,8 @@ impl Design {
             .collect();
         let columns = columns.filter(|column| named.contains(&column.name)).cloned();
         let label = Label {
+            index: search.name.clone(),
+            created_after: search.created_after,
             version: search.version,
             builds: search.builds,
             sources: search.sources.clone(),
@@ -98,6 +104,11 @@ impl Design {
     pub(crate) fn label(&self, history: u64) -> String {
         let label = self.label.clone();
         Label { history, ..label }.text()
+    }
+
+    /// What the page tokens of an index that is made for this, in a history of the database, say of it.
+    pub(crate) fn token_design(&self, history: u64) -> u64 {
+        Index::token_design(&self.schema, &self.label(history))
     }
 
     /// The design of an index that was made by this version or an earlier one; `None` when it can't be known.

@@ -192,8 +192,8 @@ impl Engine {
             .map(|(name, reason)| (Arc::clone(&name), Arc::new(IndexState::of_closed(name, reason))))
             .collect();
         let tables: Vec<_> = open.values().map(Arc::clone).collect();
-        let counted = inner::counted(&tables, closed.values().map(Arc::clone).collect());
-        let (indexes, watched) = watch::channel(counted);
+        let there = inner::indexes(&tables, closed.values().map(Arc::clone).collect());
+        let (indexes, watched) = watch::channel(there);
         let health = health::watch(&database, watched, closing.clone());
         let snapshots = Bounds {
             count: SNAPSHOTS_MAX,
@@ -305,7 +305,7 @@ impl Engine {
     /// As a search that waits.
     pub async fn refreshed(&self, sequence: u64, deadline: Option<Instant>) -> Result<()> {
         for table in self.tables() {
-            for index in table.able() {
+            for (index, _) in table.able() {
                 index.state.view(sequence, Wait::new(deadline)).await?;
             }
         }

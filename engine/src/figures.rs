@@ -47,6 +47,8 @@ pub struct IndexFigures {
     pub table: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
+    /// [`crate::SearchIndexDefinition::weight`].
+    pub weight: u8,
     /// How often it was found damaged.
     pub damages: u64,
     /// How long it hasn't been able to advance.
@@ -84,6 +86,7 @@ impl Figures {
                 indexes.push(IndexFigures {
                     table: Arc::clone(table.shared_name()),
                     name: Arc::clone(index.shared_name()),
+                    weight: index.weight(),
                     damages: index.damages.load(Ordering::Relaxed),
                     stalled: stall.map(|stall| stall.age()).unwrap_or_default(),
                     log_held: keeper::log_held(database, index.name()),

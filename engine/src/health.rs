@@ -133,8 +133,35 @@ impl Watched {
     }
 }
 
-/// The indexes whose health counts, which may become others: for each table those that share its searches.
-pub(crate) type Indexes = Vec<Vec<Arc<IndexState>>>;
+/// Which indexes there are, which may become others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Indexes {
+    /// Those whose health counts: of each table those that share its searches.
+    pub(crate) counted: Vec<Vec<Arc<IndexState>>>,
+    /// All: searches that name one go to those without a share, too.
+    pub(crate) all: Vec<Arc<IndexState>>,
+}
+
+/// [`Watched`] of all indexes.
+#[derive(Default)]
+struct Watching(Vec<Watched>);
+
+impl Watching {
+    /// Watches these from now on, and no others.
+    fn follow(&mut self, indexes: &Indexes) {
+        let Self(watched) = self;
+        watched.retain(|watched| indexes.all.iter().any(|index| Arc::ptr_eq(index, &watched.index)));
+        for index in &indexes.all {
+            if !watched.iter().any(|watched| Arc::ptr_eq(index, &watched.index)) {
+                watched.push(Watched::new(Arc::clone(index)));
+            }
+        }
+    }
+
+    fn look(&mut self, last: u64) {
+        self.0.iter_mut().for_each(|watched| watched.look(last));
+    }
+}
 
 /// Follows the health of a store and its indexes.
 pub(crate) fn watch(
@@ -145,14 +172,15 @@ pub(crate) fn watch(
     let (mut store, sequence) = (database.watch_health(), database.subscribe());
     let mut known = indexes.borrow_and_update().clone();
     let mut phases = phases(&known);
-    let mut watched: Vec<_> = known.iter().flatten().cloned().map(Watched::new).collect();
+    let mut watching = Watching::default();
+    watching.follow(&known);
     let mut looks = tokio::time::interval(LOOK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let now = Health::of(&store.borrow_and_update(), &known, *sequence.borrow());
+    let now = Health::of(&store.borrow_and_update(), &known.counted, *sequence.borrow());
     let (sender, receiver) = watch::channel(now);
     tokio::spawn(async move {
         loop {
-            let health = Health::of(&store.borrow_and_update(), &known, *sequence.borrow());
+            let health = Health::of(&store.borrow_and_update(), &known.counted, *sequence.borrow());
             sender.send_if_modified(|known| {
                 let changed = *known != health;
                 known.clone_from(&health);
@@ -165,17 +193,9 @@ pub(crate) fn watch(
                     if result.is_err() { break }
                     known = indexes.borrow_and_update().clone();
                     phases = self::phases(&known);
-                    watched.retain(|watched| known.iter().flatten().any(|index| Arc::ptr_eq(index, &watched.index)));
-                    for index in known.iter().flatten() {
-                        if !watched.iter().any(|watched| Arc::ptr_eq(index, &watched.index)) {
-                            watched.push(Watched::new(Arc::clone(index)));
-                        }
-                    }
+                    watching.follow(&known);
                 }
-                _ = looks.tick() => {
-                    let last = *sequence.borrow();
-                    watched.iter_mut().for_each(|watched| watched.look(last));
-                }
+                _ = looks.tick() => watching.look(*sequence.borrow()),
                 () = closing.cancelled() => break,
             }
         }
@@ -186,12 +206,9 @@ pub(crate) fn watch(
     receiver
 }
 
-fn phases(indexes: &[Vec<Arc<IndexState>>]) -> Vec<watch::Receiver<()>> {
-    indexes
-        .iter()
-        .flatten()
-        .map(|index| index.watch_phase())
-        .collect()
+fn phases(indexes: &Indexes) -> Vec<watch::Receiver<()>> {
+    let counted = indexes.counted.iter().flatten();
+    counted.map(|index| index.watch_phase()).collect()
 }
 
 /// Ends when any of them changes; never when there are none.

@@ -264,16 +264,23 @@ impl Redesign {
     /// Says what is wrong with all weights together.
     ///
     /// # Errors
-    /// When no index has any.
+    /// When no index has any, or none of those that have answers, while one answers now.
     pub fn check_weights(&self) -> std::result::Result<(), ChangeProblem> {
-        let indexes = self.changed(&self.search).indexes;
-        match indexes.iter().all(|index| index.weight == 0) {
-            true => Err(ChangeProblem::new(
+        let changed = self.changed(&self.search);
+        if changed.indexes.iter().all(|index| index.weight == 0) {
+            return Err(ChangeProblem::new(
                 "LAST_WEIGHT",
                 "leaves no index with a weight above 0: searches that name none need one",
-            )),
-            false => Ok(()),
+            ));
         }
+        if self.table.would_silence(&changed) {
+            return Err(ChangeProblem::new(
+                "NOT_SERVING",
+                "leaves the searches that name no index to indexes that don't answer: wait until one is INDEX_PHASE_SERVING, or leave \
+                 a weight to one that is",
+            ));
+        }
+        Ok(())
     }
 
     /// Adds a rebuild from the rows, also where nothing else changes. Does nothing while a build is under way.
@@ -395,12 +402,7 @@ pub(crate) async fn keep(
 
 /// Gives the indexes of a table the weights that it is defined with.
 pub(crate) fn weigh(engine: &Engine, table: &OpenTable) {
-    let definition = table.definition();
-    for index in table.indexes().iter() {
-        if let Some(defined) = definition.search_index(index.name()) {
-            index.weigh(defined.weight);
-        }
-    }
+    table.weigh();
     engine.inner().count_indexes();
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use souk_index::IndexSize;
+use souk_storage::limits::{MAX_CONSUMERS, MAX_FEEDS};
 use tokio::sync::OwnedMutexGuard;
 use tracing::warn;
 
@@ -23,6 +23,12 @@ use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
 use crate::owners::OwnerPlace;
 
+/// Most search indexes of an engine, over all tables: each has threads, memory, and a place in the change log.
+pub const MAX_INDEXES: usize = 512;
+
+// Each has a consumer of the log, and a feed while it is built.
+const _: () = assert!(MAX_INDEXES <= MAX_CONSUMERS / 2 && MAX_INDEXES <= MAX_FEEDS / 2);
+
 impl Engine {
     /// Creates a search index of a table, durably. It is built from the rows while everything else goes on, and answers when it is:
     /// [`Engine::index`] tells how far that is.
@@ -30,18 +36,18 @@ impl Engine {
     /// # Errors
     /// As [`Engine::begin_index`] and [`NewIndex::make`].
     pub async fn create_index(&self, index: SearchIndexDefinition) -> Result<IndexDescription> {
-        let mut creation = self.begin_index(&index.name, None).await?;
+        let mut creation = self.begin_index(&index.name).await?;
         creation.search = index;
         Ok(creation.make(false).await?.0)
     }
 
-    /// Begins to create a search index, with the fields of another one of its table, or with none. Its weight is 0, or all where it is
-    /// its table's only one. Another change waits until it is made or dropped.
+    /// Begins to create a search index, without fields. Its weight is 0, or all where it is its table's only one. Another change waits
+    /// until it is made or dropped.
     ///
     /// # Errors
     /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`], [`EngineError::IndexExists`],
-    /// [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`]; [`EngineError::NotFound`] of what is taken as its source.
-    pub async fn begin_index(&self, name: &str, source: Option<&str>) -> Result<NewIndex> {
+    /// [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`].
+    pub async fn begin_index(&self, name: &str) -> Result<NewIndex> {
         // Before it waits: whoever asks several processes goes on with the next.
         self.opened(index_name::table_of(name))?;
         let turn = Arc::clone(self.changing()).lock_owned().await;
@@ -61,16 +67,8 @@ impl Engine {
         }
         let count = definition.indexes.len() + 1;
         limit("MAX_SEARCH_INDEXES", MAX_SEARCH_INDEXES, count)?;
-        let mut search = SearchIndexDefinition::new(name).weight(if count == 1 { MAX_WEIGHT } else { 0 });
-        if let Some(source) = source {
-            let from = definition.search_index(source);
-            let from = from.ok_or_else(|| EngineError::no_index(source))?;
-            let from = match table.home == Home::Code && source == table.name() {
-                true => index_change::changed(from, &table.kept.read()),
-                false => from.clone(),
-            };
-            (search.fields, search.sources) = (from.fields, from.sources);
-        }
+        self.check_room(1)?;
+        let search = SearchIndexDefinition::new(name).weight(if count == 1 { MAX_WEIGHT } else { 0 });
         Ok(NewIndex {
             engine: self.clone(),
             table,
@@ -109,8 +107,17 @@ impl Engine {
         }
         let mut without = (*definition).clone();
         without.indexes.retain(|index| index.name != name);
-        if !without.indexes.is_empty() && without.indexes.iter().all(|index| index.weight == 0) {
-            return needed("searches that name no index go to it alone; give another index a weight first");
+        if !without.indexes.is_empty() {
+            if without.indexes.iter().all(|index| index.weight == 0) {
+                return needed(
+                    "searches that name no index go to it alone; give another index a weight first",
+                );
+            }
+            if table.would_silence(&without) {
+                return needed(
+                    "none of the other indexes with a weight answers; wait until one is INDEX_PHASE_SERVING",
+                );
+            }
         }
         if places(&without) != places(&definition) {
             return needed("it says whose a row is");
@@ -129,6 +136,16 @@ impl Engine {
             warn!(index = name, %error, "what a dropped index has left can't be removed; the next start tries again");
         }
         Ok(())
+    }
+
+    /// Refuses more indexes than one engine keeps.
+    ///
+    /// # Errors
+    /// [`EngineError::LimitExceeded`].
+    pub(crate) fn check_room(&self, more: usize) -> Result<()> {
+        let tables = self.tables();
+        let there: usize = tables.iter().map(|table| table.indexes().len()).sum();
+        limit("MAX_INDEXES", MAX_INDEXES, there + more)
     }
 
     /// Removes what there is of an index that isn't there.
@@ -158,6 +175,24 @@ pub struct NewIndex {
 }
 
 impl NewIndex {
+    /// Gives it the fields of another index of its table.
+    ///
+    /// # Errors
+    /// When that is none of the table's.
+    pub fn begin_with(&mut self, source: &str) -> std::result::Result<(), ChangeProblem> {
+        let Some(from) = self.definition.search_index(source) else {
+            let message = format!("{source:?} is no index of {}", self.table.name());
+            return Err(ChangeProblem::new("UNKNOWN_INDEX", message));
+        };
+        let from = match self.table.home == Home::Code && source == self.table.name() {
+            true => index_change::changed(from, &self.table.kept.read()),
+            false => from.clone(),
+        };
+        (self.search.fields, self.search.sources) = (from.fields, from.sources);
+        self.source = self.search.clone();
+        Ok(())
+    }
+
     /// Says what is wrong with a change behind those that were added.
     ///
     /// # Errors
@@ -217,14 +252,14 @@ impl NewIndex {
         undisturbed(self.made(validate_only)).await
     }
 
-    async fn made(self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
+    async fn made(mut self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
+        // Creations follow each other, and each writes: no two indexes of a name have the same.
+        self.search.created_after = self.engine.database().last_sequence();
         let (engine, table) = (&self.engine, &self.table);
         let defined = self.defined()?;
         let index = Arc::new(OpenIndex::new(&defined, &self.search)?);
-        let size = match table.indexes().iter().find_map(|other| other.state.serving()) {
-            Some(serving) => serving.index.size()?,
-            None => IndexSize::default(),
-        };
+        index.state.expect_later();
+        let size = table.measured().unwrap_or_default();
         let effect = IndexEffect {
             instant: false,
             rows_about: size.documents,
@@ -242,16 +277,26 @@ impl NewIndex {
         // Of an earlier one, which couldn't be removed as a whole.
         engine.clear_index(name).await?;
         let around = inner.around.clone();
-        let keeper = Keeper::start(Arc::clone(table), Arc::clone(index), around, &inner.folder).await?;
+        let started = Keeper::start(Arc::clone(table), Arc::clone(index), around, &inner.folder).await;
         let kept = table.kept.read().clone();
-        // Last: from here on it is there, whatever happens.
-        if let Err(error) = keep(engine, table, defined, kept).await {
-            keeper::end(vec![keeper]).await?;
-            if let Err(left) = engine.clear_index(name).await {
-                warn!(index = name, error = %left, "what is left of an index that couldn't be created is still to be removed");
+        let created = match started {
+            // Last: from then on it is there, whatever happens.
+            Ok(keeper) => match keep(engine, table, defined, kept).await {
+                Ok(()) => Ok(keeper),
+                Err(error) => keeper::end(vec![keeper]).await.and(Err(error)),
+            },
+            Err(error) => Err(error),
+        };
+        let keeper = match created {
+            Ok(keeper) => keeper,
+            Err(error) => {
+                // A keeper that couldn't be started has a place in the log, too.
+                if let Err(left) = engine.clear_index(name).await {
+                    warn!(index = name, error = %left, "what is left of an index that couldn't be created is still to be removed");
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
+        };
         inner
             .keepers
             .lock()

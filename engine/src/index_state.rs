@@ -102,6 +102,8 @@ pub(crate) struct IndexState {
     pub(crate) wake: Notify,
     /// Whether its segments are as few as they become while nobody writes.
     consolidated: AtomicBool,
+    /// Whether it has answered, or should.
+    expected: AtomicBool,
     /// Why it doesn't advance, while it can't.
     stall: Mutex<Option<Stall>>,
     /// Which index is damaged, and how that showed: for its follower.
@@ -124,6 +126,7 @@ impl IndexState {
             searched: AtomicBool::new(false),
             wake: Notify::new(),
             consolidated: AtomicBool::new(false),
+            expected: AtomicBool::new(true),
             stall: Mutex::default(),
             condemned: Mutex::default(),
             log_held: Mutex::default(),
@@ -153,8 +156,19 @@ impl IndexState {
         self.applied.send_modify(|_| ());
     }
 
+    /// Says that it is created while its table is served: that it doesn't answer is no trouble before it has for the first time.
+    pub(crate) fn expect_later(&self) {
+        self.expected.store(false, Ordering::Release);
+    }
+
+    /// Whether it has answered, or should.
+    pub(crate) fn is_expected(&self) -> bool {
+        self.expected.load(Ordering::Acquire)
+    }
+
     /// Lets an index answer from now on.
     pub(crate) fn serve(&self, serving: Serving) {
+        self.expected.store(true, Ordering::Release);
         self.set_phase(Phase::Serving(serving));
         self.advances();
     }

@@ -14,6 +14,7 @@ use crate::index_state::{IndexState, Phase};
 use crate::keeper::{Keeper, Surroundings};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
+use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
 use crate::read_ahead::{Events, ReadAhead};
 use crate::search_pool::SearchPool;
@@ -42,7 +43,7 @@ pub(crate) struct Inner {
     /// Created tables that couldn't be opened, by name. Their indexes tell health why.
     pub(crate) closed: Mutex<BTreeMap<Arc<str>, Arc<IndexState>>>,
     pub(crate) health: watch::Receiver<Health>,
-    /// The indexes whose health counts.
+    /// What health is told of the indexes.
     pub(crate) indexes: watch::Sender<Indexes>,
     /// Who keeps the indexes, by their names.
     pub(crate) keepers: Mutex<BTreeMap<Arc<str>, Keeper>>,
@@ -70,7 +71,7 @@ impl Inner {
     /// Has the health count the indexes that there are now.
     pub(crate) fn count_indexes(&self) {
         let closed: Vec<_> = self.closed.lock().values().map(Arc::clone).collect();
-        self.indexes.send_replace(counted(&self.tables(), closed));
+        self.indexes.send_replace(indexes(&self.tables(), closed));
     }
 
     /// Why a created table couldn't be opened.
@@ -82,16 +83,18 @@ impl Inner {
     }
 }
 
-/// The indexes whose health counts: of each table those that searches are sent to, and one each of tables that couldn't be opened.
-pub(crate) fn counted(tables: &[Arc<OpenTable>], closed: Vec<Arc<IndexState>>) -> Indexes {
-    let of_table = |table: &Arc<OpenTable>| {
-        let weighted = table.weighted().into_iter();
-        weighted.map(|index| Arc::clone(&index.state)).collect()
-    };
-    let tables = tables.iter().map(of_table);
-    tables
-        .chain(closed.into_iter().map(|state| vec![state]))
-        .collect()
+/// The indexes that there are. Those of tables that couldn't be opened count, one for each.
+pub(crate) fn indexes(tables: &[Arc<OpenTable>], closed: Vec<Arc<IndexState>>) -> Indexes {
+    let state = |index: &Arc<OpenIndex>| Arc::clone(&index.state);
+    let all = tables.iter().flat_map(|table| table.indexes().to_vec());
+    let all = all.map(|index| state(&index)).collect();
+    let shares = |table: &Arc<OpenTable>| table.weighted().iter().map(|(index, _)| state(index)).collect();
+    let counted = tables.iter().map(shares);
+    let counted = counted.chain(closed.into_iter().map(|state| vec![state]));
+    Indexes {
+        counted: counted.collect(),
+        all,
+    }
 }
 
 impl Drop for Inner {

@@ -17,13 +17,13 @@
 //! | `protobuf`, [`columns`], [`attributes`], [`key`] | how a row holds what it is made of |
 //! | [`error`] | what can go wrong |
 //! | `trace`, [`observer`] | what is told of an engine as it happens |
-//! | `etag`, `token`, `search_token`, `turns` | what clients come back with; order among writers of one row |
+//! | `etag`, `token`, `turns` | what clients come back with; order among writers of one row |
 //! | [`definition`] | what a table is |
 //! | `value_tree`, `document` | what cells hold, by their types; rows as documents |
 //! | [`resource`], `stored` | what a service says about its records; they as rows |
-//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`watch_places`], [`transactions`] | what is kept between calls, for searches, exports, watches and transactions |
+//! | `leases`, [`slices`], [`read_ahead`], [`watch_places`], [`transactions`] | what is kept between calls, for exports, watches and transactions |
 //! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
-//! | `owners`, `handovers`, `scope`, `index_state`, `open_index`, `open_table` | open tables, whose indexes share their searches, and are waited for; which rows a call meets: all, or its caller's own |
+//! | `owners`, `handovers`, `scope`, `index_state`, `open_index`, [`views`], `open_table` | what searches keep for their pages; open tables, whose indexes share their searches, and are waited for; which rows a call meets: all, or its caller's own |
 //! | `health`, `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
 //! | `catalog` | the definitions of tables that are created at run time |
 //! | `inner`, [`figures`] | what an engine's clones share; what there is to measure of it |
@@ -130,7 +130,6 @@ mod owners;
 mod protobuf;
 mod scope;
 mod search_pool;
-mod search_token;
 mod stored;
 mod table_admin;
 mod token;

@@ -76,6 +76,13 @@ impl OpenIndex {
         *self.wanted.write() = design.into();
     }
 
+    /// Whether a page token that says this of its index is of this one, as it is or is to be, in a history of the database.
+    pub(crate) fn gave(&self, token_design: u64, history: u64) -> bool {
+        let serving = self.state.serving().map(|serving| serving.design);
+        let mut designs = serving.into_iter().chain([self.wanted()]);
+        designs.any(|design| design.token_design(history) == token_design)
+    }
+
     /// Whether it answers, and isn't known to stand still.
     pub(crate) fn is_able(&self) -> bool {
         matches!(self.state.phase(), Phase::Serving(_)) && self.state.stands_still().is_none()

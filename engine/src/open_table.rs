@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
+use souk_index::IndexSize;
 use souk_storage::Table;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -107,11 +108,40 @@ impl OpenTable {
         indexes.iter().find(|index| index.name() == name).map(Arc::clone)
     }
 
-    /// Those that searches are sent to which name none.
-    pub(crate) fn weighted(&self) -> Vec<Arc<OpenIndex>> {
+    /// Those that searches are sent to which name none, with their weights.
+    pub(crate) fn weighted(&self) -> Vec<(Arc<OpenIndex>, u8)> {
+        // Weights change under the lock: all that are read here are of one moment.
         let indexes = self.indexes.read();
-        let weighted = indexes.iter().filter(|index| index.weight() > 0);
-        weighted.map(Arc::clone).collect()
+        let weights = indexes.iter().map(|index| (Arc::clone(index), index.weight()));
+        weights.filter(|(_, weight)| *weight > 0).collect()
+    }
+
+    /// Gives the indexes the weights that the table is defined with, between two searches.
+    pub(crate) fn weigh(&self) {
+        let definition = self.definition();
+        let indexes = self.indexes.write();
+        for index in indexes.iter() {
+            if let Some(defined) = definition.search_index(index.name()) {
+                index.weigh(defined.weight);
+            }
+        }
+    }
+
+    /// Whether another definition would leave the searches that name no index to indexes that don't answer, while one answers them now.
+    pub(crate) fn would_silence(&self, definition: &TableDefinition) -> bool {
+        let answers_now = self.weighted().iter().any(|(index, _)| index.is_able());
+        let answers_then = self.indexes().iter().any(|index| {
+            let defined = definition.search_index(index.name());
+            index.is_able() && defined.is_some_and(|defined| defined.weight > 0)
+        });
+        answers_now && !answers_then
+    }
+
+    /// About how large an index of it is: as the first is that answers and can be measured, whichever that is.
+    pub(crate) fn measured(&self) -> Option<IndexSize> {
+        let indexes = self.indexes();
+        let mut serving = indexes.iter().filter_map(|index| index.state.serving());
+        serving.find_map(|serving| serving.index.size().ok())
     }
 
     /// Adds a search index behind the others.
@@ -130,10 +160,11 @@ impl OpenTable {
             .collect();
     }
 
-    /// Those of [`Self::weighted`] that answer and don't stand still; all of them where none does.
-    pub(crate) fn able(&self) -> Vec<Arc<OpenIndex>> {
+    /// The indexes that searches which name none are sent to, with their weights: those that answer and don't stand still, or all that
+    /// have a weight where none does.
+    pub(crate) fn able(&self) -> Vec<(Arc<OpenIndex>, u8)> {
         let mut indexes = self.weighted();
-        let is_able = |index: &Arc<OpenIndex>| index.is_able();
+        let is_able = |(index, _): &(Arc<OpenIndex>, u8)| index.is_able();
         if indexes.len() > 1 && indexes.iter().any(is_able) {
             indexes.retain(is_able);
         }
@@ -146,12 +177,12 @@ impl OpenTable {
     /// [`EngineError::NotSearched`].
     pub(crate) fn drawn(&self) -> Result<Arc<OpenIndex>> {
         let drawn_from = self.able();
-        let weights: Vec<u8> = drawn_from.iter().map(|index| index.weight()).collect();
+        let weights: Vec<u8> = drawn_from.iter().map(|(_, weight)| *weight).collect();
         let at = match weights.len() {
             1 => 0,
             _ => share(&weights, self.drawn.fetch_add(1, Ordering::Relaxed)),
         };
-        let index = drawn_from.into_iter().nth(at);
+        let index = drawn_from.into_iter().nth(at).map(|(index, _)| index);
         index.ok_or_else(|| EngineError::NotSearched {
             table: self.name.to_string(),
         })

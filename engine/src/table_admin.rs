@@ -127,6 +127,7 @@ impl Engine {
             MAX_CREATED_TABLES,
             created.count() + self.inner().closed.lock().len() + 1,
         )?;
+        self.check_room(definition.indexes.len())?;
         // Folders of indexes are named after tables, and some file systems take no notice of case.
         let same = |name: &str| name.eq_ignore_ascii_case(definition.name());
         if self.database().tables().iter().any(|table| same(table.name())) {
@@ -201,9 +202,9 @@ impl Engine {
         }
         for index in &mut definition.indexes {
             // It isn't a part of what a table is: who defines one needn't know that its index was built anew.
-            index.builds = present
-                .search_index(&index.name)
-                .map_or(0, |present| present.builds);
+            let present = present.search_index(&index.name);
+            (index.builds, index.created_after) =
+                present.map_or((0, 0), |present| (present.builds, present.created_after));
         }
         let mut rebuilt = Vec::new();
         for index in &definition.indexes {
@@ -220,6 +221,9 @@ impl Engine {
                 });
             }
             rebuilt.push((open, design));
+        }
+        if open.would_silence(&definition) {
+            return Err(definition.invalid("has weights that leave searches to indexes that don't answer"));
         }
         // What can be refused is refused before anything changes.
         new.check()?;

@@ -25,8 +25,8 @@ pub(crate) enum TokenKind {
     Snapshot = 2,
     /// The next block of an export.
     Resume = 3,
-    /// The next page of a search in a view that is kept, or by another index than the first.
-    Search = 4,
+    /// The next page of a search in a view that is kept.
+    View = 4,
     /// The next page of a range.
     Range = 5,
     /// The next page of the list of tables.

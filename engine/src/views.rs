@@ -1,4 +1,6 @@
 //! Views that searches keep for the pages that follow: what the index held, and the rows behind it.
+//!
+//! The token of a page in a kept view is one of the engine's around the index's, with the number of the view.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use souk_storage::Snapshot;
 
 use crate::error::{EngineError, Result};
 use crate::leases::{Full, Leases};
+use crate::open_index::OpenIndex;
+use crate::token::{self, TokenKind};
 
 /// Longest time that a view is kept after its last use.
 pub const VIEW_KEEP_MAX: Duration = Duration::from_secs(300);
@@ -24,7 +28,9 @@ const AFTER_LAST_PAGE: Duration = Duration::from_secs(10);
 /// What a search saw.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    /// The index.
+    /// Which index of the table was searched.
+    pub(crate) index: Arc<OpenIndex>,
+    /// What it held.
     pub(crate) searcher: Searcher,
     /// The last write that it includes.
     pub(crate) sequence: u64,
@@ -34,6 +40,33 @@ pub(crate) struct View {
 
 /// The views that are kept.
 pub(crate) type Views = Leases<View>;
+
+/// A place in a view that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ViewToken {
+    /// The view's number.
+    pub(crate) number: u64,
+    /// The index's own token.
+    pub(crate) inner: String,
+}
+
+impl ViewToken {
+    /// The token's text, for searches with a fingerprint.
+    pub(crate) fn seal(&self, fingerprint: u64) -> String {
+        let payload = [&self.number.to_be_bytes(), self.inner.as_bytes()].concat();
+        token::seal(TokenKind::View, fingerprint, &payload)
+    }
+
+    /// Reads a token; `None` when it isn't one of a kept view with this fingerprint: then it is the index's to read.
+    pub(crate) fn open(fingerprint: u64, text: &str) -> Option<Self> {
+        let payload = token::open(TokenKind::View, fingerprint, text).ok()?;
+        let (number, inner) = payload.split_first_chunk::<8>()?;
+        Some(Self {
+            number: u64::from_be_bytes(*number),
+            inner: String::from_utf8(inner.to_vec()).ok()?,
+        })
+    }
+}
 
 /// The view of a token.
 ///
@@ -55,4 +88,24 @@ pub(crate) fn keep(views: &Views, view: View, keep: Duration, caller: Option<Arc
 /// Says that the last page of a view was given.
 pub(crate) fn finish(views: &Views, number: u64) {
     views.finish(number, AFTER_LAST_PAGE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ViewToken;
+
+    #[test]
+    fn a_token_of_a_view_is_told_from_all_others() {
+        let token = ViewToken {
+            number: 7,
+            inner: "AbC-_9".to_owned(),
+        };
+        let orders = 7;
+        let text = token.seal(orders);
+        assert_eq!(ViewToken::open(orders, &text), Some(token));
+        assert_eq!(ViewToken::open(8, &text), None);
+        for other in ["", "AbC-_9", &text[1..], &format!("{text}A")] {
+            assert_eq!(ViewToken::open(orders, other), None, "{other}");
+        }
+    }
 }

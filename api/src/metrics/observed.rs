@@ -158,6 +158,13 @@ impl Observed<'_> {
             }
         });
         let observatory = Arc::clone(&self.observatory);
+        table::WEIGHT.observe(self.meter, move |now| {
+            let Some(look) = observatory.look() else { return };
+            for index in &look.indexes {
+                now.observe(u64::from(index.weight), &of(index));
+            }
+        });
+        let observatory = Arc::clone(&self.observatory);
         table::DAMAGES.observe(self.meter, move |now| {
             let Some(look) = observatory.look() else { return };
             for index in &look.indexes {

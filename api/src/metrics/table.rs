@@ -199,6 +199,15 @@ pub const SERVING: Instrument = Instrument {
     attributes: &["db.collection.name", "souk.index.name"],
 };
 
+/// The weights of indexes.
+pub const WEIGHT: Instrument = Instrument {
+    name: "souk.index.weight",
+    kind: Kind::Gauge,
+    unit: "{weight}",
+    description: "Share of the searches that name no index, in proportion to the table's other indexes; 0 takes none",
+    attributes: &["db.collection.name", "souk.index.name"],
+};
+
 /// Indexes that stand still.
 pub const STALLED: Instrument = Instrument {
     name: "souk.index.stalled.time",
@@ -402,6 +411,7 @@ pub const ALL: &[Instrument] = &[
     LAG_TIME,
     APPLY_DURATION,
     SERVING,
+    WEIGHT,
     STALLED,
     LOG_HELD,
     DOCUMENTS,

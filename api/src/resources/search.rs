@@ -26,7 +26,7 @@ impl<R: Resource> Resources<R> {
         let search = search.unwrap_or_default();
         let collection = self
             .of_call()
-            .for_search(given(&search.index), given(&search.page_token))
+            .for_search(given(&search.index), search_wire::page_tokens(&search))
             .map_err(|error| failed(error, path))?;
         let (search, orders) = asked(search, path, &*collection.schema()?)?;
         let found = collection.search(search).await;

@@ -306,6 +306,12 @@ impl History {
         }
     }
 
+    async fn settle_all(&self) {
+        for name in self.indexes.keys() {
+            self.settle(name).await;
+        }
+    }
+
     /// The ids that a search finds, page by page, while weights change between the pages.
     async fn found(&mut self, index: Option<&str>, query: Query) -> Result<BTreeSet<String>, EngineError> {
         let mut found = BTreeSet::new();
@@ -383,10 +389,7 @@ impl History {
     /// A search that names none finds everything by whichever index.
     async fn search_unnamed(&mut self) {
         // A page token ends with the design of its index.
-        let names: Vec<String> = self.indexes.keys().cloned().collect();
-        for name in names {
-            self.settle(&name).await;
-        }
+        self.settle_all().await;
         let mut health = self.engine().health();
         health.wait_for(Health::is_serving).await.expect("it lives");
         let found = self.found(None, Query::MatchAll).await.expect("all");
@@ -460,6 +463,7 @@ impl History {
     }
 
     async fn weigh(&mut self) {
+        self.settle_all().await;
         let name = self.any_index();
         let mut redesign = self.engine().redesign(&name).await.expect("an index");
         let mut weights = Vec::new();
@@ -493,6 +497,8 @@ impl History {
     }
 
     async fn drop_one(&mut self) {
+        // Searches aren't left to those that don't answer.
+        self.settle_all().await;
         let name = self.any_index();
         let others = self.indexes.iter().filter(|(each, _)| **each != name);
         let others: Vec<u8> = others.map(|(_, known)| known.weight).collect();
@@ -750,6 +756,140 @@ async fn the_pages_of_a_search_stay_with_the_index_that_gave_the_first() {
     note::close(engine).await;
 }
 
+/// A search of no hits for a page of the groups of ranks.
+fn groups_of_ranks(index: &str, page_token: String) -> pb::Search {
+    let by_rank = pb::aggregation::Kind::Terms(pb::TermsAggregation {
+        field: "rank".to_owned(),
+        ..pb::TermsAggregation::default()
+    });
+    let source = pb::CompositeSource {
+        name: "rank".to_owned(),
+        grouping: Some(pb::Aggregation { kind: Some(by_rank) }),
+        ..pb::CompositeSource::default()
+    };
+    let composite = pb::aggregation::Kind::Composite(pb::CompositeAggregation {
+        sources: vec![source],
+        size: 4,
+        page_token,
+        ..pb::CompositeAggregation::default()
+    });
+    let ranks = pb::Aggregation {
+        kind: Some(composite),
+    };
+    pb::Search {
+        hits_mode: pb::HitsMode::None.into(),
+        aggregations: [("ranks".to_owned(), ranks)].into(),
+        index: index.to_owned(),
+        ..pb::Search::default()
+    }
+}
+
+/// The number of groups, and the token of the next page.
+async fn page_of_groups(notes: &Resources<Note>, search: pb::Search) -> souk_api::Result<(usize, String)> {
+    let mut page = notes.search(Some(search), "search").await?;
+    let groups = page.aggregations.remove("ranks").and_then(|ranks| ranks.kind);
+    let Some(pb::aggregation_result::Kind::Groups(groups)) = groups else {
+        panic!("{groups:?}");
+    };
+    Ok((groups.groups.len(), groups.next_page_token))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_pages_of_groups_stay_with_the_index_that_gave_the_first() {
+    let (_directory, engine, notes) = with_trial(50, 35).await;
+    weigh(&engine, "notes", &[("notes", 50)]).await.expect("weighed");
+    for _ in 0..4 {
+        let (mut groups, mut token) = (0, String::new());
+        loop {
+            let page = page_of_groups(&notes, groups_of_ranks("", token)).await;
+            let (more, next) = page.expect("whichever gave the first page gives all");
+            groups += more;
+            token = next;
+            if token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(groups, 35);
+    }
+    let (_, of_trial) = page_of_groups(&notes, groups_of_ranks("notes.trial", String::new()))
+        .await
+        .expect("a page");
+    let mut of_both = groups_of_ranks("", of_trial.clone());
+    let mut of_notes = everything(String::new());
+    of_notes.index = "notes".to_owned();
+    let page_of_notes = notes.search(Some(of_notes), "search").await.expect("a page");
+    of_both.page_token = page_of_notes.next_page_token;
+    for search in [groups_of_ranks("notes", of_trial), of_both] {
+        let refused = page_of_groups(&notes, search).await;
+        assert!(
+            matches!(refused, Err(Error::PageTokenInvalid { .. })),
+            "{refused:?}"
+        );
+    }
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_has_the_name_of_a_dropped_one_takes_none_of_its_pages() {
+    let (_directory, engine, notes) = with_trial(0, 35).await;
+    let kept = Some(prost_types::Duration {
+        seconds: 60,
+        nanos: 0,
+    });
+    let mut tokens = Vec::new();
+    for keep_view in [None, kept] {
+        let mut search = everything(String::new());
+        search.index = "notes.trial".to_owned();
+        search.keep_view = keep_view;
+        let page = notes.search(Some(search), "search").await.expect("a page");
+        tokens.push(page.next_page_token);
+    }
+    engine.drop_index("notes.trial").await.expect("dropped");
+    let again = CreateIndexRequest {
+        index: "notes.trial".to_owned(),
+        source_index: "notes".to_owned(),
+        changes: vec![added("writer", "author")],
+        ..CreateIndexRequest::default()
+    };
+    create(&engine, &again).await.expect("created again");
+    answers(&engine, "notes.trial").await;
+    for token in tokens {
+        for index in ["", "notes.trial"] {
+            let mut search = everything(token.clone());
+            search.index = index.to_owned();
+            let refused = notes.search(Some(search), "search").await;
+            assert!(
+                matches!(refused, Err(Error::PageTokenInvalid { .. })),
+                "{index}: {refused:?}"
+            );
+        }
+    }
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_that_names_no_index_goes_to_another_one_when_its_own_is_dropped() {
+    let (_directory, engine, _notes) = with_trial(0, 3).await;
+    weigh(&engine, "notes", &[("notes", 0), ("notes.trial", 100)])
+        .await
+        .expect("weighed");
+    let table = engine.table("notes").expect("a table");
+    let sent = table.for_search(None, None).expect("an index");
+    let named = table.for_search(Some("notes.trial"), None).expect("an index");
+    weigh(&engine, "notes", &[("notes", 100), ("notes.trial", 0)])
+        .await
+        .expect("weighed");
+    engine.drop_index("notes.trial").await.expect("dropped");
+    let everything = Search::new(SearchRequest::new(Query::MatchAll));
+    let page = sent.search(everything.clone()).await.expect("a page");
+    assert_eq!(page.hits.len(), 3);
+    let found = sent.find(SearchRequest::new(Query::MatchAll), 0).await;
+    assert_eq!(found.expect("a page").result.hits.len(), 3);
+    let gone = named.search(everything).await.map(drop);
+    assert!(matches!(gone, Err(EngineError::NotFound { .. })), "{gone:?}");
+    note::close(engine).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_search_waits_for_a_write_in_the_index_that_it_goes_to() {
     let (_directory, engine, notes) = with_trial(0, 3).await;
@@ -896,7 +1036,7 @@ async fn what_an_index_cant_be_and_what_is_needed_is_refused() {
         (bare, Code::InvalidArgument, "without a field"),
         (unowned, Code::InvalidArgument, "names owners by"),
         (heavy, Code::InvalidArgument, "weight"),
-        (missing, Code::NotFound, "notes.nothing"),
+        (missing, Code::InvalidArgument, "source_index"),
         (twice, Code::InvalidArgument, "2 violations"),
     ] {
         let status = Status::from(create(&engine, &request).await.expect_err(says));
@@ -979,7 +1119,7 @@ async fn a_table_that_is_created_without_an_index_gets_its_first_one_and_loses_i
         matches!(refused, Err(EngineError::InvalidDefinition { .. })),
         "{refused:?}"
     );
-    let mut creation = engine.begin_index("plain.first", None).await.expect("a table");
+    let mut creation = engine.begin_index("plain.first").await.expect("a table");
     let change = IndexChange::AddField {
         field: "word".to_owned(),
         kind: FieldKind::Keyword,

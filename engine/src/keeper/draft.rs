@@ -186,9 +186,8 @@ fn begin<'a>(
 /// How many rows the table has, about: as many as an index of it that answers has documents, else at most as many as the
 /// store has rows.
 fn about(keeping: &Keeping) -> Result<u64> {
-    let indexes = keeping.table.indexes();
-    if let Some(serving) = indexes.iter().find_map(|index| index.state.serving()) {
-        return Ok(serving.index.size()?.documents);
+    if let Some(size) = keeping.table.measured() {
+        return Ok(size.documents);
     }
     let statistics = keeping.runtime.block_on(keeping.database.statistics())?;
     let rows = statistics.spaces.iter();

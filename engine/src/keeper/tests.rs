@@ -14,6 +14,7 @@ use crate::collection::Collection;
 use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::definition::{SearchIndexDefinition, TableDefinition};
 use crate::engine::{Engine, EngineConfig, Health, Tables};
+use crate::index_admin::weigh;
 use crate::index_change::IndexChange;
 use crate::kept_changes;
 use crate::resource::Resource;
@@ -306,6 +307,12 @@ async fn an_index_that_cant_be_built_harms_neither_the_others_nor_health() {
         }
     })
     .await;
+    // Searches aren't left to it alone.
+    let mut weighed = tree.engine.redesign("leaves").await.expect("an index");
+    weighed.weigh("leaves", 0).expect("an index of the table");
+    let refused = weighed.check_weights().expect_err("it doesn't answer");
+    assert_eq!(refused.reason, "NOT_SERVING");
+    drop(weighed);
     // Half of the searches would go to it, if it answered.
     for nth in 0..4 {
         tree.sprouts(&format!("m{nth}")).await;
@@ -331,5 +338,97 @@ async fn an_index_that_cant_be_built_harms_neither_the_others_nor_health() {
     tree.engine.drop_index("leaves.trial").await.expect("dropped");
     tree.disk.0.store(u64::MAX, Ordering::SeqCst);
     tree.sprouts("l1").await;
+    tree.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn weights_change_between_two_searches() {
+    let tree = Tree::grown().await;
+    let trial = SearchIndexDefinition::new("leaves.trial").field(Field::keyword("name"));
+    tree.engine.create_index(trial).await.expect("created");
+    let (engine, table) = (tree.engine.clone(), tree.table());
+    let weighing = std::thread::spawn(move || {
+        let defined = table.definition();
+        for _ in 0..1_000 {
+            for weights in [[0, 1], [1, 0]] {
+                let mut weighed = (*defined).clone();
+                for (index, weight) in weighed.indexes.iter_mut().zip(weights) {
+                    index.weight = weight;
+                }
+                table.define(weighed);
+                weigh(&engine, &table);
+            }
+        }
+    });
+    let table = tree.table();
+    while !weighing.is_finished() {
+        table.drawn().expect("one has a weight at any time");
+    }
+    weighing.join().expect("it weighs");
+    tree.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_whose_files_are_damaged_doesnt_keep_another_one_from_being_built() {
+    let tree = Tree::grown().await;
+    let index = tree.index();
+    let folder = tree.engine.inner().folder.join("leaves");
+    let folder = folder.join(format!("{:016x}", index.wanted().fingerprint()));
+    let mut damaged = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "store") {
+            // In place: what has opened the file sees it.
+            let mut file = std::fs::File::options().write(true).open(&path).expect("a file");
+            let length = file.metadata().expect("its length").len();
+            io::Write::write_all(&mut file, &vec![0xff; length as usize]).expect("written");
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 0);
+    let serving = index.state.serving().expect("it serves");
+    serving.index.size().expect_err("it can't be measured");
+    let trial = SearchIndexDefinition::new("leaves.trial").field(Field::keyword("name"));
+    tree.engine.create_index(trial).await.expect("created");
+    let trial = tree.table().index("leaves.trial").expect("it is there");
+    in_time(async {
+        while trial.state.serving().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    tree.closes().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_isnt_dropped_whose_searches_none_would_answer() {
+    let tree = Tree::grown().await;
+    let trial = |name: &str, weight| {
+        SearchIndexDefinition::new(name)
+            .weight(weight)
+            .field(Field::keyword("name"))
+    };
+    let able = trial("leaves.able", 50);
+    tree.engine.create_index(able).await.expect("created");
+    let able = tree.table().index("leaves.able").expect("it is there");
+    in_time(async {
+        while !able.is_able() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    tree.disk.0.store(1, Ordering::SeqCst);
+    let waiting = trial("leaves.waiting", 50);
+    tree.engine.create_index(waiting).await.expect("created");
+    let mut weighed = tree.engine.redesign("leaves").await.expect("an index");
+    weighed.weigh("leaves", 0).expect("an index of the table");
+    weighed.check_weights().expect("one of the others answers");
+    weighed.make(false).await.expect("weighed");
+    let needed = tree.engine.drop_index("leaves.able").await;
+    assert!(
+        matches!(needed, Err(EngineError::IndexNeeded { .. })),
+        "{needed:?}"
+    );
+    tree.engine.drop_index("leaves.waiting").await.expect("dropped");
     tree.closes().await;
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use souk_index::{
-    AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object, Profile,
-    SearchRequest, SearchResult, Searcher, SortValue, Total, TotalRequest,
+    Aggregation, AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object,
+    Profile, SearchRequest, SearchResult, Searcher, SortValue, Total, TotalRequest,
 };
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
@@ -16,10 +16,9 @@ use crate::error::{EngineError, Result};
 use crate::key;
 use crate::open_index::OpenIndex;
 use crate::scope::Scope;
-use crate::search_token::{SearchToken, index_number};
 use crate::stored::signed;
 use crate::trace;
-use crate::views::{self, View};
+use crate::views::{self, View, ViewToken};
 
 /// What matched in a row, by field.
 type Highlights = Vec<(String, Vec<Fragment>)>;
@@ -141,27 +140,30 @@ impl TableHandle {
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
     /// [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
     pub async fn search(&self, search: Search) -> Result<SearchResults<RowHit>> {
-        match self.index {
-            Some(_) => self.found(search).await,
-            None => {
-                let table = self.for_search(None, search.request.after.as_deref())?;
-                Box::pin(table.found(search)).await
+        let mut table = match &self.sent {
+            Some(_) => self.clone(),
+            None => self.for_search(None, page_tokens(&search.request))?,
+        };
+        loop {
+            match table.found(&search).await {
+                Ok(found) => return Ok(found),
+                Err(error) => table = table.sent_anew(error)?,
             }
         }
     }
 
     /// Finds rows by the index that is known.
-    async fn found(&self, mut search: Search) -> Result<SearchResults<RowHit>> {
-        let kept = self.kept_view(&mut search)?;
+    async fn found(&self, search: &Search) -> Result<SearchResults<RowHit>> {
+        let mut request = search.request.clone();
+        let kept = self.kept_view(&mut request, search)?;
+        let after = request.after.clone();
         let design = self.searched()?.served();
-        let highlighter = search
-            .highlight
+        let highlight = search.highlight.clone();
+        let highlighter = highlight
             .map(|highlight| Highlighter::new(&design.schema, &search.request.query, highlight))
             .transpose()?;
         let view = kept.as_ref().map(|(_, view)| (&view.searcher, view.sequence));
-        let mut answer = self
-            .answer(search.request.clone(), search.min_sequence, view)
-            .await?;
+        let mut answer = self.answer(request, search.min_sequence, view).await?;
         let began = Instant::now();
         let full = search.rows;
         // Whoever may not meet all rows isn't told the ids of others' either.
@@ -192,7 +194,9 @@ impl TableHandle {
             &highlights,
         );
         if hits < answer.result.hits.len() {
-            self.end_page(&mut answer, search.request, hits).await?;
+            let request = search.request.clone();
+            let request = SearchRequest { after, ..request };
+            self.end_page(&mut answer, request, hits).await?;
         }
         // Only now it is known whether there is a next page.
         let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
@@ -257,33 +261,34 @@ impl TableHandle {
     /// # Errors
     /// As [`TableHandle::search`].
     pub async fn find(&self, request: SearchRequest, min_sequence: u64) -> Result<IndexAnswer> {
-        self.answer(request, min_sequence, None).await
+        let mut table = match &self.sent {
+            Some(_) => self.clone(),
+            None => self.for_search(None, page_tokens(&request))?,
+        };
+        loop {
+            match table.answer(request.clone(), min_sequence, None).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => table = table.sent_anew(error)?,
+            }
+        }
     }
 
     /// The view that the token of a search is for, with its number: the index's own token is left in its place.
-    fn kept_view(&self, search: &mut Search) -> Result<Option<(u64, View)>> {
+    fn kept_view(&self, request: &mut SearchRequest, search: &Search) -> Result<Option<(u64, View)>> {
         let scope = self.scope()?;
         let fingerprint = scope.bind(self.fingerprint());
-        let token = search.request.after.as_deref();
-        let token = token.and_then(|token| SearchToken::open(fingerprint, token));
-        let index = self.searched()?;
-        let is_first = index.name() == self.name();
-        let number = match token {
-            Some(token) if token.index == index_number(index.name()) => {
-                search.request.after = Some(token.inner);
-                token.view
-            }
-            None if is_first || search.request.after.is_none() => None,
-            _ => {
-                return Err(EngineError::PageTokenInvalid {
-                    detail: "it is of another index",
-                });
-            }
-        };
-        let Some(number) = number else {
+        let token = request.after.as_deref();
+        let Some(ViewToken { number, inner }) = token.and_then(|token| ViewToken::open(fingerprint, token))
+        else {
             return Ok(None);
         };
         let view = views::kept(&self.inner.views, number, search.keep_view)?;
+        if !Arc::ptr_eq(&view.index, &self.searched()?) {
+            return Err(EngineError::PageTokenInvalid {
+                detail: "it is of another index",
+            });
+        }
+        request.after = Some(inner);
         if view.sequence < scope.seeing(&self.open.handovers) {
             // It has rows that are others' by now.
             return Err(EngineError::ViewExpired);
@@ -311,25 +316,21 @@ impl TableHandle {
             }
             return Ok(String::new());
         };
-        let view = match (kept, keep) {
-            (Some((number, _)), _) => Some(number),
+        let number = match (kept, keep) {
+            (Some((number, _)), _) => number,
             (None, Some((keep, rows))) => {
                 let view = View {
+                    index: self.searched()?,
                     searcher: answer.searcher.clone(),
                     sequence: answer.sequence,
                     rows,
                 };
-                Some(views::keep(views, view, keep, self.caller())?)
+                views::keep(views, view, keep, self.caller())?
             }
-            (None, None) => None,
+            (None, None) => return Ok(inner),
         };
-        let index = self.searched()?;
-        if view.is_none() && index.name() == self.name() {
-            return Ok(inner);
-        }
         let fingerprint = self.scope()?.bind(self.fingerprint());
-        let index = index_number(index.name());
-        Ok(SearchToken { index, view, inner }.seal(fingerprint))
+        Ok(ViewToken { number, inner }.seal(fingerprint))
     }
 
     /// Searches what the call may meet of the index, or of a view of it up to a sequence.
@@ -446,6 +447,15 @@ fn explained(index: &OpenIndex, scope: &Scope, error: souk_index::Error) -> souk
         true => scope.unrestricted(error),
         false => index.explained(error),
     }
+}
+
+/// The page tokens of a search: that of its hits, and those of its groups.
+fn page_tokens(request: &SearchRequest) -> impl Iterator<Item = &str> {
+    let of_groups = request.aggregations.iter().filter_map(|(_, asked)| match asked {
+        Aggregation::Composite { after, .. } => after.as_deref(),
+        _ => None,
+    });
+    request.after.as_deref().into_iter().chain(of_groups)
 }
 
 fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {

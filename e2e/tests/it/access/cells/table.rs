@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, shop, table, table_of,
+    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, second_index_of, shop,
+    table, table_of,
 };
 
 const O: &str = "orders";
@@ -320,8 +321,8 @@ pub(crate) const CELLS: &[Cell] = &[
     ),
     Cell::new(
         "souk.index.v1.IndexService/DeleteIndex",
-        Kind::Open,
-        |_| json!({"index": "orders.trial"}),
+        Kind::Remove,
+        |n| json!({"index": second_index_of(n.whose)}),
     ),
     Cell::new(
         "souk.index.v1.IndexService/UpdateIndex",
