@@ -7,8 +7,12 @@ mod service;
 use std::time::Duration;
 
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::index_admin::{BuildStep, IndexBuild, IndexDescription, IndexPhase, Redesign, ServingIndex};
+use souk_engine::definition::MAX_SEARCH_INDEXES;
+use souk_engine::index_admin::{
+    BuildStep, IndexBuild, IndexDescription, IndexEffect, IndexPhase, ServingIndex,
+};
 use souk_engine::{ChangeProblem, Engine, IndexChange};
+use souk_proto::index::v1::CreateIndexRequest;
 use souk_proto::search::v1::{self as pb, index_change::Kind};
 
 pub use definition::{search_index, search_index_to_wire};
@@ -25,7 +29,7 @@ const SOURCE_CHARS_MAX: usize = 256;
 const FAILED: &str =
     "it failed again and again, and building it anew didn't help: the server's log has the last failure";
 
-/// All indexes of an engine, by name.
+/// All indexes of an engine: by table, and of each in the order in which they were created.
 ///
 /// # Errors
 /// What store and indexes refuse.
@@ -33,7 +37,7 @@ pub async fn list(engine: &Engine) -> Result<Vec<pb::Index>> {
     Ok(engine.indexes().await?.into_iter().map(to_wire).collect())
 }
 
-/// The index of a table.
+/// An index.
 ///
 /// # Errors
 /// [`souk_engine::EngineError::NotFound`]; what store and indexes refuse.
@@ -41,7 +45,47 @@ pub async fn get(engine: &Engine, name: &str) -> Result<pb::Index> {
     Ok(to_wire(engine.index(name).await?))
 }
 
-/// Changes what can be searched in a table, or only says what that would come to. Of the request `violations` are known.
+/// Creates an index, or only says what that would come to. Of the request `violations` are known.
+///
+/// # Errors
+/// [`souk_engine::EngineError::TableNotFound`], [`souk_engine::EngineError::IndexExists`], [`crate::Error::Invalid`],
+/// [`souk_engine::EngineError::LimitExceeded`]; what store and indexes refuse.
+pub async fn create(
+    engine: &Engine,
+    request: &CreateIndexRequest,
+    mut violations: Violations,
+) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
+    // First, whatever else is wrong: a gateway asks another process then.
+    let mut creation = engine.begin_index(&request.index).await?;
+    if !request.source_index.is_empty()
+        && let Err(ChangeProblem { reason, message }) = creation.begin_with(&request.source_index)
+    {
+        violations.push("source_index", reason, message);
+    }
+    let unread = read(
+        &request.changes,
+        &mut violations,
+        |change, is_sound| match is_sound {
+            true => creation.add(change),
+            false => creation.check(change),
+        },
+    );
+    if let Some(weight) = request.weight {
+        creation.weigh(u8::try_from(weight).unwrap_or(u8::MAX));
+    }
+    // What it is as a whole is known when all of it could be read.
+    if unread == 0
+        && violations.is_empty()
+        && let Err(ChangeProblem { reason, message }) = creation.check_whole()
+    {
+        violations.push("changes", reason, message);
+    }
+    settled(violations)?;
+    Ok(told(creation.make(request.validate_only).await?))
+}
+
+/// Changes what can be searched by an index, and weights of the indexes of its table, or only says what that would come to. Of
+/// the request `violations` are known.
 ///
 /// # Errors
 /// [`souk_engine::EngineError::NotFound`], [`crate::Error::Invalid`], [`souk_engine::EngineError::IndexBuilding`]; what store
@@ -50,32 +94,45 @@ pub async fn update(
     engine: &Engine,
     name: &str,
     changes: &[pb::IndexChange],
+    weights: &[pb::IndexWeight],
     validate_only: bool,
     mut violations: Violations,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
     // First, whatever else is wrong: a gateway asks another process then.
     let mut redesign = engine.redesign(name).await?;
-    let path = FieldPath::root("changes");
-    for (at, change) in changes.iter().enumerate().take(CHANGES_MAX) {
-        let at = path.index(at);
-        let before = violations.len();
-        let Some(change) = from_wire(change, &at, &mut violations) else {
-            continue;
+    if changes.is_empty() && weights.is_empty() {
+        violations.push(
+            "changes",
+            "FIELD_REQUIRED",
+            "needs one change at least, or a weight",
+        );
+    }
+    read(changes, &mut violations, |change, is_sound| match is_sound {
+        true => redesign.add(change),
+        false => redesign.check(change),
+    });
+    let path = FieldPath::root("weights");
+    let before = violations.len();
+    for (at, weight) in weights.iter().enumerate().take(MAX_SEARCH_INDEXES) {
+        let problem = match u8::try_from(weight.weight) {
+            Ok(number) if !weight.index.is_empty() => redesign.weigh(&weight.index, number),
+            // It breaks a rule.
+            _ => continue,
         };
-        let problems = match violations.len() > before {
-            true => redesign.check(&change),
-            false => redesign.add(&change),
-        };
-        let at = at.field(kind(&change)).field("field");
-        for ChangeProblem { reason, message } in problems.err().into_iter().flatten() {
-            violations.push(&at, reason, message);
+        if let Err(ChangeProblem { reason, message }) = problem {
+            violations.push(path.index(at), reason, message);
         }
     }
+    if violations.len() == before
+        && let Err(ChangeProblem { reason, message }) = redesign.check_weights()
+    {
+        violations.push(path, reason, message);
+    }
     settled(violations)?;
-    made(redesign, validate_only).await
+    Ok(told(redesign.make(validate_only).await?))
 }
 
-/// Has the index of a table built anew as it is, or only says what that would come to.
+/// Has an index built anew as it is, or only says what that would come to.
 ///
 /// # Errors
 /// [`souk_engine::EngineError::NotFound`], [`souk_engine::EngineError::IndexBuilding`]; what store and indexes refuse.
@@ -86,17 +143,41 @@ pub async fn rebuild(
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
     let mut redesign = engine.redesign(name).await?;
     redesign.rebuild();
-    made(redesign, validate_only).await
+    Ok(told(redesign.make(validate_only).await?))
 }
 
-async fn made(redesign: Redesign, validate_only: bool) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
-    let (index, effect) = redesign.make(validate_only).await?;
+/// Reads changes, and has `take` say what is wrong with each, which takes those that are sound as messages. How many couldn't be
+/// read.
+fn read(
+    changes: &[pb::IndexChange],
+    violations: &mut Violations,
+    mut take: impl FnMut(&IndexChange, bool) -> std::result::Result<(), Vec<ChangeProblem>>,
+) -> usize {
+    let path = FieldPath::root("changes");
+    let mut unread = 0;
+    for (at, change) in changes.iter().enumerate().take(CHANGES_MAX) {
+        let at = path.index(at);
+        let before = violations.len();
+        let Some(change) = from_wire(change, &at, violations) else {
+            unread += 1;
+            continue;
+        };
+        let problems = take(&change, violations.len() == before);
+        let at = at.field(kind(&change)).field("field");
+        for ChangeProblem { reason, message } in problems.err().into_iter().flatten() {
+            violations.push(&at, reason, message);
+        }
+    }
+    unread
+}
+
+fn told((index, effect): (IndexDescription, IndexEffect)) -> (pb::Index, pb::IndexUpdateEffect) {
     let effect = pb::IndexUpdateEffect {
         instant: effect.instant,
         rows_about: signed(effect.rows_about),
         bytes_about: signed(effect.bytes_about),
     };
-    Ok((to_wire(index), effect))
+    (to_wire(index), effect)
 }
 
 /// The field of a message with a change.
@@ -147,7 +228,9 @@ fn check_source(source: &str, at: &FieldPath, violations: &mut Violations) {
 
 fn to_wire(index: IndexDescription) -> pb::Index {
     let mut described = pb::Index {
-        index: index.table,
+        index: index.name,
+        table: index.table,
+        weight: index.weight.into(),
         fields: index.fields.into_iter().map(fields::to_wire).collect(),
         fields_to_be: index.fields_to_be.into_iter().map(fields::to_wire).collect(),
         build: index.build.map(build),

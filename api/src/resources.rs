@@ -271,6 +271,14 @@ fn slice(request: &ExportRequest, max: u16) -> Result<Slice> {
 fn searched(error: EngineError, at_request_paths: impl FnOnce(souk_index::Error) -> Error) -> Error {
     match error {
         EngineError::Index(error) => at_request_paths(error),
+        EngineError::PageTokenInvalid { detail } => {
+            at_request_paths(souk_index::Error::PageTokenInvalid { detail })
+        }
         other => other.into(),
     }
+}
+
+/// A text of a request that was given: an empty one wasn't.
+pub(crate) fn given(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
 }

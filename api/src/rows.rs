@@ -10,8 +10,8 @@ use souk_engine::{Engine, EngineError, ExportBlock, ExportStart, RowHit, TableHa
 use souk_proto::search::v1 as pb;
 
 use crate::error::{Error, Result};
-use crate::resources::current_call;
 use crate::resources::search::{Orders, asked, failed, page};
+use crate::resources::{current_call, given};
 use crate::search::{FoundRow, SearchPage};
 use crate::search_wire;
 use crate::wire::unsigned;
@@ -46,12 +46,13 @@ impl Rows {
     /// # Errors
     /// As there; [`Error::Invalid`] with every violation, [`Error::PageTokenInvalid`].
     pub async fn search(&self, search: Option<pb::Search>, path: &str) -> Result<SearchPage<FoundRow>> {
-        if self.table.definition().search.is_none() {
-            let table = self.table.name().to_owned();
-            return Err(EngineError::NotSearched { table }.into());
-        }
-        let (search, orders) = asked(search, path, &self.table.schema())?;
-        let found = self.table.search(search).await;
+        let search = search.unwrap_or_default();
+        let table = self
+            .table
+            .for_search(given(&search.index), search_wire::page_tokens(&search))
+            .map_err(|error| failed(error, path))?;
+        let (search, orders) = asked(search, path, &*table.schema()?)?;
+        let found = table.search(search).await;
         let found = found.map_err(|error| failed(error, path))?;
         page(found, &TableHandle::name_of, |hit| found_row(hit, &orders))
     }

@@ -74,6 +74,19 @@ pub(crate) struct WireSearch {
     pub(crate) inner_sorts: InnerSorts,
 }
 
+/// The page tokens of a search: that of its hits, and those of its groups. Composites stand at the top alone.
+pub(crate) fn page_tokens(search: &pb::Search) -> impl Iterator<Item = &str> {
+    let of_groups = search
+        .aggregations
+        .values()
+        .filter_map(|asked| match &asked.kind {
+            Some(pb::aggregation::Kind::Composite(composite)) => Some(composite.page_token.as_str()),
+            _ => None,
+        });
+    let tokens = [search.page_token.as_str()].into_iter().chain(of_groups);
+    tokens.filter(|token| !token.is_empty())
+}
+
 /// Reads a search; `path` is where it stands in its request.
 ///
 /// # Errors

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use souk_chassis::status::{StatusBuilder, Violations};
+use souk_engine::definition::index_name::table_of;
 use souk_engine::error::{EngineError, LimitOf, Waiting};
 use souk_engine::slices::{LEASE, SNAPSHOT_AGE_MAX};
 use souk_engine::views::VIEW_AGE_MAX;
@@ -206,23 +207,25 @@ fn of_engine(error: EngineError) -> Status {
             .metadata("last_sequence", last)
             .build(),
             EngineError::DeadlineExceeded(waiting) => deadline_exceeded(waiting),
-            EngineError::IndexBuilding { table } => StatusBuilder::unavailable(
+            EngineError::IndexBuilding { index } => StatusBuilder::unavailable(
                 "INDEX_BUILDING",
-                format!("the index of {table} is being built; reads by id and writes work, search again later"),
+                format!("the index {index} is being built; reads by id and writes work, search again later"),
             )
-            .metadata("table", table)
+            .metadata("table", table_of(&index))
+            .metadata("index", &index)
             .retry_after(RETRY_WHILE_BUILDING)
             .build(),
-            EngineError::IndexFailed { table, reason } => StatusBuilder::unavailable(
+            EngineError::IndexFailed { index, reason } => StatusBuilder::unavailable(
                 "INDEX_FAILED",
-                format!("the index of {table} has failed; it recovers when the server is restarted"),
+                format!("the index {index} has failed; it recovers when the server is restarted"),
             )
-            .metadata("table", table)
+            .metadata("table", table_of(&index))
+            .metadata("index", &index)
             .retry_after(RETRY_AFTER_FAILURE)
             .source(reason)
             .build(),
             EngineError::IndexStalled {
-                table,
+                index,
                 why,
                 reason,
                 wanted,
@@ -230,15 +233,28 @@ fn of_engine(error: EngineError) -> Status {
             } => StatusBuilder::unavailable(
                 "INDEX_STALLED",
                 format!(
-                    "the index of {table} stands still at sequence {reached}, before {wanted}: {why}; it goes on by itself \
+                    "the index {index} stands still at sequence {reached}, before {wanted}: {why}; it goes on by itself \
                      when that has passed: retry later, or search what it has without min_sequence"
                 ),
             )
-            .metadata("table", table)
+            .metadata("table", table_of(&index))
+            .metadata("index", &index)
             .metadata("min_sequence", wanted)
             .metadata("reached_sequence", reached)
             .retry_after(RETRY_AFTER_FAILURE)
             .source(reason)
+            .build(),
+            EngineError::IndexExists { index } => StatusBuilder::already_exists(
+                "INDEX_ALREADY_EXISTS",
+                format!("there is an index {index}; choose another name, or change that one"),
+            )
+            .metadata("index", index)
+            .build(),
+            EngineError::IndexNeeded { index, why } => StatusBuilder::failed_precondition(
+                "INDEX_NEEDED",
+                format!("the index {index} can't be deleted: {why}"),
+            )
+            .metadata("index", index)
             .build(),
             EngineError::TooBusy { waiting } => StatusBuilder::resource_exhausted(
                 "TOO_BUSY",

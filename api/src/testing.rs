@@ -407,7 +407,9 @@ fn assert_consistent<R: Resource>(resource: &R::Record) {
     let definition = R::definition();
     assert_eq!(definition.name(), R::TABLE);
     assert!(definition.is_hashed(), "its keys aren't made of ids");
-    let fields = definition.search.unwrap_or_default().fields;
+    let fields = definition
+        .search()
+        .map_or_else(Vec::new, |search| search.fields.clone());
     let schema = match Schema::new(fields) {
         Ok(schema) => schema,
         Err(error) => panic!("the searchable fields are no schema: {error:?}"),

@@ -17,8 +17,8 @@ use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::definition::check::limit;
 use crate::definition::{
     ColumnDefinition, MAX_DEFINITION_BYTES, OwnerDefinition, SearchIndexDefinition, TableDefinition,
+    index_name,
 };
-use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::keeper;
 use crate::open_table::OpenTable;
@@ -39,7 +39,7 @@ struct Entry {
     item: String,
     #[serde(default)]
     columns: Vec<ColumnDefinition>,
-    search: Option<SearchIndexDefinition>,
+    indexes: Vec<SearchIndexDefinition>,
     #[serde(default)]
     owners: Vec<OwnerDefinition>,
 }
@@ -105,20 +105,7 @@ pub(crate) async fn open(database: &Database, folder: &Path, declared: &[&str]) 
 
 fn opened(database: &Database, row: &Row, table: Table) -> Result<OpenTable> {
     let definition = decode(&ColumnReader::of_row(row), &table)?;
-    let last = database.last_sequence();
-    let wanted = design(&definition)?;
-    Ok(OpenTable::created(definition, table, wanted, last))
-}
-
-/// What the search index of a table is to be.
-///
-/// # Errors
-/// [`souk_index::Error::InvalidSchema`].
-pub(crate) fn design(definition: &TableDefinition) -> Result<Design> {
-    match &definition.search {
-        Some(search) => Design::new(definition, search),
-        None => Design::none(definition),
-    }
+    OpenTable::created(definition, table, database.last_sequence())
 }
 
 /// Begins to create a table: what there is of it before [`write`] is removed by the next opening.
@@ -149,7 +136,7 @@ pub(crate) async fn contains(database: &Database, name: &str) -> Result<bool> {
     Ok(snapshot.get(&table, &key).await?.is_some())
 }
 
-/// Removes a table with all that its index has left, and its entry. Its index must have ended. These are deletes alone: a full
+/// Removes a table with all that its indexes have left, and its entry. Its indexes must have ended. These are deletes alone: a full
 /// device takes them, too.
 ///
 /// # Errors
@@ -159,7 +146,11 @@ pub(crate) async fn remove(database: &Database, folder: &Path, name: &str) -> Re
     if let Some(table) = database.table(name) {
         database.delete_table(&table).await?;
     }
-    keeper::remove_all(database, name, folder.join(name)).await?;
+    let table = name.to_owned();
+    keeper::remove_all(database, folder, move |index| {
+        index_name::table_of(index) == table
+    })
+    .await?;
     forget(database, name).await
 }
 
@@ -186,7 +177,7 @@ fn encode(definition: &TableDefinition) -> Result<String> {
     let entry = Entry {
         item: definition.item.clone(),
         columns: definition.columns.clone(),
-        search: definition.search.clone(),
+        indexes: definition.indexes.clone(),
         owners: definition.owners.clone(),
     };
     let text = serde_json::to_string(&entry)
@@ -216,7 +207,7 @@ fn decode(columns: &ColumnReader<'_>, table: &Table) -> Result<TableDefinition, 
         schema: (*table.schema()).clone(),
         item: entry.item,
         columns: entry.columns,
-        search: entry.search,
+        indexes: entry.indexes,
         owners: entry.owners,
     })
 }

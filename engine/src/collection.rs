@@ -99,9 +99,27 @@ impl<R: Resource> Collection<R> {
         }
     }
 
+    /// See [`TableHandle::for_search`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn for_search<'a>(
+        &self,
+        index: Option<&str>,
+        page_tokens: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self> {
+        Ok(Self {
+            table: self.table.for_search(index, page_tokens)?,
+            places: Arc::clone(&self.places),
+            resource: PhantomData,
+        })
+    }
+
     /// See [`TableHandle::schema`].
-    #[must_use]
-    pub fn schema(&self) -> impl Deref<Target = Schema> + use<R> {
+    ///
+    /// # Errors
+    /// As there.
+    pub fn schema(&self) -> Result<impl Deref<Target = Schema> + use<R>> {
         self.table.schema()
     }
 

@@ -5,6 +5,7 @@
 //! code ([`crate::Resource::definition`]), or from the [catalog](crate::Engine::create_table).
 
 pub(crate) mod check;
+pub mod index_name;
 mod source;
 mod value_type;
 
@@ -24,6 +25,10 @@ pub const MAX_TABLE_NAME_BYTES: usize = 200;
 pub const MAX_COLUMNS: usize = 1_024;
 /// Most kinds of owners of a table.
 pub const MAX_OWNERS: usize = 8;
+/// Most search indexes of a table.
+pub const MAX_SEARCH_INDEXES: usize = 8;
+/// Highest weight of an index.
+pub const MAX_WEIGHT: u8 = 100;
 /// Longest path of a source into what a column holds, in names.
 pub const MAX_PATH_NAMES: usize = 16;
 /// Longest definition as the catalog keeps it, bytes.
@@ -40,15 +45,20 @@ pub struct TableDefinition {
     pub item: String,
     /// How the values of columns are read. Tables are free of a schema: a column that isn't here holds what its cells say.
     pub columns: Vec<ColumnDefinition>,
-    /// What is searched; `None` is a table without search index.
-    pub search: Option<SearchIndexDefinition>,
+    /// What is searched, at most [`MAX_SEARCH_INDEXES`]; none is a table without search.
+    pub indexes: Vec<SearchIndexDefinition>,
     /// Whose a row is. A kind of owner that isn't here has no rows of its own: its calls are refused.
     pub owners: Vec<OwnerDefinition>,
 }
 
-/// What is searched in a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What is searched in a table, by one of its indexes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchIndexDefinition {
+    /// That of its table, or `<table>.<name>`: see [`index_name`].
+    pub name: String,
+    /// Its share of the searches that name no index, 0 to [`MAX_WEIGHT`], in proportion to those of the table's other indexes: at 0 it
+    /// gets none.
+    pub weight: u8,
     /// The fields.
     pub fields: Vec<Field>,
     /// Where the values of top-level fields come from. A field that isn't here comes from the column, or key column, of its name.
@@ -60,9 +70,34 @@ pub struct SearchIndexDefinition {
     /// How often it was asked to be built anew while the table is served: [`crate::index_admin::Redesign::rebuild`] counts.
     #[serde(default)]
     pub builds: u32,
+    /// The last sequence of the database when it was created beside others: it tells it from an earlier index of its name. 0 of one that
+    /// came with its table.
+    #[serde(default)]
+    pub(crate) created_after: u64,
 }
 
 impl SearchIndexDefinition {
+    /// An index without fields, which gets searches that name it alone.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            weight: 0,
+            fields: Vec::new(),
+            sources: BTreeMap::new(),
+            version: 0,
+            builds: 0,
+            created_after: 0,
+        }
+    }
+
+    /// Gives it a weight.
+    #[must_use]
+    pub fn weight(mut self, weight: u8) -> Self {
+        self.weight = weight;
+        self
+    }
+
     /// Where the values of a top-level field come from.
     #[must_use]
     pub fn source(&self, field: &str) -> Source {
@@ -102,7 +137,7 @@ impl TableDefinition {
             schema,
             item: "row".to_owned(),
             columns: Vec::new(),
-            search: None,
+            indexes: Vec::new(),
             owners: Vec::new(),
         }
     }
@@ -117,6 +152,30 @@ impl TableDefinition {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.schema.name
+    }
+
+    /// The first search index: the one with the table's name.
+    #[must_use]
+    pub fn search(&self) -> Option<&SearchIndexDefinition> {
+        self.search_index(self.name())
+    }
+
+    /// [`Self::search`], which is added, with all searches that name none, where there is none.
+    pub fn search_mut(&mut self) -> &mut SearchIndexDefinition {
+        let name = &self.schema.name;
+        let at = self.indexes.iter().position(|index| index.name == *name);
+        let at = at.unwrap_or_else(|| {
+            let first = SearchIndexDefinition::new(name).weight(MAX_WEIGHT);
+            self.indexes.insert(0, first);
+            0
+        });
+        &mut self.indexes[at]
+    }
+
+    /// The search index of a name.
+    #[must_use]
+    pub fn search_index(&self, name: &str) -> Option<&SearchIndexDefinition> {
+        self.indexes.iter().find(|index| index.name == name)
     }
 
     /// Names what one row is called in messages.
@@ -141,18 +200,24 @@ impl TableDefinition {
         self
     }
 
-    /// Adds a search field that comes from the column of its name.
+    /// Adds a search index.
     #[must_use]
-    pub fn field(mut self, field: Field) -> Self {
-        let search = self.search.get_or_insert_default();
-        search.fields.push(field);
+    pub fn index(mut self, index: SearchIndexDefinition) -> Self {
+        self.indexes.push(index);
         self
     }
 
-    /// Adds a search field.
+    /// Adds a field to the first search index that comes from the column of its name.
+    #[must_use]
+    pub fn field(mut self, field: Field) -> Self {
+        self.search_mut().fields.push(field);
+        self
+    }
+
+    /// Adds a field to the first search index.
     #[must_use]
     pub fn field_from(mut self, field: Field, source: Source) -> Self {
-        let search = self.search.get_or_insert_default();
+        let search = self.search_mut();
         search.sources.insert(field.name().to_owned(), source);
         search.fields.push(field);
         self

@@ -1,4 +1,4 @@
-//! What the index of a table is made for: its schema, and where the values of its fields come from.
+//! What an index of a table is made for: its schema, and where the values of its fields come from.
 //!
 //! A design is kept with the index that was made for it (its schema by the index, the rest as the index's label), so
 //! that an index goes on serving and following the log after the definition has changed.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use souk_index::{Document, Field, Kept, Object, Operation, Schema};
+use souk_index::{Document, Index, Kept, Object, Operation, Schema};
 use souk_storage::{PrimaryKey, Row, RowChange};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -32,6 +32,10 @@ pub(crate) struct Design {
 /// The part of a design that its index doesn't know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Label {
+    /// Which index of which table it is: page tokens belong to one.
+    index: String,
+    #[serde(default)]
+    created_after: u64,
     version: u32,
     #[serde(default)]
     builds: u32,
@@ -46,7 +50,7 @@ struct Label {
 }
 
 impl Design {
-    /// The design of the index of a table as it is defined, with a search index that may be another than its own.
+    /// The design of an index of a table as it is defined.
     ///
     /// # Errors
     /// [`souk_index::Error::InvalidSchema`].
@@ -59,6 +63,8 @@ impl Design {
             .collect();
         let columns = columns.filter(|column| named.contains(&column.name)).cloned();
         let label = Label {
+            index: search.name.clone(),
+            created_after: search.created_after,
             version: search.version,
             builds: search.builds,
             sources: search.sources.clone(),
@@ -69,21 +75,11 @@ impl Design {
         Ok(Self::labelled(Schema::new(search.fields.clone())?, label))
     }
 
-    /// The design of a table without search index, of which none is ever built: no field can be searched.
-    ///
-    /// # Errors
-    /// None in practice.
-    pub(crate) fn none(table: &TableDefinition) -> Result<Self> {
-        let search = SearchIndexDefinition::default().field(Field::keyword("none"));
-        Self::new(table, &search)
-    }
-
     fn labelled(schema: Schema, label: Label) -> Self {
         let search = SearchIndexDefinition {
             fields: schema.fields().to_vec(),
             sources: label.sources.clone(),
-            version: label.version,
-            builds: label.builds,
+            ..SearchIndexDefinition::new("")
         };
         let mut hash = Xxh3::new();
         hash.update(&schema.fingerprint().to_be_bytes());
@@ -108,6 +104,11 @@ impl Design {
     pub(crate) fn label(&self, history: u64) -> String {
         let label = self.label.clone();
         Label { history, ..label }.text()
+    }
+
+    /// What the page tokens of an index that is made for this, in a history of the database, say of it.
+    pub(crate) fn token_design(&self, history: u64) -> u64 {
+        Index::token_design(&self.schema, &self.label(history))
     }
 
     /// The design of an index that was made by this version or an earlier one; `None` when it can't be known.

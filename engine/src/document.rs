@@ -15,11 +15,11 @@ use crate::value_tree::ValueTree;
 const NANOS_PER_SECOND: f64 = 1e9;
 
 impl TableDefinition {
-    /// The fields of a row's document; none of a table without search index.
+    /// The fields of a row's document in the first index; none where there isn't one.
     #[must_use]
     pub fn document(&self, row: &Row) -> Object {
         let reader = |search| DocumentReader::new(search, &self.columns, &self.key_columns());
-        let search = self.search.as_ref();
+        let search = self.search();
         search.map_or_else(Object::new, |search| reader(search).read(row))
     }
 }
@@ -412,7 +412,7 @@ mod tests {
             // As it is, and as what isn't declared is read where a path leads into it.
             .field(Field::keyword("free"))
             .field_from(Field::keyword("inside"), Source::parse("free.x"));
-        let search = definition.search.as_ref().expect("it is searched");
+        let search = definition.search().expect("it is searched");
         let reader = DocumentReader::new(search, &definition.columns, &definition.key_columns());
         assert_eq!((reader.fields.len(), reader.cells.len()), (8, 5));
         let spot = GeoPoint::new(60.1, 24.9).expect("on the globe");

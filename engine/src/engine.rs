@@ -1,7 +1,7 @@
 //! The engine: one database with its tables, their search indexes, and their background work.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use tracing::{error, warn};
 use crate::catalog;
 use crate::collection::Collection;
 use crate::deadline::Wait;
-use crate::definition::TableDefinition;
-use crate::design::Design;
+use crate::definition::{TableDefinition, index_name};
 use crate::error::{EngineError, Result};
 use crate::figures::Figures;
 use crate::health;
 pub use crate::health::Health;
 use crate::index_change;
 use crate::index_state::IndexState;
-use crate::inner::Inner;
+use crate::inner::{self, Inner};
 pub use crate::keeper::VerifyOptions;
 use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
 use crate::kept_changes;
 use crate::log_tail::LogTail;
 use crate::observer::{Observer, Unobserved};
+use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
 use crate::places::Places;
 use crate::read_ahead::ReadAhead;
@@ -161,8 +161,7 @@ impl Engine {
         for table in created.open {
             open.insert(Arc::clone(table.shared_name()), Arc::new(table));
         }
-        let there: Vec<&str> = open.keys().map(|name| &**name).collect();
-        keeper::release_undeclared(&database, &there).await;
+        release_gone(&database, &folder, &open).await;
         let tail = Arc::new(LogTail::new(database.clone()));
         let around = Surroundings {
             tail: Arc::clone(&tail),
@@ -179,13 +178,10 @@ impl Engine {
         };
         let mut keepers = BTreeMap::new();
         for (name, table) in &open {
-            if !table.is_searched() {
-                continue;
-            }
-            match Keeper::start(Arc::clone(table), around.clone(), folder.join(&**name)).await {
-                Ok(keeper) => _ = keepers.insert(Arc::clone(name), keeper),
+            match Keeper::start_all(table, &around, &folder).await {
+                Ok(started) => keepers.extend(started),
                 Err(error) if table.home == Home::Catalog => {
-                    error!(table = &**name, %error, "the index of a table can't be kept: it stays closed");
+                    error!(table = &**name, %error, "an index of a table can't be kept: it stays closed");
                     closed.insert(Arc::clone(name), error.to_string());
                 }
                 Err(error) => return Err(error),
@@ -196,8 +192,9 @@ impl Engine {
             .into_iter()
             .map(|(name, reason)| (Arc::clone(&name), Arc::new(IndexState::of_closed(name, reason))))
             .collect();
-        let states = open.values().map(|table| &table.index).chain(closed.values());
-        let (indexes, watched) = watch::channel(states.map(Arc::clone).collect());
+        let tables: Vec<_> = open.values().map(Arc::clone).collect();
+        let there = inner::indexes(&tables, closed.values().map(Arc::clone).collect());
+        let (indexes, watched) = watch::channel(there);
         let health = health::watch(&database, watched, closing.clone());
         let inner = Arc::new(Inner {
             database,
@@ -292,13 +289,15 @@ impl Engine {
         }
     }
 
-    /// Waits until the searches of all tables see a write.
+    /// Waits until the searches of all tables that name no index see a write.
     ///
     /// # Errors
     /// As a search that waits.
     pub async fn refreshed(&self, sequence: u64, deadline: Option<Instant>) -> Result<()> {
-        for table in self.tables().iter().filter(|table| table.is_searched()) {
-            table.index.view(sequence, Wait::new(deadline)).await?;
+        for table in self.tables() {
+            for (index, _) in table.able() {
+                index.state.view(sequence, Wait::new(deadline)).await?;
+            }
         }
         Ok(())
     }
@@ -313,10 +312,10 @@ impl Engine {
         &self.inner.changing
     }
 
-    /// Who keeps the index of a table; nobody does when the engine is closing.
-    pub(crate) fn keeper(&self, table: &OpenTable) -> Result<Keeper> {
+    /// Who keeps an index; nobody does when the engine is closing.
+    pub(crate) fn keeper(&self, index: &str) -> Result<Keeper> {
         let keepers = self.inner.keepers.lock();
-        keepers.get(table.name()).cloned().ok_or(EngineError::Closing)
+        keepers.get(index).cloned().ok_or(EngineError::Closing)
     }
 
     /// The time by the engine's clock, nanoseconds since the Unix epoch.
@@ -360,14 +359,41 @@ fn check_distinct(declared: &[TableDefinition]) -> Result<()> {
     Ok(())
 }
 
-/// The table of a resource, with the changes of its index.
+/// Lets go of what indexes hold that are gone: of the log, and the folders of those whose tables are still there.
+async fn release_gone(database: &Database, folder: &Path, open: &BTreeMap<Arc<str>, Arc<OpenTable>>) {
+    let indexes = open.values().flat_map(|table| table.indexes().to_vec());
+    let names: Vec<Arc<str>> = indexes.map(|index| Arc::clone(index.shared_name())).collect();
+    let there: Vec<&str> = names.iter().map(|name| &**name).collect();
+    keeper::release_undeclared(database, &there).await;
+    let tables: Vec<Arc<str>> = open.keys().map(Arc::clone).collect();
+    let is_gone = move |index: &str| {
+        let of_open = tables.iter().any(|table| **table == *index_name::table_of(index));
+        of_open && !names.iter().any(|name| **name == *index)
+    };
+    if let Err(error) = keeper::remove_all(database, folder, is_gone).await {
+        warn!(%error, "what indexes that are gone have left can't be removed; the next start tries again");
+    }
+}
+
+/// The table of a resource, with the changes of its indexes.
 async fn declared_table(database: &Database, definition: TableDefinition) -> Result<OpenTable> {
     definition.check()?;
+    if definition.indexes.len() > usize::from(definition.search().is_some()) {
+        return Err(definition.invalid(
+            "declares a search index that hasn't its name: code declares one, others are created while it is served",
+        ));
+    }
     let table = database.ensure_table(definition.schema.clone()).await?;
     let kept = kept_changes::read(database, definition.name()).await?;
-    let declared = definition.search.clone().unwrap_or_default();
-    let search = index_change::changed(&declared, &kept, definition.name());
-    let wanted = Design::new(&definition, &search)?;
+    let definition = kept.put_into(definition);
+    let mut indexes = Vec::new();
+    for index in &definition.indexes {
+        indexes.push(match index.name == definition.name() {
+            true => OpenIndex::new(&definition, &index_change::changed(index, &kept))?,
+            false => OpenIndex::new(&definition, index)?,
+        });
+    }
+    let kept = kept.taken_from(&definition);
     let last = database.last_sequence();
-    Ok(OpenTable::new(Home::Code, definition, table, kept, wanted, last))
+    Ok(OpenTable::new(Home::Code, definition, table, kept, indexes, last))
 }

@@ -216,26 +216,25 @@ pub enum EngineError {
     /// The time of the call ran out.
     #[error("the deadline passed while waiting: {0:?}")]
     DeadlineExceeded(Waiting),
-    /// The index of the table is being built.
-    #[error("the index of table {table:?} is being built")]
+    /// The index is being built.
+    #[error("the index {index:?} is being built")]
     IndexBuilding {
-        /// The table.
-        table: String,
+        /// The index.
+        index: String,
     },
-    /// The index of the table has failed, and building it anew hasn't helped; it is built again when the process starts
-    /// again.
-    #[error("the index of table {table:?} has failed: {reason}")]
+    /// The index has failed, and building it anew hasn't helped; it is built again when the process starts again.
+    #[error("the index {index:?} has failed: {reason}")]
     IndexFailed {
-        /// The table.
-        table: String,
+        /// The index.
+        index: String,
         /// The first failure.
         reason: String,
     },
-    /// The index of the table can't take in changes at the moment, and doesn't have those that were asked for.
-    #[error("the index of table {table:?} stands still at {reached}, before {wanted}: {reason}")]
+    /// The index can't take in changes at the moment, and doesn't have those that were asked for.
+    #[error("the index {index:?} stands still at {reached}, before {wanted}: {reason}")]
     IndexStalled {
-        /// The table.
-        table: String,
+        /// The index.
+        index: String,
         /// Why, for clients.
         why: &'static str,
         /// The last failure.
@@ -339,6 +338,20 @@ pub enum EngineError {
         /// The table.
         table: String,
     },
+    /// There is an index with the name.
+    #[error("there is an index {index:?}")]
+    IndexExists {
+        /// The index.
+        index: String,
+    },
+    /// The index can't be dropped.
+    #[error("the index {index:?} can't be dropped: {why}")]
+    IndexNeeded {
+        /// The index.
+        index: String,
+        /// What needs it, and what to do.
+        why: &'static str,
+    },
     /// The operating system refused something outside of storage and index.
     #[error("input/output error while {doing}: {source}")]
     Io {
@@ -360,6 +373,16 @@ pub enum EngineError {
     /// The index failed or refused.
     #[error(transparent)]
     Index(#[from] souk_index::Error),
+}
+
+impl EngineError {
+    /// There is no index with a name, or no more.
+    pub(crate) fn no_index(name: &str) -> Self {
+        Self::NotFound {
+            name: "index",
+            id: name.to_owned(),
+        }
+    }
 }
 
 /// Shorthand for results of this crate.

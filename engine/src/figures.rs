@@ -9,9 +9,9 @@ use souk_index::{IndexMemory, IndexSize, MergeFigures};
 use souk_storage::Statistics;
 use souk_storage::{Database, Health};
 
+use crate::index_state::IndexState;
 use crate::inner::Inner;
 use crate::keeper;
-use crate::open_table::OpenTable;
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
@@ -22,8 +22,8 @@ pub struct Figures {
     pub sequence: u64,
     /// Whether the store takes writes.
     pub writable: bool,
-    /// Of the tables, by name.
-    pub tables: Vec<TableFigures>,
+    /// Of the search indexes, table by table.
+    pub indexes: Vec<IndexFigures>,
     /// Bytes of the log that indexes share.
     pub log_window: usize,
     /// Searches on places of their own.
@@ -40,24 +40,28 @@ pub struct Figures {
     pub watched_ahead: usize,
 }
 
-/// Of one table's index.
+/// Of one search index.
 #[derive(Clone, Debug)]
-pub struct TableFigures {
-    /// The table.
+pub struct IndexFigures {
+    /// Its table.
+    pub table: Arc<str>,
+    /// Its name.
     pub name: Arc<str>,
-    /// How often its index was found damaged.
+    /// [`crate::SearchIndexDefinition::weight`].
+    pub weight: u8,
+    /// How often it was found damaged.
     pub damages: u64,
-    /// How long its index hasn't been able to advance.
+    /// How long it hasn't been able to advance.
     pub stalled: Duration,
     /// Changes that the log keeps for it.
     pub log_held: u64,
-    /// Of an index that answers.
-    pub serving: Option<IndexFigures>,
+    /// While it answers.
+    pub serving: Option<ServingFigures>,
 }
 
 /// Of an index that answers.
 #[derive(Clone, Debug)]
-pub struct IndexFigures {
+pub struct ServingFigures {
     /// Changes that searches don't see yet.
     pub lag_changes: u64,
     /// Age of the first of them.
@@ -75,22 +79,26 @@ pub struct IndexFigures {
 impl Figures {
     pub(crate) async fn of(engine: &Inner) -> Self {
         let database = &engine.database;
-        let mut tables = Vec::new();
+        let mut indexes = Vec::new();
         for table in engine.tables() {
-            let name = table.name();
-            tables.push(TableFigures {
-                name: Arc::clone(table.shared_name()),
-                damages: table.damages.load(Ordering::Relaxed),
-                stalled: table.index.stalled().map(|stall| stall.age()).unwrap_or_default(),
-                log_held: keeper::log_held(database, name),
-                serving: serving(engine, &table).await,
-            });
+            for index in table.indexes().iter() {
+                let stall = index.state.stalled();
+                indexes.push(IndexFigures {
+                    table: Arc::clone(table.shared_name()),
+                    name: Arc::clone(index.shared_name()),
+                    weight: index.weight(),
+                    damages: index.damages.load(Ordering::Relaxed),
+                    stalled: stall.map(|stall| stall.age()).unwrap_or_default(),
+                    log_held: keeper::log_held(database, index.name()),
+                    serving: serving(engine, &index.state).await,
+                });
+            }
         }
         Self {
             store: database.statistics().await.ok(),
             sequence: database.last_sequence(),
             writable: matches!(database.health(), Health::Serving),
-            tables,
+            indexes,
             log_window: engine.tail.bytes(),
             searches_active: engine.searches.active(),
             searches_waiting: engine.searches.waiting(),
@@ -102,13 +110,13 @@ impl Figures {
     }
 }
 
-async fn serving(engine: &Inner, table: &OpenTable) -> Option<IndexFigures> {
-    let serving = table.index.serving()?;
+async fn serving(engine: &Inner, index: &IndexState) -> Option<ServingFigures> {
+    let serving = index.serving()?;
     // First what searches see, then how far the log is: the lag may be too long by what happens in between, never too
     // short.
-    let applied = table.index.applied();
+    let applied = index.applied();
     let last = engine.database.last_sequence();
-    Some(IndexFigures {
+    Some(ServingFigures {
         lag_changes: last.saturating_sub(applied),
         lag: age_of_next(&engine.database, applied, last, engine.clock.now()).await,
         size: serving.index.size().unwrap_or_default(),

@@ -35,13 +35,16 @@ impl Health {
         *self == Self::Serving
     }
 
-    fn of(store: &StoreHealth, indexes: &[Arc<IndexState>], last: u64) -> Self {
+    fn of(store: &StoreHealth, indexes: &[Vec<Arc<IndexState>>], last: u64) -> Self {
         if let StoreHealth::Failed { reason } = store {
             return Self::NotServing {
                 reason: format!("the store has failed: {reason}"),
             };
         }
-        let reasons: Vec<String> = indexes.iter().filter_map(|index| trouble(index, last)).collect();
+        let reasons: Vec<String> = indexes
+            .iter()
+            .filter_map(|of_table| troubles(of_table, last))
+            .collect();
         if reasons.is_empty() {
             Self::Serving
         } else {
@@ -52,20 +55,28 @@ impl Health {
     }
 }
 
+/// What is wrong with all indexes that share the searches of a table: while nothing is with one of them, that one answers.
+fn troubles(of_table: &[Arc<IndexState>], last: u64) -> Option<String> {
+    let troubles: Option<Vec<String>> = of_table.iter().map(|index| trouble(index, last)).collect();
+    troubles
+        .filter(|troubles| !troubles.is_empty())
+        .map(|troubles| troubles.join("; "))
+}
+
 /// What is wrong with an index of a store whose last change is `last`.
 fn trouble(index: &IndexState, last: u64) -> Option<String> {
-    let table = index.table();
+    let name = index.name();
     match index.phase() {
         Phase::Serving(_) => {
             let stall = index.stands_still().filter(|_| index.applied() < last)?;
-            Some(format!("the index of {table} stands still {}", described(&stall)))
+            Some(format!("the index {name} stands still {}", described(&stall)))
         }
         Phase::Absent => None,
         Phase::Building => Some(match index.stalled() {
-            None => format!("the index of {table} is being opened"),
-            Some(stall) => format!("the index of {table} doesn't answer {}", described(&stall)),
+            None => format!("the index {name} is being opened"),
+            Some(stall) => format!("the index {name} doesn't answer {}", described(&stall)),
         }),
-        Phase::Failed(reason) => Some(format!("the index of {table} has failed: {reason}")),
+        Phase::Failed(reason) => Some(format!("the index {name} has failed: {reason}")),
     }
 }
 
@@ -112,7 +123,7 @@ impl Watched {
             self.advanced = (applied, Instant::now());
         } else if since.elapsed() >= SILENT_AFTER && index.stalled().is_none() {
             let reason = format!("it is at {applied} of {last}, and says nothing");
-            tracing::error!(table = index.table(), reason, "the index stands still");
+            tracing::error!(index = index.name(), reason, "the index stands still");
             index.stall("it takes in no changes", &reason);
         }
         if index.stands_still().is_some() {
@@ -122,8 +133,35 @@ impl Watched {
     }
 }
 
-/// The indexes whose health counts, which may become others.
-pub(crate) type Indexes = Vec<Arc<IndexState>>;
+/// Which indexes there are, which may become others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Indexes {
+    /// Those whose health counts: of each table those that share its searches.
+    pub(crate) counted: Vec<Vec<Arc<IndexState>>>,
+    /// All: searches that name one go to those without a share, too.
+    pub(crate) all: Vec<Arc<IndexState>>,
+}
+
+/// [`Watched`] of all indexes.
+#[derive(Default)]
+struct Watching(Vec<Watched>);
+
+impl Watching {
+    /// Watches these from now on, and no others.
+    fn follow(&mut self, indexes: &Indexes) {
+        let Self(watched) = self;
+        watched.retain(|watched| indexes.all.iter().any(|index| Arc::ptr_eq(index, &watched.index)));
+        for index in &indexes.all {
+            if !watched.iter().any(|watched| Arc::ptr_eq(index, &watched.index)) {
+                watched.push(Watched::new(Arc::clone(index)));
+            }
+        }
+    }
+
+    fn look(&mut self, last: u64) {
+        self.0.iter_mut().for_each(|watched| watched.look(last));
+    }
+}
 
 /// Follows the health of a store and its indexes.
 pub(crate) fn watch(
@@ -134,14 +172,15 @@ pub(crate) fn watch(
     let (mut store, sequence) = (database.watch_health(), database.subscribe());
     let mut known = indexes.borrow_and_update().clone();
     let mut phases = phases(&known);
-    let mut watched: Vec<_> = known.iter().cloned().map(Watched::new).collect();
+    let mut watching = Watching::default();
+    watching.follow(&known);
     let mut looks = tokio::time::interval(LOOK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let now = Health::of(&store.borrow_and_update(), &known, *sequence.borrow());
+    let now = Health::of(&store.borrow_and_update(), &known.counted, *sequence.borrow());
     let (sender, receiver) = watch::channel(now);
     tokio::spawn(async move {
         loop {
-            let health = Health::of(&store.borrow_and_update(), &known, *sequence.borrow());
+            let health = Health::of(&store.borrow_and_update(), &known.counted, *sequence.borrow());
             sender.send_if_modified(|known| {
                 let changed = *known != health;
                 known.clone_from(&health);
@@ -154,17 +193,9 @@ pub(crate) fn watch(
                     if result.is_err() { break }
                     known = indexes.borrow_and_update().clone();
                     phases = self::phases(&known);
-                    watched.retain(|watched| known.iter().any(|index| Arc::ptr_eq(index, &watched.index)));
-                    for index in &known {
-                        if !watched.iter().any(|watched| Arc::ptr_eq(index, &watched.index)) {
-                            watched.push(Watched::new(Arc::clone(index)));
-                        }
-                    }
+                    watching.follow(&known);
                 }
-                _ = looks.tick() => {
-                    let last = *sequence.borrow();
-                    watched.iter_mut().for_each(|watched| watched.look(last));
-                }
+                _ = looks.tick() => watching.look(*sequence.borrow()),
                 () = closing.cancelled() => break,
             }
         }
@@ -175,8 +206,9 @@ pub(crate) fn watch(
     receiver
 }
 
-fn phases(indexes: &[Arc<IndexState>]) -> Vec<watch::Receiver<()>> {
-    indexes.iter().map(|index| index.watch_phase()).collect()
+fn phases(indexes: &Indexes) -> Vec<watch::Receiver<()>> {
+    let counted = indexes.counted.iter().flatten();
+    counted.map(|index| index.watch_phase()).collect()
 }
 
 /// Ends when any of them changes; never when there are none.

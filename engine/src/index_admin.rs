@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 use tracing::Instrument as _;
 
 use crate::catalog;
-use crate::definition::{SearchIndexDefinition, Source, TableDefinition};
+use crate::definition::{MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -16,13 +16,18 @@ use crate::index_change::{self, ChangeProblem, IndexChange, KeptChanges};
 use crate::index_state::{Build, Phase, Step};
 use crate::kept_changes;
 use crate::key;
+use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
 
-/// The index of a table, as it is at one moment.
+/// An index of a table, as it is at one moment.
 #[derive(Clone, Debug)]
 pub struct IndexDescription {
-    /// The table.
+    /// Its name.
+    pub name: String,
+    /// Its table.
     pub table: String,
+    /// [`SearchIndexDefinition::weight`].
+    pub weight: u8,
     /// Whether it answers.
     pub phase: IndexPhase,
     /// Why searches don't see new changes, in words for clients, and for how long they haven't.
@@ -125,27 +130,30 @@ pub struct IndexEffect {
 }
 
 impl Engine {
-    /// Describes all indexes, in the order of their tables' names.
+    /// Describes all indexes, in the order of their tables' names, and those of a table in the order in which they were created.
     ///
     /// # Errors
     /// What store and indexes refuse.
     pub async fn indexes(&self) -> Result<Vec<IndexDescription>> {
         let mut indexes = Vec::new();
-        for table in self.tables().iter().filter(|table| table.is_searched()) {
-            indexes.push(described(self, table).await?);
+        for table in self.tables() {
+            for index in table.indexes().iter() {
+                indexes.push(described(self, &table, index).await?);
+            }
         }
         Ok(indexes)
     }
 
-    /// Describes the index of a table.
+    /// Describes an index.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; what store and indexes refuse.
     pub async fn index(&self, name: &str) -> Result<IndexDescription> {
-        described(self, &self.indexed(name)?).await
+        let (table, index) = self.indexed(name)?;
+        described(self, &table, &index).await
     }
 
-    /// Begins to change what can be searched in a table. Waits for other changes of tables and indexes, and keeps them
+    /// Begins to change what can be searched by an index. Waits for other changes of tables and indexes, and keeps them
     /// waiting until this one is made or dropped.
     ///
     /// # Errors
@@ -154,36 +162,43 @@ impl Engine {
         // Before it waits: a gateway that asks one process after the other can go on with the next.
         self.indexed(name)?;
         let lock = Arc::clone(self.changing()).lock_owned().await;
-        let table = self.indexed(name)?;
+        let (table, index) = self.indexed(name)?;
         let definition = table.definition();
-        let declared = definition.search.clone().unwrap_or_default();
+        let declared = definition.search_index(name).cloned();
+        let declared = declared.ok_or_else(|| EngineError::no_index(name))?;
         let kept = table.kept.read().clone();
         Ok(Redesign {
             engine: self.clone(),
-            search: index_change::changed(&declared, &kept, name),
+            search: match is_declared(&table, name) {
+                true => index_change::changed(&declared, &kept),
+                false => declared.clone(),
+            },
             declared,
             definition,
             table,
+            index,
             kept,
+            weights: Vec::new(),
+            is_redesigned: false,
             _changing: lock,
         })
     }
 
-    fn indexed(&self, name: &str) -> Result<Arc<OpenTable>> {
-        let table = self.inner().table(name).filter(|table| table.is_searched());
-        table.ok_or_else(|| EngineError::NotFound {
-            name: "index",
-            id: name.to_owned(),
-        })
+    pub(crate) fn indexed(&self, name: &str) -> Result<(Arc<OpenTable>, Arc<OpenIndex>)> {
+        let table = self.inner().table(index_name::table_of(name));
+        let index = table.and_then(|table| Some((Arc::clone(&table), table.index(name)?)));
+        index.ok_or_else(|| EngineError::no_index(name))
     }
 }
 
-/// A change of what can be searched in a table: several [`IndexChange`]s that are made together.
+/// A change of what can be searched by an index: several [`IndexChange`]s that are made together, with weights of the indexes of
+/// its table.
 #[derive(Debug)]
 #[must_use = "nothing is changed before `make`"]
 pub struct Redesign {
     engine: Engine,
     table: Arc<OpenTable>,
+    index: Arc<OpenIndex>,
     definition: Arc<TableDefinition>,
     /// The search index of the table's definition.
     declared: SearchIndexDefinition,
@@ -191,6 +206,10 @@ pub struct Redesign {
     kept: KeptChanges,
     /// The search index with all of them.
     search: SearchIndexDefinition,
+    /// By the names of indexes of the table.
+    weights: Vec<(String, u8)>,
+    /// Whether anything but weights is asked for.
+    is_redesigned: bool,
     /// Keeps other changes of tables and indexes waiting.
     _changing: OwnedMutexGuard<()>,
 }
@@ -210,16 +229,69 @@ impl Redesign {
     /// All that is wrong with it; it isn't added then.
     pub fn add(&mut self, change: &IndexChange) -> std::result::Result<(), Vec<ChangeProblem>> {
         self.search = self.checked(change)?;
-        index_change::add(&mut self.kept.changes, change);
+        self.is_redesigned = true;
+        if is_declared(&self.table, self.index.name()) {
+            index_change::add(&mut self.kept.changes, change);
+        }
+        Ok(())
+    }
+
+    /// Gives an index of the table another weight.
+    ///
+    /// # Errors
+    /// When it is none of the table's, or was given one already; when the weight is above [`MAX_WEIGHT`].
+    pub fn weigh(&mut self, index: &str, weight: u8) -> std::result::Result<(), ChangeProblem> {
+        if self.definition.search_index(index).is_none() {
+            let message = format!("{index:?} is no index of {}", self.table.name());
+            return Err(ChangeProblem::new("UNKNOWN_INDEX", message));
+        }
+        if self.weights.iter().any(|(given, _)| given == index) {
+            return Err(ChangeProblem::new(
+                "DUPLICATE",
+                format!("{index:?} is given a weight twice"),
+            ));
+        }
+        if weight > MAX_WEIGHT {
+            return Err(ChangeProblem::new(
+                "OUT_OF_RANGE",
+                format!("must be 0 to {MAX_WEIGHT}"),
+            ));
+        }
+        self.weights.push((index.to_owned(), weight));
+        Ok(())
+    }
+
+    /// Says what is wrong with all weights together.
+    ///
+    /// # Errors
+    /// When no index has any, or none of those that have answers, while one answers now.
+    pub fn check_weights(&self) -> std::result::Result<(), ChangeProblem> {
+        let changed = self.changed(&self.search);
+        if changed.indexes.iter().all(|index| index.weight == 0) {
+            return Err(ChangeProblem::new(
+                "LAST_WEIGHT",
+                "leaves no index with a weight above 0: searches that name none need one",
+            ));
+        }
+        if self.table.would_silence(&changed) {
+            return Err(ChangeProblem::new(
+                "NOT_SERVING",
+                "leaves the searches that name no index to indexes that don't answer: wait until one is INDEX_PHASE_SERVING, or leave \
+                 a weight to one that is",
+            ));
+        }
         Ok(())
     }
 
     /// Adds a rebuild from the rows, also where nothing else changes. Does nothing while a build is under way.
     pub fn rebuild(&mut self) {
+        self.is_redesigned = true;
         let is_built =
-            build_under_way(&self.table).is_some_and(|build| !matches!(build.step, Step::Failed(_)));
+            build_under_way(&self.index).is_some_and(|build| !matches!(build.step, Step::Failed(_)));
         if !is_built {
-            self.kept.builds = self.kept.builds.wrapping_add(1);
+            if is_declared(&self.table, self.index.name()) {
+                self.kept.builds = self.kept.builds.wrapping_add(1);
+            }
             self.search.builds = self.search.builds.wrapping_add(1);
         }
     }
@@ -230,13 +302,22 @@ impl Redesign {
     ) -> std::result::Result<SearchIndexDefinition, Vec<ChangeProblem>> {
         index_change::check_not_needed(change, &self.definition.owners).map_err(|problem| vec![problem])?;
         let search = index_change::applied(&self.declared, &self.search, change)?;
-        let changed = TableDefinition {
-            search: Some(search.clone()),
-            ..(*self.definition).clone()
-        };
-        let refused = changed.check().map_err(|error| ChangeProblem::of(&error));
-        refused.map_err(|problem| vec![problem])?;
+        let refused = self.changed(&search).check();
+        refused.map_err(|error| vec![ChangeProblem::of(&error)])?;
         Ok(search)
+    }
+
+    /// The table with what an index of it is to be, and the weights that were given.
+    fn changed(&self, search: &SearchIndexDefinition) -> TableDefinition {
+        let mut changed = (*self.definition).clone();
+        for index in &mut changed.indexes {
+            if index.name == search.name {
+                index.clone_from(search);
+            }
+            let given = self.weights.iter().find(|(name, _)| *name == index.name);
+            index.weight = given.map_or(index.weight, |(_, weight)| *weight);
+        }
+        changed
     }
 
     /// Makes the changes that were added, durably, or with `validate_only` only returns their cost. The present index serves
@@ -249,15 +330,16 @@ impl Redesign {
     }
 
     async fn made(self, validate_only: bool) -> Result<(IndexDescription, IndexEffect)> {
-        let (engine, table) = (&self.engine, &self.table);
-        let name = table.name();
-        let search = match table.home {
+        let (engine, table, index) = (&self.engine, &self.table, &self.index);
+        let name = index.name();
+        let search = match is_declared(table, name) {
             // Of the stored changes, as a restart computes it: some of them may have cancelled each other out.
-            Home::Code => index_change::changed(&self.declared, &self.kept, name),
-            Home::Catalog => self.search,
+            true => index_change::changed(&self.declared, &self.kept),
+            false => self.search.clone(),
         };
         let design = Design::new(&self.definition, &search)?;
-        let (size, instant) = match table.index.phase() {
+        let (size, instant) = match index.state.phase() {
+            _ if !self.is_redesigned => (IndexSize::default(), true),
             Phase::Serving(serving) => (
                 serving.index.size()?,
                 serving.design.fingerprint() == design.fingerprint(),
@@ -266,7 +348,7 @@ impl Redesign {
             Phase::Failed(_) => (IndexSize::default(), false),
             Phase::Absent | Phase::Building => {
                 return Err(EngineError::IndexBuilding {
-                    table: name.to_owned(),
+                    index: name.to_owned(),
                 });
             }
         };
@@ -275,26 +357,53 @@ impl Redesign {
             rows_about: if instant { 0 } else { size.documents },
             bytes_about: if instant { 0 } else { size.bytes },
         };
-        if !validate_only && design.fingerprint() != table.wanted().fingerprint() {
-            match table.home {
-                Home::Code => {
-                    kept_changes::write(engine.database(), name, &self.kept).await?;
-                    table.kept.write().clone_from(&self.kept);
-                }
-                Home::Catalog => {
-                    let search = Some(search);
-                    let definition = TableDefinition {
-                        search,
-                        ..(*self.definition).clone()
-                    };
-                    catalog::write(engine.database(), &definition).await?;
-                    table.define(definition);
-                }
+        let is_other = self.is_redesigned && design.fingerprint() != index.wanted().fingerprint();
+        if !validate_only && (is_other || !self.weights.is_empty()) {
+            let definition = match is_declared(table, name) {
+                true => self.changed(&self.declared),
+                false => self.changed(&search),
+            };
+            keep(engine, table, definition, self.kept.clone()).await?;
+            weigh(engine, table);
+            if is_other {
+                rebuild(engine, index, design).await?;
             }
-            rebuild(engine, table, design).await?;
         }
-        Ok((described(engine, table).await?, effect))
+        Ok((described(engine, table, index).await?, effect))
     }
+}
+
+/// Whether an index is the one that code declares: what was changed of it is kept beside the declaration.
+fn is_declared(table: &OpenTable, index: &str) -> bool {
+    table.home == Home::Code && index == table.name()
+}
+
+/// Keeps what a table and its indexes are from now on, durably.
+///
+/// # Errors
+/// [`EngineError::LimitExceeded`]; what the store refuses.
+pub(crate) async fn keep(
+    engine: &Engine,
+    table: &OpenTable,
+    definition: TableDefinition,
+    kept: KeptChanges,
+) -> Result<()> {
+    match table.home {
+        Home::Code => {
+            let kept = kept.taken_from(&definition);
+            kept_changes::write(engine.database(), table.name(), &kept).await?;
+            *table.kept.write() = kept;
+        }
+        Home::Catalog => catalog::write(engine.database(), &definition).await?,
+    }
+    table.define(definition);
+    Ok(())
+}
+
+/// Gives the indexes of a table the weights that it is defined with.
+pub(crate) fn weigh(engine: &Engine, table: &OpenTable) {
+    table.weigh();
+    engine.inner().count_indexes();
 }
 
 /// Runs a change of tables or indexes to its end, even when the caller drops the future.
@@ -305,49 +414,56 @@ pub(crate) async fn undisturbed<T: Send + 'static>(
     changed.map_err(|_| EngineError::Defect("a change of tables or indexes panicked"))?
 }
 
-/// Makes a design the wanted one of a table's index, and starts its build. When that fails, the design before is wanted
-/// again, so that a retry isn't taken for done.
-pub(crate) async fn rebuild(engine: &Engine, table: &OpenTable, design: Design) -> Result<()> {
-    let before = table.wanted();
-    table.want(design);
-    let keeper = engine.keeper(table)?;
+/// Makes a design the wanted one of an index, and starts its build. When that fails, the design before is wanted again, so
+/// that a retry isn't taken for done.
+pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) -> Result<()> {
+    let before = index.wanted();
+    index.want(design);
+    let keeper = engine.keeper(index.name())?;
     let redesigned = tokio::task::spawn_blocking(move || keeper.redesign()).await;
     let redesigned = redesigned.map_err(|_| EngineError::Defect("redesigning an index panicked"))?;
     if redesigned.is_err() {
-        table.want(before);
+        index.want(before);
     }
     redesigned
 }
 
 /// The build under way, or the one that failed. None once the wanted index serves, which may be before its build is noted
 /// as done.
-fn build_under_way(table: &OpenTable) -> Option<Build> {
-    let wanted = table.wanted();
-    let serves_wanted = table
-        .index
+fn build_under_way(index: &OpenIndex) -> Option<Build> {
+    let wanted = index.wanted();
+    let serves_wanted = index
+        .state
         .serving()
         .is_some_and(|serving| serving.design.fingerprint() == wanted.fingerprint());
-    table.index.build().filter(|_| !serves_wanted)
+    index.state.build().filter(|_| !serves_wanted)
 }
 
 /// Describes an index.
-async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescription> {
-    let wanted = table.wanted();
-    let build = build_under_way(table);
+pub(crate) async fn described(
+    engine: &Engine,
+    table: &OpenTable,
+    index: &OpenIndex,
+) -> Result<IndexDescription> {
+    let wanted = index.wanted();
+    let build = build_under_way(index);
+    let state = &index.state;
     let last = engine.database().last_sequence();
     let mut described = IndexDescription {
+        name: index.name().to_owned(),
         table: table.name().to_owned(),
+        weight: index.weight(),
         phase: IndexPhase::Building,
-        stalled: table.index.stalled().map(|stall| (stall.why, stall.age())),
-        is_log_held: table.index.log_held().is_some(),
+        stalled: state.stalled().map(|stall| (stall.why, stall.age())),
+        is_log_held: state.log_held().is_some(),
         fields: Vec::new(),
         fields_to_be: Vec::new(),
         serving: None,
         build: None,
     };
-    match table.index.phase() {
+    match state.phase() {
         Phase::Absent => {}
-        Phase::Building => described.fields_to_be = fields(table, &wanted),
+        Phase::Building => described.fields_to_be = fields(table, index, &wanted),
         Phase::Failed(_) => described.phase = IndexPhase::Failed,
         Phase::Serving(serving) => {
             let is_building = build
@@ -357,18 +473,18 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
                 true => IndexPhase::Rebuilding,
                 false => IndexPhase::Serving,
             };
-            described.fields = fields(table, &serving.design);
+            described.fields = fields(table, index, &serving.design);
             if build.is_some() {
-                described.fields_to_be = fields(table, &wanted);
+                described.fields_to_be = fields(table, index, &wanted);
             }
             // An index that has just begun to serve may be ahead of the state; searches take the later one, too.
-            let applied = table.index.applied().max(serving.index.applied_sequence());
+            let applied = state.applied().max(serving.index.applied_sequence());
             let lag = lag(engine, applied).await?;
             let misfits = serving.index.misfits();
             let ids = misfits.recent.iter();
             let misfit_ids = ids.map(|misfit| key::document_name(&misfit.key)).collect();
-            let index = serving.index.clone();
-            let size = tokio::task::spawn_blocking(move || index.size())
+            let answering = serving.index.clone();
+            let size = tokio::task::spawn_blocking(move || answering.size())
                 .await
                 .map_err(|_| EngineError::Defect("measuring an index panicked"))??;
             described.serving = Some(ServingIndex {
@@ -376,7 +492,7 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
                 lag_changes: last.saturating_sub(applied),
                 lag,
                 size,
-                is_merging: !table.index.is_consolidated(),
+                is_merging: !state.is_consolidated(),
                 misfits,
                 misfit_ids,
             });
@@ -398,9 +514,9 @@ async fn described(engine: &Engine, table: &Arc<OpenTable>) -> Result<IndexDescr
 }
 
 /// The fields of a design, without the sources of those that code declares.
-fn fields(table: &OpenTable, design: &Design) -> Vec<IndexedField> {
+fn fields(table: &OpenTable, index: &OpenIndex, design: &Design) -> Vec<IndexedField> {
     let definition = table.definition();
-    let declared = definition.search.as_ref().filter(|_| table.home == Home::Code);
+    let declared = definition.search().filter(|_| is_declared(table, index.name()));
     let source = |path: &str| {
         let is_declared =
             |source: &&Source| declared.is_some_and(|search| search.sources.get(path) == Some(source));

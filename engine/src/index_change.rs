@@ -3,7 +3,7 @@
 use souk_index::schema::{AnalyzerChange, drop_field, set_analyzer};
 use souk_index::{Analyzer, Error, Field, FieldKind, Schema};
 
-use crate::definition::{OwnerDefinition, SearchIndexDefinition, Source};
+use crate::definition::{MAX_WEIGHT, OwnerDefinition, SearchIndexDefinition, Source, TableDefinition};
 use crate::error::EngineError;
 
 /// The column that a field is filled from unless it says otherwise: an attribute of its name.
@@ -57,7 +57,7 @@ pub struct ChangeProblem {
 }
 
 impl ChangeProblem {
-    fn new(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { reason, message }
     }
@@ -72,28 +72,67 @@ impl ChangeProblem {
     }
 }
 
-/// What is kept of the index of a table that code declares, beside its declaration.
+/// What is kept of the indexes of a table that code declares, beside its declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptChanges {
-    /// In order.
+    /// Of the declared index, in order.
     pub(crate) changes: Vec<IndexChange>,
-    /// [`SearchIndexDefinition::builds`].
+    /// Of the declared index: [`SearchIndexDefinition::builds`].
     pub(crate) builds: u32,
+    /// Of the declared index, where it was changed: [`SearchIndexDefinition::weight`].
+    pub(crate) weight: Option<u8>,
+    /// Those that were created beside it.
+    pub(crate) created: Vec<SearchIndexDefinition>,
+}
+
+impl KeptChanges {
+    /// What of a declared table, whose indexes are as it says now, is kept beside its declaration.
+    pub(crate) fn taken_from(self, table: &TableDefinition) -> Self {
+        let is_declared = |index: &&SearchIndexDefinition| index.name == table.name();
+        let created = table.indexes.iter().filter(|index| !is_declared(index));
+        Self {
+            weight: table.search().map(|declared| declared.weight).or(self.weight),
+            created: created.cloned().collect(),
+            ..self
+        }
+    }
+
+    /// The declared table with what is kept: the weight of its index, and those that were created. One that doesn't fit the
+    /// declaration any more is left out, and so is gone.
+    pub(crate) fn put_into(&self, mut declared: TableDefinition) -> TableDefinition {
+        for index in &self.created {
+            let mut with = declared.clone();
+            // The weight of one is right or wrong with those of the others.
+            with.indexes.push(index.clone().weight(MAX_WEIGHT));
+            match with.check_indexes_fit() {
+                Ok(()) => declared.indexes.push(index.clone()),
+                Err(error) => {
+                    let index = &index.name;
+                    tracing::error!(index, %error, "an index that was created doesn't fit its table any more, and is dropped");
+                }
+            }
+        }
+        if let (Some(weight), true) = (self.weight, declared.search().is_some()) {
+            declared.search_mut().weight = weight;
+        }
+        // The one that had all searches may be one of those that are gone.
+        let is_weighted = declared.indexes.iter().any(|index| index.weight > 0);
+        if let (Some(first), false) = (declared.indexes.first_mut(), is_weighted) {
+            first.weight = MAX_WEIGHT;
+        }
+        declared
+    }
 }
 
 /// What kept changes make of a declared search index. Those that don't fit it any more are left out.
-pub(crate) fn changed(
-    declared: &SearchIndexDefinition,
-    kept: &KeptChanges,
-    table: &str,
-) -> SearchIndexDefinition {
+pub(crate) fn changed(declared: &SearchIndexDefinition, kept: &KeptChanges) -> SearchIndexDefinition {
     let mut search = declared.clone();
     search.builds = search.builds.wrapping_add(kept.builds);
     for change in &kept.changes {
         match applied(declared, &search, change) {
             Ok(changed) => search = changed,
             Err(problems) => tracing::warn!(
-                table,
+                index = declared.name,
                 ?problems,
                 "a change of the index doesn't fit its declaration any more"
             ),
@@ -242,7 +281,7 @@ mod tests {
 
     #[test]
     fn fields_that_no_kept_change_can_hold_are_refused() {
-        let none = SearchIndexDefinition::default();
+        let none = SearchIndexDefinition::new("words");
         for kind in [
             FieldKind::Attributes,
             FieldKind::Nested(vec![Field::keyword("word")]),

@@ -21,7 +21,7 @@ pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Whether an index answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
-    /// The table has none.
+    /// It is no more.
     Absent,
     /// It is being opened, or built from the table.
     Building,
@@ -85,7 +85,8 @@ impl Stall {
 /// The state shared by the searches and the follower of one index.
 #[derive(Debug)]
 pub(crate) struct IndexState {
-    table: Arc<str>,
+    /// The index's, or that of the table that couldn't be opened.
+    name: Arc<str>,
     phase: RwLock<Phase>,
     build: RwLock<Option<Build>>,
     /// Notifies of every change of `phase`.
@@ -102,6 +103,8 @@ pub(crate) struct IndexState {
     pub(crate) wake: Notify,
     /// Whether its segments are as few as they become while nobody writes.
     consolidated: AtomicBool,
+    /// Whether it has answered, or should.
+    expected: AtomicBool,
     /// Why it doesn't advance, while it can't.
     stall: Mutex<Option<Stall>>,
     /// Which index is damaged, and how that showed: for its follower.
@@ -111,11 +114,11 @@ pub(crate) struct IndexState {
 }
 
 impl IndexState {
-    /// That of a table, which may be without search index.
-    pub(crate) fn new(table: Arc<str>, searched: bool) -> Self {
+    /// That of an index that is to be opened, or built.
+    pub(crate) fn new(name: Arc<str>) -> Self {
         Self {
-            table,
-            phase: RwLock::new(if searched { Phase::Building } else { Phase::Absent }),
+            name,
+            phase: RwLock::new(Phase::Building),
             build: RwLock::new(None),
             phase_changed: watch::Sender::new(()),
             applied: watch::Sender::new(0),
@@ -124,6 +127,7 @@ impl IndexState {
             searched: AtomicBool::new(false),
             wake: Notify::new(),
             consolidated: AtomicBool::new(false),
+            expected: AtomicBool::new(true),
             stall: Mutex::default(),
             condemned: Mutex::default(),
             log_held: Mutex::default(),
@@ -132,13 +136,14 @@ impl IndexState {
 
     /// That of a table that couldn't be opened.
     pub(crate) fn of_closed(table: Arc<str>, reason: String) -> Self {
-        let state = Self::new(table, true);
+        let state = Self::new(table);
         state.set_phase(Phase::Failed(reason));
         state
     }
 
-    pub(crate) fn table(&self) -> &str {
-        &self.table
+    /// The index's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -150,8 +155,14 @@ impl IndexState {
         self.announce();
     }
 
+    /// Says that it is created while its table is served: that it doesn't answer is no trouble before it has for the first time.
+    pub(crate) fn expect_later(&self) {
+        self.expected.store(false, Ordering::Release);
+    }
+
     /// Lets an index answer from now on.
     pub(crate) fn serve(&self, serving: Serving) {
+        self.expected.store(true, Ordering::Release);
         self.set_phase(Phase::Serving(serving));
         self.advances();
     }
@@ -241,9 +252,9 @@ impl IndexState {
 
     fn advances(&self) {
         if let Some(stall) = self.stall.lock().take() {
-            let (table, stood_still) = (self.table(), stall.age());
+            let (index, stood_still) = (self.name(), stall.age());
             info!(
-                table,
+                index,
                 ?stood_still,
                 reason = stall.reason,
                 "the index advances again"
@@ -258,11 +269,11 @@ impl IndexState {
         match (&*held, &reason) {
             (None, Some(reason)) => {
                 warn!(
-                    table = self.table(),
+                    index = self.name(),
                     reason, "the index can't say how far it is: the log is kept for it"
                 );
             }
-            (Some(_), None) => info!(table = self.table(), "the log is trimmed behind the index again"),
+            (Some(_), None) => info!(index = self.name(), "the log is trimmed behind the index again"),
             _ => {}
         }
         *held = reason;
@@ -346,7 +357,7 @@ impl IndexState {
     /// A view that includes `min_sequence` and a deferred refresh, and the sequence that it includes.
     ///
     /// # Errors
-    /// [`EngineError::NotSearched`], [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`],
+    /// [`EngineError::NotFound`], [`EngineError::IndexBuilding`], [`EngineError::IndexFailed`],
     /// [`EngineError::IndexStalled`], [`EngineError::DeadlineExceeded`].
     pub(crate) async fn view(&self, min_sequence: u64, wait: Wait) -> Result<(Searcher, u64)> {
         // Read before it is written: thousands of searches share the cache line.
@@ -359,19 +370,15 @@ impl IndexState {
             let reached = self.applied();
             let serving = match self.phase() {
                 Phase::Serving(serving) => serving,
-                Phase::Absent => {
-                    return Err(EngineError::NotSearched {
-                        table: self.table().to_owned(),
-                    });
-                }
+                Phase::Absent => return Err(EngineError::no_index(self.name())),
                 Phase::Building => {
                     return Err(EngineError::IndexBuilding {
-                        table: self.table().to_owned(),
+                        index: self.name().to_owned(),
                     });
                 }
                 Phase::Failed(reason) => {
                     return Err(EngineError::IndexFailed {
-                        table: self.table().to_owned(),
+                        index: self.name().to_owned(),
                         reason,
                     });
                 }
@@ -403,7 +410,7 @@ impl IndexState {
 
     fn stalled_at(&self, wanted: u64, stall: Stall) -> EngineError {
         EngineError::IndexStalled {
-            table: self.table().to_owned(),
+            index: self.name().to_owned(),
             why: stall.why,
             reason: stall.reason,
             wanted,
@@ -422,11 +429,11 @@ pub(crate) mod tests {
     /// A state whose index answers.
     pub(crate) fn serving() -> IndexState {
         let table = TableDefinition::hashed("numbers").field(Field::long("number"));
-        let design = Design::new(&table, &table.search.clone().unwrap_or_default()).expect("a schema");
+        let design = Design::new(&table, table.search().expect("an index")).expect("a schema");
         let index = Index::create_in_ram(design.schema.clone(), IndexOptions::default());
         let index = index.expect("an index");
         let design = Arc::new(design);
-        let state = IndexState::new("numbers".into(), true);
+        let state = IndexState::new("numbers".into());
         state.serve(Serving { index, design });
         state
     }

@@ -14,6 +14,7 @@ use crate::index_state::{IndexState, Phase};
 use crate::keeper::{Keeper, Surroundings};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
+use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
 use crate::places::Places;
 use crate::read_ahead::{Events, ReadAhead};
@@ -44,10 +45,11 @@ pub(crate) struct Inner {
     /// Created tables that couldn't be opened, by name. Their indexes tell health why.
     pub(crate) closed: Mutex<BTreeMap<Arc<str>, Arc<IndexState>>>,
     pub(crate) health: watch::Receiver<Health>,
-    /// The indexes whose health counts.
+    /// What health is told of the indexes.
     pub(crate) indexes: watch::Sender<Indexes>,
+    /// Who keeps the indexes, by their names.
     pub(crate) keepers: Mutex<BTreeMap<Arc<str>, Keeper>>,
-    /// What the keepers of new tables get.
+    /// What the keepers of new indexes get.
     pub(crate) around: Surroundings,
     /// The folder of all indexes.
     pub(crate) folder: PathBuf,
@@ -68,12 +70,32 @@ impl Inner {
         self.tables.read().get(name).map(Arc::clone)
     }
 
+    /// Has the health count the indexes that there are now.
+    pub(crate) fn count_indexes(&self) {
+        let closed: Vec<_> = self.closed.lock().values().map(Arc::clone).collect();
+        self.indexes.send_replace(indexes(&self.tables(), closed));
+    }
+
     /// Why a created table couldn't be opened.
     pub(crate) fn why_closed(&self, name: &str) -> Option<String> {
         match self.closed.lock().get(name)?.phase() {
             Phase::Failed(reason) => Some(reason),
             _ => None,
         }
+    }
+}
+
+/// The indexes that there are. Those of tables that couldn't be opened count, one for each.
+pub(crate) fn indexes(tables: &[Arc<OpenTable>], closed: Vec<Arc<IndexState>>) -> Indexes {
+    let state = |index: &Arc<OpenIndex>| Arc::clone(&index.state);
+    let all = tables.iter().flat_map(|table| table.indexes().to_vec());
+    let all = all.map(|index| state(&index)).collect();
+    let shares = |table: &Arc<OpenTable>| table.weighted().iter().map(|(index, _)| state(index)).collect();
+    let counted = tables.iter().map(shares);
+    let counted = counted.chain(closed.into_iter().map(|state| vec![state]));
+    Indexes {
+        counted: counted.collect(),
+        all,
     }
 }
 

@@ -1,9 +1,9 @@
-//! Keeps the index of one table: opens it or has it built, lets it follow the log, and when it is designed otherwise has
-//! the new one built beside it and put into its place.
+//! Keeps one index of a table: opens it or has it built, lets it follow the log, and when it is designed otherwise has
+//! the new one built beside it and put into its place. Several indexes of a table have a keeper each, and know nothing of each other.
 //!
 //! | thread | what it does |
 //! |---|---|
-//! | opening | looks for indexes in the table's folder, starts what is needed, and ends |
+//! | opening | looks what is in the index's folder, starts what is needed, and ends |
 //! | serving | one index follows the log, and answers |
 //! | draft | another is filled from the table, then follows the log, and takes the place of the serving one |
 //!
@@ -24,7 +24,8 @@ mod supervisor;
 mod tests;
 mod verify;
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -44,11 +45,13 @@ pub(crate) use self::follower::FollowOptions;
 pub(crate) use self::room::Room;
 use self::supervisor::{Failure, Supervisor};
 pub use self::verify::VerifyOptions;
+use crate::definition::index_name;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_state::{Build, IndexState, Phase, Step};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
+use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
 use crate::trace;
 
@@ -64,7 +67,7 @@ pub(crate) struct Surroundings {
     pub(crate) closing: CancellationToken,
 }
 
-/// Keeps the index of one table. Clones are the same keeper.
+/// Keeps one index. Clones are the same keeper.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     keeping: Arc<Keeping>,
@@ -74,13 +77,14 @@ pub(crate) struct Keeper {
 #[derive(Debug)]
 struct Keeping {
     table: Arc<OpenTable>,
+    index: Arc<OpenIndex>,
     database: Database,
     tail: Arc<LogTail>,
     options: FollowOptions,
     room: Room,
     observer: Arc<dyn Observer>,
     closing: CancellationToken,
-    /// Of all indexes of the table.
+    /// Of the index, with one in it for each design.
     folder: PathBuf,
     consumer: Consumer,
     runtime: Handle,
@@ -128,23 +132,29 @@ impl Running {
 }
 
 impl Keeper {
-    /// Starts to keep the index of a table in a folder.
+    /// Starts to keep an index of a table. `folder` is that of all indexes.
     ///
     /// # Errors
     /// What the store refuses; when the system gives no thread.
-    pub(crate) async fn start(table: Arc<OpenTable>, around: Surroundings, folder: PathBuf) -> Result<Self> {
-        let consumer = consumer_name(table.name());
+    pub(crate) async fn start(
+        table: Arc<OpenTable>,
+        index: Arc<OpenIndex>,
+        around: Surroundings,
+        folder: &Path,
+    ) -> Result<Self> {
+        let consumer = consumer_name(index.name());
         let keeping = Arc::new(Keeping {
             consumer: around.database.consumer(&consumer).await?,
+            folder: folder.join(index.name()),
             table,
+            index,
             database: around.database,
             tail: around.tail,
             options: around.options,
             room: around.room,
             observer: around.observer,
-            // Its own end is that of the engine, or of the table.
+            // Its own end is that of the engine, or of the index.
             closing: around.closing.child_token(),
-            folder,
             runtime: Handle::current(),
             context: trace::background(),
             threads: Mutex::default(),
@@ -155,7 +165,30 @@ impl Keeper {
         Ok(Self { keeping })
     }
 
-    /// Makes the index to one of the wanted design ([`OpenTable::wanted`]), in the background. Blocks while an earlier
+    /// Starts to keep all indexes of a table, each by its name; none where one can't be.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(crate) async fn start_all(
+        table: &Arc<OpenTable>,
+        around: &Surroundings,
+        folder: &Path,
+    ) -> Result<Vec<(Arc<str>, Self)>> {
+        let mut keepers = Vec::new();
+        for index in table.indexes().iter() {
+            let started = Self::start(Arc::clone(table), Arc::clone(index), around.clone(), folder);
+            match started.await {
+                Ok(keeper) => keepers.push((Arc::clone(index.shared_name()), keeper)),
+                Err(error) => {
+                    end(keepers.into_iter().map(|(_, keeper)| keeper).collect()).await?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(keepers)
+    }
+
+    /// Makes the index to one of the wanted design ([`OpenIndex::wanted`]), in the background. Blocks while an earlier
     /// draft stops.
     ///
     /// # Errors
@@ -171,7 +204,7 @@ impl Keeper {
         if keeping.closing.is_cancelled() {
             return Err(EngineError::Closing);
         }
-        let wanted = keeping.table.wanted();
+        let wanted = keeping.index.wanted();
         if matches!(keeping.state().phase(), Phase::Failed(_)) {
             // An index that was given up doesn't follow the log any more, even if its design is wanted again.
             let failed = keeping.threads.lock().serving.take();
@@ -193,8 +226,8 @@ impl Keeper {
         keeping.draft(wanted)
     }
 
-    /// Ends the threads, and waits for them: the table is no more.
-    pub(crate) fn end(self) {
+    /// Ends the threads, and waits for them: the index is no more.
+    fn end(self) {
         self.keeping.closing.cancel();
         // A change of the index sees that, or ends before this goes on.
         drop(self.keeping.changing.lock());
@@ -214,8 +247,13 @@ impl Keeper {
 }
 
 impl Keeping {
+    /// The index's name.
+    fn name(&self) -> &str {
+        self.index.name()
+    }
+
     fn state(&self) -> &IndexState {
-        &self.table.index
+        &self.index.state
     }
 
     /// The options of the index of a design; its opening ends when `stop` is cancelled.
@@ -251,7 +289,7 @@ impl Keeping {
         let stop = self.closing.child_token();
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
-            .name(format!("{doing}-{}", self.table.name()))
+            .name(format!("{doing}-{}", self.name()))
             .spawn(move || {
                 let _attached = keeping.context.clone().attach();
                 run(&keeping, &stopped);
@@ -294,8 +332,8 @@ impl Keeping {
             if stop.is_cancelled() {
                 return;
             }
-            let (table, reason) = (self.table.name(), failure.to_string());
-            error!(table, reason, "the index can't be opened; it tries again");
+            let (name, reason) = (self.name(), failure.to_string());
+            error!(index = name, reason, "the index can't be opened; it tries again");
             self.state().stall(failure.why(), &reason);
             if !backoff.wait(&self.runtime, stop) {
                 return;
@@ -306,7 +344,7 @@ impl Keeping {
     /// Opens the index in the folder, if there is one to serve, and starts a build if its design isn't the wanted one.
     fn open(self: &Arc<Self>, stop: &CancellationToken) -> Result<()> {
         let _changing = self.changing.lock();
-        let wanted = self.table.wanted();
+        let wanted = self.index.wanted();
         let found = folder::find(self, &wanted, stop)?;
         let serving = found.as_ref().map(|found| found.design.fingerprint());
         let needs_draft = serving != Some(wanted.fingerprint());
@@ -316,7 +354,7 @@ impl Keeping {
         if let Some(found) = found {
             if needs_draft {
                 warn!(
-                    table = self.table.name(),
+                    index = self.name(),
                     "the index was made for another declaration; it answers until the new one is built"
                 );
             }
@@ -371,12 +409,12 @@ impl Keeping {
 
     /// Waits until there is room for the draft of a design to grow; `false` when asked to stop meanwhile.
     fn wait_for_room(&self, design: &Design, stop: &CancellationToken) -> bool {
-        let table = self.table.name();
+        let name = self.name();
         let mut backoff = Backoff::default();
         let mut waits = false;
         while let Some(reason) = self.room.shortage() {
             if !waits {
-                warn!(table, reason, "the build waits for room on the device");
+                warn!(index = name, reason, "the build waits for room on the device");
             }
             waits = true;
             if self.state().serving().is_none() && self.state().stalled().is_none() {
@@ -388,7 +426,7 @@ impl Keeping {
             }
         }
         if waits {
-            info!(table, "there is room on the device; the build goes on");
+            info!(index = name, "there is room on the device; the build goes on");
             self.state().stall_ends(BUILD_WAITS);
             self.tell_waiting(design, None);
         }
@@ -398,8 +436,8 @@ impl Keeping {
     /// [`folder::retain`], where what stays is removed by the index that serves, later.
     fn retain(&self, designs: &[u64], feeds: &[u64]) {
         if let Err(error) = folder::retain(self, designs, feeds) {
-            let table = self.table.name();
-            warn!(table, %error, "what old indexes have left can't be removed yet");
+            let name = self.name();
+            warn!(index = name, %error, "what old indexes have left can't be removed yet");
         }
     }
 
@@ -423,7 +461,7 @@ impl Keeping {
         let mut threads = self.threads.lock();
         let draft = threads.draft.take_if(|draft| draft.follows == Some(fingerprint));
         if let Some(draft) = draft {
-            if self.table.wanted().fingerprint() != fingerprint {
+            if self.index.wanted().fingerprint() != fingerprint {
                 // Another draft is about to stop this one.
                 threads.draft = Some(draft);
                 return Promotion::Later;
@@ -443,13 +481,22 @@ impl Keeping {
         let Some(_changing) = self.changing.try_lock() else {
             return Ok(());
         };
-        let wanted = self.table.wanted().fingerprint();
+        let wanted = self.index.wanted().fingerprint();
         if design.fingerprint() != wanted {
             return Ok(());
         }
         self.state().set_build(None);
         folder::retain(self, &[wanted], &[])
     }
+}
+
+/// Ends the keeping of indexes that are no more.
+///
+/// # Errors
+/// [`EngineError::Defect`].
+pub(crate) async fn end(keepers: Vec<Keeper>) -> Result<()> {
+    let ended = tokio::task::spawn_blocking(move || keepers.into_iter().for_each(Keeper::end)).await;
+    ended.map_err(|_| EngineError::Defect("ending an index panicked"))
 }
 
 /// Applies changes to an index, in batches of [`MAX_OPERATIONS`]: a transaction may have more.
@@ -464,58 +511,70 @@ fn take_in(writer: &mut IndexWriter, operations: Vec<Operation>) -> Result<()> {
     }
 }
 
-/// Removes what the indexes of tables that aren't there any more hold of the log. Their folders stay; should a table be declared
-/// again, its index is built anew if the log has gone on.
+/// Removes what indexes that aren't `there` any more hold of the log. The folders of tables that aren't declared any more stay; should a
+/// table be declared again, its index is built anew if the log has gone on.
 pub(crate) async fn release_undeclared(database: &Database, there: &[&str]) {
-    for (table, result) in release(database, |table| !there.contains(&table)).await {
+    for (index, result) in release(database, |index| !there.contains(&index)).await {
         match result {
-            Ok(()) => info!(
-                table,
-                "the table isn't declared any more: the log isn't kept for its index"
-            ),
+            Ok(()) => info!(index, "the index isn't there any more: the log isn't kept for it"),
             Err(error) => {
-                warn!(table, %error, "the log is still kept for the index of a table that isn't declared")
+                warn!(index, %error, "the log is still kept for an index that isn't there any more")
             }
         }
     }
 }
 
-/// Removes all that the indexes of a table have left: what they hold of the log, and their folder.
+/// Removes all that some indexes have left: what they hold of the log, and what is in the folder of all indexes.
 ///
 /// # Errors
 /// What disk and store refuse.
-pub(crate) async fn remove_all(database: &Database, table: &str, folder: PathBuf) -> Result<()> {
-    for (_, released) in release(database, |of| of == table).await {
+pub(crate) async fn remove_all(
+    database: &Database,
+    folder: &Path,
+    is_gone: impl Fn(&str) -> bool + Send + 'static,
+) -> Result<()> {
+    for (_, released) in release(database, &is_gone).await {
         released?;
     }
-    let removed = tokio::task::spawn_blocking(move || folder::remove(&folder)).await;
-    removed.map_err(|_| EngineError::Defect("removing an index panicked"))?
+    let folder = folder.to_owned();
+    let removed = tokio::task::spawn_blocking(move || {
+        let names = folder::names(&folder)?.into_iter();
+        // What is half removed is removed as what it was.
+        let names = names.map(|name| match name.strip_suffix(folder::REMOVED) {
+            Some(before) => before.to_owned(),
+            None => name,
+        });
+        let gone: BTreeSet<String> = names.filter(|name| is_gone(name)).collect();
+        gone.iter()
+            .try_for_each(|name| folder::remove(&folder.join(name)))
+    });
+    removed
+        .await
+        .map_err(|_| EngineError::Defect("removing an index panicked"))?
 }
 
-/// Removes consumers of the log, and feeds of drafts, that belong to the indexes of some tables.
+/// Removes consumers of the log, and feeds of drafts, that belong to some indexes.
 async fn release(
     database: &Database,
     is_of: impl Fn(&str) -> bool,
 ) -> Vec<(String, Result<(), souk_storage::Error>)> {
     let mut released = Vec::new();
     for consumer in database.consumers() {
-        let table = table_of_consumer(consumer.name()).filter(|table| is_of(table));
-        if let Some(table) = table.map(str::to_owned) {
-            released.push((table, consumer.remove().await));
+        if let Some(index) = index_of_consumer(consumer.name()).filter(|index| is_of(index)) {
+            released.push((index, consumer.remove().await));
         }
     }
     for feed in database.feeds() {
-        let table = folder::table_of_feed(feed.name()).filter(|table| is_of(table));
-        if let Some(table) = table.map(str::to_owned) {
-            released.push((table, feed.remove().await));
+        if let Some(index) = folder::index_of_feed(feed.name()).filter(|index| is_of(index)) {
+            released.push((index, feed.remove().await));
         }
     }
     released
 }
 
-/// Changes that the log keeps since the index of a table isn't durable beyond them; none when it holds nothing.
-pub(crate) fn log_held(database: &Database, table: &str) -> u64 {
-    let name = consumer_name(table);
+/// Changes that the log keeps since an index isn't durable beyond them; none when it holds nothing.
+pub(crate) fn log_held(database: &Database, index: &str) -> u64 {
+    let name = consumer_name(index);
     let consumers = database.consumers();
     let consumer = consumers.iter().find(|consumer| consumer.name() == name);
     consumer.map_or(0, |consumer| {
@@ -523,13 +582,13 @@ pub(crate) fn log_held(database: &Database, table: &str) -> u64 {
     })
 }
 
-/// The consumer of the log that the index of a table is.
-fn consumer_name(table: &str) -> String {
-    format!("{CONSUMER_PREFIX}{table}")
+/// The consumer of the log that an index is.
+fn consumer_name(index: &str) -> String {
+    format!("{CONSUMER_PREFIX}{}", index_name::stored(index))
 }
 
-fn table_of_consumer(name: &str) -> Option<&str> {
-    name.strip_prefix(CONSUMER_PREFIX)
+fn index_of_consumer(name: &str) -> Option<String> {
+    index_name::of_stored(name.strip_prefix(CONSUMER_PREFIX)?)
 }
 
 const CONSUMER_PREFIX: &str = "index_";

@@ -1,12 +1,14 @@
 //! The changes of indexes, kept in a table of the store: a restart, a backup and a restore keep them.
 //!
-//! They are in one column, as a message with the changes in the encoding of the contract's `souk.search.v1.IndexChange`; another
-//! one has how often the index was asked to be built anew.
+//! They are in one column, as a message with the changes in the encoding of the contract's `souk.search.v1.IndexChange`; others have
+//! how often the index was asked to be built anew, its weight, and, as JSON, the indexes that were created beside it.
 
 use souk_index::{Analyzer, FieldKind};
 use souk_storage::{Condition, Database, KeyKind, PrimaryKey, RowOperation, Table, TableSchema, WriteBatch};
 
 use crate::columns::{ColumnReader, Columns, CorruptRow};
+use crate::definition::MAX_DEFINITION_BYTES;
+use crate::definition::check::limit;
 use crate::error::Result;
 use crate::index_change::{IndexChange, KeptChanges};
 use crate::protobuf::{self, Malformed, Value, Writer};
@@ -16,6 +18,8 @@ const TABLE: &str = "_index_changes";
 const NAME: &str = "index";
 const CHANGES: &str = "changes";
 const BUILDS: &str = "builds";
+const WEIGHT: &str = "weight";
+const CREATED: &str = "created";
 
 /// The changes of the index of a table.
 ///
@@ -36,21 +40,33 @@ pub(crate) async fn read(database: &Database, index: &str) -> Result<KeptChanges
     let columns = ColumnReader::of_row(&row);
     let changes = decoded(&columns.message(CHANGES)?);
     let builds = u32::try_from(columns.optional_integer(BUILDS)?.unwrap_or_default());
+    let weight = columns.optional_integer(WEIGHT)?.map(u8::try_from).transpose();
+    let created = Some(columns.string(CREATED)?).filter(|text| !text.is_empty());
+    let created = created.map(|text| serde_json::from_str(&text)).transpose();
     Ok(KeptChanges {
         changes: changes.map_err(|error| CorruptRow::new(CHANGES, error.to_string()))?,
         builds: builds.map_err(|error| CorruptRow::new(BUILDS, error.to_string()))?,
+        weight: weight.map_err(|error| CorruptRow::new(WEIGHT, error.to_string()))?,
+        created: created
+            .map_err(|error| CorruptRow::new(CREATED, error.to_string()))?
+            .unwrap_or_default(),
     })
 }
 
 /// Keeps the changes of the index of a table, durably.
 ///
 /// # Errors
-/// What the store refuses.
+/// [`crate::EngineError::LimitExceeded`]; what the store refuses.
 pub(crate) async fn write(database: &Database, index: &str, kept: &KeptChanges) -> Result<()> {
     let table = table(database).await?;
+    // Strings, numbers and lists: there is nothing that can't be written.
+    let created = serde_json::to_string(&kept.created).unwrap_or_default();
+    limit("MAX_DEFINITION_BYTES", MAX_DEFINITION_BYTES, created.len())?;
     let columns = Columns::new()
         .message(CHANGES, &encoded(&kept.changes))
-        .integer(BUILDS, i64::from(kept.builds));
+        .integer(BUILDS, i64::from(kept.builds))
+        .integer(WEIGHT, kept.weight.map(i64::from))
+        .string(CREATED, &created);
     let put = RowOperation::Put {
         key: PrimaryKey::string(index)?,
         columns: columns.into_cells(),

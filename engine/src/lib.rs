@@ -1,4 +1,4 @@
-//! Tables with search: those of `souk-storage`, each with an index of `souk-index` that follows it.
+//! Tables with search: those of `souk-storage`, each with indexes of `souk-index` that follow it.
 //!
 //! Tables are data. A [`TableDefinition`] says what one is: its schema, how the values of its columns are read, what is
 //! searched and where each field comes from, who owns a row. Everything here works on definitions: reads and conditional
@@ -21,15 +21,15 @@
 //! | [`definition`] | what a table is |
 //! | `value_tree`, `document` | what cells hold, by their types; rows as documents |
 //! | [`resource`], `stored` | what a service says about its records; records as rows |
-//! | `leases`, [`views`], [`slices`], [`read_ahead`], [`transactions`], `places` | what is kept between calls, for searches, exports, watches and transactions; how many calls take long |
+//! | `leases`, [`slices`], [`read_ahead`], [`transactions`], `places` | what is kept between calls, for exports, watches and transactions; how many calls take long |
 //! | `design`, `index_change`, `kept_changes` | what an index is made for, and its changes |
-//! | `owners`, `handovers`, `scope`, `index_state`, `open_table` | open tables, whose indexes are waited for; which rows a call meets: all, or its caller's own |
+//! | `owners`, `handovers`, `scope`, `index_state`, `open_index`, [`views`], `open_table` | what searches keep for their pages; open tables, whose indexes share their searches, and are waited for; which rows a call meets: all, or its caller's own |
 //! | `health`, `search_pool`, `log_tail`, `keeper` | where searches run; indexes are built, follow the change log, which is read once for all, and are replaced |
 //! | `catalog` | the definitions of tables that are created at run time |
 //! | `inner`, [`figures`] | what an engine's clones share; what there is to measure of it |
 //! | [`table`], [`mod@export`], [`watch`] | the calls on one table: reads, writes, lists, searches, transactions; streams of a snapshot, and of changes |
 //! | [`collection`] | the same as resources |
-//! | [`engine`](mod@engine), [`index_admin`], `table_admin` | opens a database with its tables, tells its health, closes it; indexes as their users see and change them; tables created, changed and dropped |
+//! | [`engine`](mod@engine), [`index_admin`], [`index_creation`], `table_admin` | opens a database with its tables, tells its health, closes it; indexes as their users see and change them; indexes, and tables, created, changed and dropped |
 //!
 //! # A table
 //! ```no_run
@@ -98,6 +98,7 @@ pub mod error;
 pub mod export;
 pub mod figures;
 pub mod index_admin;
+pub mod index_creation;
 pub mod key;
 pub mod observer;
 pub mod read_ahead;
@@ -122,6 +123,7 @@ mod keeper;
 mod kept_changes;
 mod leases;
 mod log_tail;
+mod open_index;
 mod open_table;
 mod owners;
 mod places;

@@ -1,26 +1,25 @@
-//! A table that is open, with its index.
+//! A table that is open, with its search indexes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
-use souk_index::Reason;
+use souk_index::IndexSize;
 use souk_storage::Table;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::definition::TableDefinition;
-use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::handovers::Handovers;
 use crate::index_change::KeptChanges;
-use crate::index_state::{IndexState, Phase};
+use crate::open_index::OpenIndex;
 use crate::owners::OwnerPlace;
 use crate::turns::Turns;
 
 /// Where the definition of a table is at home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
-    /// In code; changes of its index are kept beside it.
+    /// In code; changes of its index, and further indexes, are kept beside it.
     Code,
     /// In the catalog.
     Catalog,
@@ -33,17 +32,16 @@ pub(crate) struct OpenTable {
     pub(crate) home: Home,
     definition: RwLock<Arc<TableDefinition>>,
     pub(crate) table: Table,
-    pub(crate) index: Arc<IndexState>,
+    /// Its search indexes.
+    indexes: RwLock<Arc<[Arc<OpenIndex>]>>,
+    /// Searches that were sent to one of several indexes.
+    drawn: AtomicU64,
     pub(crate) turns: Turns,
-    /// How often an index of it was found damaged.
-    pub(crate) damages: AtomicU64,
     /// Of requests that are tried.
     pub(crate) attempts: Turns,
     pub(crate) handovers: Handovers,
     /// Of the index that code declares.
     pub(crate) kept: RwLock<KeptChanges>,
-    /// What the index is to be, now or when it is built.
-    wanted: RwLock<Arc<Design>>,
     dropped: AtomicBool,
 }
 
@@ -54,36 +52,34 @@ impl OpenTable {
         definition: TableDefinition,
         table: Table,
         kept: KeptChanges,
-        wanted: Design,
+        indexes: Vec<OpenIndex>,
         last: u64,
     ) -> Self {
-        let name: Arc<str> = definition.name().into();
         Self {
-            index: Arc::new(IndexState::new(Arc::clone(&name), definition.search.is_some())),
-            name,
+            name: definition.name().into(),
             home,
             definition: RwLock::new(Arc::new(definition)),
             table,
+            indexes: RwLock::new(indexes.into_iter().map(Arc::new).collect()),
+            drawn: AtomicU64::new(0),
             turns: Turns::default(),
-            damages: AtomicU64::new(0),
             attempts: Turns::default(),
             handovers: Handovers::since(last),
             kept: RwLock::new(kept),
-            wanted: RwLock::new(Arc::new(wanted)),
             dropped: AtomicBool::new(false),
         }
     }
 
     /// A table of the catalog, of a database whose last sequence is `last`.
-    pub(crate) fn created(definition: TableDefinition, table: Table, wanted: Design, last: u64) -> Self {
-        Self::new(
-            Home::Catalog,
-            definition,
-            table,
-            KeptChanges::default(),
-            wanted,
-            last,
-        )
+    ///
+    /// # Errors
+    /// [`souk_index::Error::InvalidSchema`].
+    pub(crate) fn created(definition: TableDefinition, table: Table, last: u64) -> Result<Self> {
+        let indexes = definition.indexes.iter();
+        let indexes = indexes.map(|index| OpenIndex::new(&definition, index));
+        let indexes = indexes.collect::<Result<_>>()?;
+        let kept = KeptChanges::default();
+        Ok(Self::new(Home::Catalog, definition, table, kept, indexes, last))
     }
 
     /// Its name.
@@ -98,7 +94,98 @@ impl OpenTable {
 
     /// Whether it has a search index.
     pub(crate) fn is_searched(&self) -> bool {
-        !matches!(self.index.phase(), Phase::Absent)
+        !self.indexes.read().is_empty()
+    }
+
+    /// Its search indexes, in the order of its definition.
+    pub(crate) fn indexes(&self) -> Arc<[Arc<OpenIndex>]> {
+        Arc::clone(&self.indexes.read())
+    }
+
+    /// The search index of a name.
+    pub(crate) fn index(&self, name: &str) -> Option<Arc<OpenIndex>> {
+        let indexes = self.indexes.read();
+        indexes.iter().find(|index| index.name() == name).map(Arc::clone)
+    }
+
+    /// Those that searches are sent to which name none, with their weights.
+    pub(crate) fn weighted(&self) -> Vec<(Arc<OpenIndex>, u8)> {
+        // Weights change under the lock: all that are read here are of one moment.
+        let indexes = self.indexes.read();
+        let weights = indexes.iter().map(|index| (Arc::clone(index), index.weight()));
+        weights.filter(|(_, weight)| *weight > 0).collect()
+    }
+
+    /// Gives the indexes the weights that the table is defined with, between two searches.
+    pub(crate) fn weigh(&self) {
+        let definition = self.definition();
+        let indexes = self.indexes.write();
+        for index in indexes.iter() {
+            if let Some(defined) = definition.search_index(index.name()) {
+                index.weigh(defined.weight);
+            }
+        }
+    }
+
+    /// Whether another definition would leave the searches that name no index to indexes that don't answer, while one answers them now.
+    pub(crate) fn would_silence(&self, definition: &TableDefinition) -> bool {
+        let answers_now = self.weighted().iter().any(|(index, _)| index.is_able());
+        let answers_then = self.indexes().iter().any(|index| {
+            let defined = definition.search_index(index.name());
+            index.is_able() && defined.is_some_and(|defined| defined.weight > 0)
+        });
+        answers_now && !answers_then
+    }
+
+    /// About how large an index of it is: as the first is that answers and can be measured, whichever that is.
+    pub(crate) fn measured(&self) -> Option<IndexSize> {
+        let indexes = self.indexes();
+        let mut serving = indexes.iter().filter_map(|index| index.state.serving());
+        serving.find_map(|serving| serving.index.size().ok())
+    }
+
+    /// Adds a search index behind the others.
+    pub(crate) fn add(&self, index: Arc<OpenIndex>) {
+        let mut indexes = self.indexes.write();
+        *indexes = indexes.iter().cloned().chain([index]).collect();
+    }
+
+    /// Removes a search index.
+    pub(crate) fn take_out(&self, name: &str) {
+        let mut indexes = self.indexes.write();
+        *indexes = indexes
+            .iter()
+            .filter(|index| index.name() != name)
+            .cloned()
+            .collect();
+    }
+
+    /// The indexes that searches which name none are sent to, with their weights: those that answer and don't stand still, or all that
+    /// have a weight where none does.
+    pub(crate) fn able(&self) -> Vec<(Arc<OpenIndex>, u8)> {
+        let mut indexes = self.weighted();
+        let is_able = |(index, _): &(Arc<OpenIndex>, u8)| index.is_able();
+        if indexes.len() > 1 && indexes.iter().any(is_able) {
+            indexes.retain(is_able);
+        }
+        indexes
+    }
+
+    /// The index of a search that names none: each that is [able](Self::able) gets its share in proportion to its weight.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSearched`].
+    pub(crate) fn drawn(&self) -> Result<Arc<OpenIndex>> {
+        let drawn_from = self.able();
+        let weights: Vec<u8> = drawn_from.iter().map(|(_, weight)| *weight).collect();
+        let at = match weights.len() {
+            1 => 0,
+            _ => share(&weights, self.drawn.fetch_add(1, Ordering::Relaxed)),
+        };
+        let index = drawn_from.into_iter().nth(at).map(|(index, _)| index);
+        index.ok_or_else(|| EngineError::NotSearched {
+            table: self.name.to_string(),
+        })
     }
 
     /// What it is at this moment.
@@ -143,43 +230,47 @@ impl OpenTable {
             false => Ok(()),
         }
     }
+}
 
-    /// What the index is to be, now or when it is built.
-    pub(crate) fn wanted(&self) -> Arc<Design> {
-        Arc::clone(&self.wanted.read())
-    }
+/// Whose turn the nth is of some with these weights. Over any run of turns, each has its share of them but for one or two: turns are
+/// spread by multiples of the golden ratio, which draws of chance aren't.
+fn share(weights: &[u8], nth: u64) -> usize {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    let sum: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+    let place = (u128::from(nth.wrapping_mul(GOLDEN)) * u128::from(sum)) >> 64;
+    let mut end = 0;
+    let turn = weights.iter().position(|weight| {
+        end += u128::from(*weight);
+        place < end
+    });
+    turn.unwrap_or_default()
+}
 
-    /// Makes the index to be of another design: [`crate::keeper::Keeper::redesign`] then does it.
-    pub(crate) fn want(&self, design: impl Into<Arc<Design>>) {
-        *self.wanted.write() = design.into();
-    }
+#[cfg(test)]
+mod tests {
+    use super::share;
 
-    /// Says of fields that the index doesn't have yet that they are coming.
-    pub(crate) fn explained(&self, error: souk_index::Error) -> souk_index::Error {
-        let Some(build) = self.index.build() else {
-            return error;
-        };
-        let mut violations = match error {
-            souk_index::Error::InvalidQuery(violations) => violations,
-            other => return other,
-        };
-        let wanted = self.wanted();
-        violations.advise(|violation| {
-            let field = violation.message.split('`').nth(1)?;
-            let comes = violation.reason == Reason::UnknownField && wanted.schema.resolve(field).is_some();
-            let (rows, about) = (build.rows, build.about);
-            comes.then(|| {
-                format!("it is being added ({rows} of about {about} rows are in): search again later")
-            })
-        });
-        souk_index::Error::InvalidQuery(violations)
-    }
-
-    /// The design that searches are read by: that of the index that answers.
-    pub(crate) fn served(&self) -> Arc<Design> {
-        match self.index.serving() {
-            Some(serving) => serving.design,
-            None => self.wanted(),
+    #[test]
+    fn each_has_its_share_of_any_run_of_turns() {
+        for weights in [
+            vec![100],
+            vec![90, 10],
+            vec![1, 100],
+            vec![50, 30, 15, 5],
+            vec![3, 0, 7],
+        ] {
+            let sum: u32 = weights.iter().map(|weight| u32::from(*weight)).sum();
+            for from in [0, 1, 12_345, u64::MAX - 500] {
+                let mut turns = vec![0_u32; weights.len()];
+                for nth in 0..1_000 {
+                    turns[share(&weights, from.wrapping_add(nth))] += 1;
+                }
+                for (turns, weight) in turns.iter().zip(&weights) {
+                    let expected = 1_000 * u32::from(*weight) / sum;
+                    assert!(turns.abs_diff(expected) <= 3, "{weights:?} from {from}: {turns}");
+                    assert!(*weight > 0 || *turns == 0);
+                }
+            }
         }
     }
 }

@@ -18,8 +18,9 @@ pub(crate) struct OwnerPlace {
 impl OwnerPlace {
     pub(crate) fn new(definition: &TableDefinition, owner: &OwnerDefinition) -> Self {
         let field = owner.field.clone();
-        let column = match &definition.search {
-            Some(search) => search.source(&field).column,
+        // All indexes have it from the same.
+        let column = match definition.indexes.first() {
+            Some(index) => index.source(&field).column,
             None => field.clone(),
         };
         let mut key = definition.schema.key.iter();

@@ -1,4 +1,4 @@
-//! One table with its search index, as rows: what the engine does on any table.
+//! One table with its search indexes, as rows: what the engine does on any table.
 //!
 //! Reads see the latest write. A search that carries `min_sequence` waits until its view includes that write, until the
 //! deadline of the [`Call`]. A sequence that no write has been given yet is refused by every call: nobody can have it from
@@ -16,7 +16,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
-use souk_index::{Schema, SearchRequest};
+use souk_index::{Schema, SearchRequest, token_design};
 use souk_storage::limits::{MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
@@ -32,21 +32,43 @@ use crate::deadline::Wait;
 use crate::definition::TableDefinition;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
+use crate::index_state::Phase;
 use crate::inner::Inner;
 use crate::key;
 use crate::observer::ErrorType;
+use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
 use crate::resource::Written;
 use crate::scope::Scope;
 use crate::stored::signed;
 use crate::trace;
+use crate::views::{self, ViewToken};
 
-/// One table with its search index. Clones share it.
+/// One table with its search indexes. Clones share it.
 #[derive(Clone, Debug)]
 pub struct TableHandle {
     pub(crate) inner: Arc<Inner>,
     pub(crate) open: Arc<OpenTable>,
+    /// Where its searches go; without, each goes where [`Self::for_search`] sends it.
+    sent: Option<Sent>,
     call: Call,
+}
+
+/// Where a search goes.
+#[derive(Clone, Debug)]
+struct Sent {
+    index: Arc<OpenIndex>,
+    /// By weight: another one could as well answer.
+    is_drawn: bool,
+}
+
+/// Which index of a table gave a page token.
+enum Giver {
+    /// None has: the search tells what is wrong with it.
+    Nobody,
+    /// None that is there, as it is.
+    Gone,
+    Index(Arc<OpenIndex>),
 }
 
 impl TableHandle {
@@ -54,6 +76,7 @@ impl TableHandle {
         Self {
             inner,
             open,
+            sent: None,
             call: Call::default(),
         }
     }
@@ -76,10 +99,113 @@ impl TableHandle {
         self.open.definition()
     }
 
-    /// What searches find things by: the schema of the index that answers.
-    #[must_use]
-    pub fn schema(&self) -> impl Deref<Target = Schema> + use<> {
-        ServedSchema(self.open.served())
+    /// The same table for a search: it goes to the index that it names, or, by its page tokens, to the one that gave the pages before, or
+    /// else to one by the weights of the table's indexes. Its tokens are that of its hits, and those of its composite aggregations.
+    ///
+    /// # Errors
+    /// [`EngineError::NotSearched`]; [`EngineError::NotFound`] of an index; [`EngineError::PageTokenInvalid`] of tokens of another
+    /// index than the one that is named, of several, or of one that is no more; [`EngineError::ViewExpired`]; as
+    /// [`TableHandle::search`] where own rows are concerned.
+    pub fn for_search<'a>(
+        &self,
+        index: Option<&str>,
+        page_tokens: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self> {
+        let named = index.map(|name| {
+            let index = self.open.index(name);
+            index.ok_or_else(|| EngineError::no_index(name))
+        });
+        let mut chosen = named.transpose()?;
+        let indexes = self.open.indexes();
+        // One index alone reads its tokens itself.
+        let told = page_tokens.into_iter().filter(|_| indexes.len() > 1);
+        let mut is_orphan = false;
+        for token in told {
+            match self.giver(token, &indexes)? {
+                Giver::Nobody => {}
+                Giver::Gone => is_orphan = true,
+                Giver::Index(giver) => {
+                    let known = chosen.get_or_insert_with(|| Arc::clone(&giver));
+                    if !Arc::ptr_eq(known, &giver) {
+                        return Err(EngineError::PageTokenInvalid {
+                            detail: "it is of another index than the one that is named, or that gave another token",
+                        });
+                    }
+                }
+            }
+        }
+        if is_orphan && chosen.is_none() {
+            return Err(EngineError::PageTokenInvalid {
+                detail: "the index that gave it has been redesigned since, or is no more",
+            });
+        }
+        let sent = match chosen {
+            Some(index) => Sent {
+                index,
+                is_drawn: false,
+            },
+            None => Sent {
+                index: self.open.drawn()?,
+                is_drawn: true,
+            },
+        };
+        Ok(self.sent_to(sent))
+    }
+
+    fn sent_to(&self, sent: Sent) -> Self {
+        Self {
+            sent: Some(sent),
+            ..self.clone()
+        }
+    }
+
+    /// Which of some indexes gave a page token.
+    fn giver(&self, token: &str, indexes: &[Arc<OpenIndex>]) -> Result<Giver> {
+        let fingerprint = self.scope()?.bind(self.fingerprint());
+        let giver = match (ViewToken::open(fingerprint, token), token_design(token)) {
+            (Some(token), _) => {
+                let view = views::kept(&self.inner.views, token.number, None)?;
+                indexes.iter().find(|index| Arc::ptr_eq(index, &view.index))
+            }
+            (None, Some(design)) => {
+                let history = self.inner.database.history();
+                indexes.iter().find(|index| index.gave(design, history))
+            }
+            (None, None) => return Ok(Giver::Nobody),
+        };
+        Ok(giver.map_or(Giver::Gone, |index| Giver::Index(Arc::clone(index))))
+    }
+
+    /// The same table for the same search, when the index that it was sent to has been dropped meanwhile, and nothing says that it has
+    /// to be that one.
+    ///
+    /// # Errors
+    /// The one that the search has failed with; [`EngineError::NotSearched`].
+    fn sent_anew(&self, error: EngineError) -> Result<Self> {
+        let is_gone = |sent: &Sent| sent.is_drawn && matches!(sent.index.state.phase(), Phase::Absent);
+        match (&error, &self.sent) {
+            (EngineError::NotFound { .. }, Some(sent)) if is_gone(sent) => Ok(self.sent_to(Sent {
+                index: self.open.drawn()?,
+                is_drawn: true,
+            })),
+            _ => Err(error),
+        }
+    }
+
+    /// Where a search goes.
+    fn searched(&self) -> Result<Arc<OpenIndex>> {
+        match &self.sent {
+            Some(sent) => Ok(Arc::clone(&sent.index)),
+            None => self.open.drawn(),
+        }
+    }
+
+    /// What searches find things by: the schema of the index that answers [the search](Self::for_search).
+    ///
+    /// # Errors
+    /// [`EngineError::NotSearched`].
+    pub fn schema(&self) -> Result<impl Deref<Target = Schema> + use<>> {
+        Ok(ServedSchema(self.searched()?.served()))
     }
 
     /// Which rows the call meets here.
@@ -118,13 +244,13 @@ impl TableHandle {
         Wait::new(self.call.deadline)
     }
 
-    /// The scope of the call, and the search that stays in it.
+    /// The scope of the call, and the search of an index that stays in it.
     ///
     /// # Errors
     /// As [`TableHandle::scope`]; [`EngineError::OwnerNotIndexed`].
-    fn scoped_search(&self, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
+    fn scoped_search(&self, index: &OpenIndex, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
         let scope = self.scope()?;
-        scope.restrict(&mut request, &self.open.served(), self.name())?;
+        scope.restrict(&mut request, &index.served(), index.name())?;
         Ok((scope, request))
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Each change runs in a task of its own: a caller that goes away can't leave it half-way.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use crate::definition::check::limit;
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_admin::{rebuild, undisturbed};
+use crate::index_admin::{self, rebuild, undisturbed};
 use crate::index_state::Phase;
-use crate::keeper::Keeper;
+use crate::keeper::{self, Keeper};
 use crate::open_table::{Home, OpenTable};
 use crate::table::TableHandle;
 use crate::token::{self, TokenKind};
@@ -45,8 +46,8 @@ impl Engine {
     }
 
     /// Makes a table that was created at run time what a definition of its name says: options, secondary indexes, columns,
-    /// search fields, owners. A changed search index is built beside the present one, which answers until then. Key, transactions
-    /// and whether it is searched stay.
+    /// search fields, weights, owners. A changed search index is built beside the present one, which answers until then. Key and
+    /// transactions stay, and which search indexes there are: [`Engine::create_index`], [`Engine::drop_index`].
     ///
     /// # Errors
     /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`], [`EngineError::InvalidDefinition`],
@@ -70,7 +71,7 @@ impl Engine {
         undisturbed(async move { engine.alter(&name, change).await }).await
     }
 
-    /// Drops a table that was created at run time, durably, with its rows and its index. Its name is free when this returns.
+    /// Drops a table that was created at run time, durably, with its rows and its indexes. Its name is free when this returns.
     ///
     /// # Errors
     /// [`EngineError::TableNotFound`], [`EngineError::TableOfCode`]; what disk and store refuse: dropping it again, or the next
@@ -126,6 +127,7 @@ impl Engine {
             MAX_CREATED_TABLES,
             created.count() + self.inner().closed.lock().len() + 1,
         )?;
+        self.check_room(definition.indexes.len())?;
         // Folders of indexes are named after tables, and some file systems take no notice of case.
         let same = |name: &str| name.eq_ignore_ascii_case(definition.name());
         if self.database().tables().iter().any(|table| same(table.name())) {
@@ -133,14 +135,13 @@ impl Engine {
                 table: definition.name().to_owned(),
             });
         }
-        let wanted = catalog::design(&definition)?;
         let name = definition.name().to_owned();
         if catalog::contains(self.database(), &name).await? {
             // Of an earlier one, which couldn't be removed as a whole.
             self.clear(&name).await?;
         }
         catalog::begin(self.database(), &definition).await?;
-        let open = match self.begun(definition, wanted).await {
+        let open = match self.begun(definition).await {
             Ok(open) => open,
             Err(error) => {
                 if let Err(left) = self.clear(&name).await {
@@ -149,39 +150,33 @@ impl Engine {
                 return Err(error);
             }
         };
-        let inner = self.inner();
-        let mut phase = open.index.watch_phase();
-        let answers = phase.wait_for(|()| !matches!(open.index.phase(), Phase::Building));
+        let answer = async {
+            for index in open.indexes().iter() {
+                let mut phase = index.state.watch_phase();
+                let answers = phase.wait_for(|()| !matches!(index.state.phase(), Phase::Building));
+                // The sender lives as long as the index.
+                let _ = answers.await;
+            }
+        };
         // What hasn't come by then is told by health, as of any other index.
-        let _in_time = tokio::time::timeout(EMPTY_INDEX_MAX, answers).await;
-        inner
-            .indexes
-            .send_modify(|indexes| indexes.push(Arc::clone(&open.index)));
-        Ok(TableHandle::new(Arc::clone(inner), open))
+        let _in_time = tokio::time::timeout(EMPTY_INDEX_MAX, answer).await;
+        self.inner().count_indexes();
+        Ok(TableHandle::new(Arc::clone(self.inner()), open))
     }
 
     /// Makes a table of which the catalog has an entry that isn't complete.
-    async fn begun(&self, definition: TableDefinition, wanted: Design) -> Result<Arc<OpenTable>> {
+    async fn begun(&self, definition: TableDefinition) -> Result<Arc<OpenTable>> {
         let (database, inner) = (self.database(), self.inner());
         let table = database.create_table(definition.schema.clone()).await?;
-        let last = database.last_sequence();
-        let open = Arc::new(OpenTable::created(definition, table, wanted, last));
-        let name = Arc::clone(open.shared_name());
-        let keeper = match open.is_searched() {
-            true => {
-                let folder = inner.folder.join(&*name);
-                Some(Keeper::start(Arc::clone(&open), inner.around.clone(), folder).await?)
-            }
-            false => None,
-        };
+        let open = Arc::new(OpenTable::created(definition, table, database.last_sequence())?);
+        let keepers = Keeper::start_all(&open, &inner.around, &inner.folder).await?;
         // Last: from here on it is there, whatever happens.
         if let Err(error) = catalog::write(database, &open.definition()).await {
-            end(keeper).await?;
+            keeper::end(keepers.into_iter().map(|(_, keeper)| keeper).collect()).await?;
             return Err(error);
         }
-        if let Some(keeper) = keeper {
-            inner.keepers.lock().insert(Arc::clone(&name), keeper);
-        }
+        inner.keepers.lock().extend(keepers);
+        let name = Arc::clone(open.shared_name());
         inner.tables.write().insert(name, Arc::clone(&open));
         Ok(open)
     }
@@ -200,19 +195,35 @@ impl Engine {
         {
             return Err(definition.invalid("has a key, numbering and transactions for ever"));
         }
-        if present.search.is_some() != definition.search.is_some() {
-            return Err(definition.invalid("is searched or not for ever"));
+        if index_names(&present) != index_names(&definition) {
+            return Err(
+                definition.invalid("has other search indexes: they are created and dropped one by one")
+            );
         }
-        // It isn't a part of what a table is: who defines one needn't know that its index was built anew.
-        if let (Some(present), Some(search)) = (&present.search, &mut definition.search) {
-            search.builds = present.builds;
+        for index in &mut definition.indexes {
+            // It isn't a part of what a table is: who defines one needn't know that its index was built anew.
+            let present = present.search_index(&index.name);
+            (index.builds, index.created_after) =
+                present.map_or((0, 0), |present| (present.builds, present.created_after));
         }
-        let wanted = catalog::design(&definition)?;
-        let rebuilds = wanted.fingerprint() != open.wanted().fingerprint();
-        if rebuilds && matches!(open.index.phase(), Phase::Building) {
-            return Err(EngineError::IndexBuilding {
-                table: open.name().to_owned(),
-            });
+        let mut rebuilt = Vec::new();
+        for index in &definition.indexes {
+            let Some(open) = open.index(&index.name) else {
+                continue;
+            };
+            let design = Design::new(&definition, index)?;
+            if design.fingerprint() == open.wanted().fingerprint() {
+                continue;
+            }
+            if matches!(open.state.phase(), Phase::Building) {
+                return Err(EngineError::IndexBuilding {
+                    index: index.name.clone(),
+                });
+            }
+            rebuilt.push((open, design));
+        }
+        if open.would_silence(&definition) {
+            return Err(definition.invalid("has weights that leave searches to indexes that don't answer"));
         }
         // What can be refused is refused before anything changes.
         new.check()?;
@@ -230,10 +241,11 @@ impl Engine {
         let schema = (*open.table.schema()).clone();
         open.define(TableDefinition { schema, ..there });
         changed?;
-        match rebuilds {
-            true => rebuild(self, &open, wanted).await,
-            false => Ok(()),
+        index_admin::weigh(self, &open);
+        for (index, design) in rebuilt {
+            rebuild(self, &index, design).await?;
         }
+        Ok(())
     }
 
     async fn remove(&self, name: &str) -> Result<()> {
@@ -256,18 +268,23 @@ impl Engine {
         self.clear(name).await
     }
 
-    /// Lets nobody have a table any more, and ends its index.
+    /// Lets nobody have a table any more, and ends its indexes.
     async fn close_table(&self, open: &Arc<OpenTable>) -> Result<()> {
         let (inner, name) = (self.inner(), open.name());
         open.set_dropped();
         inner.tables.write().remove(name);
-        inner
-            .indexes
-            .send_modify(|indexes| indexes.retain(|index| !Arc::ptr_eq(index, &open.index)));
-        let keeper = inner.keepers.lock().remove(name);
-        end(keeper).await?;
-        // Searches that wait look again, and find it gone; its files are closed.
-        open.index.set_phase(Phase::Absent);
+        inner.count_indexes();
+        let indexes = open.indexes();
+        let keepers = {
+            let mut keepers = inner.keepers.lock();
+            let ended = indexes.iter().filter_map(|index| keepers.remove(index.name()));
+            ended.collect()
+        };
+        keeper::end(keepers).await?;
+        for index in indexes.iter() {
+            // Searches that wait look again, and find it gone; its files are closed.
+            index.state.set_phase(Phase::Absent);
+        }
         Ok(())
     }
 
@@ -275,10 +292,9 @@ impl Engine {
     async fn clear(&self, name: &str) -> Result<()> {
         let inner = self.inner();
         catalog::remove(self.database(), &inner.folder, name).await?;
-        if let Some(closed) = inner.closed.lock().remove(name) {
-            inner
-                .indexes
-                .send_modify(|indexes| indexes.retain(|index| !Arc::ptr_eq(index, &closed)));
+        let closed = inner.closed.lock().remove(name);
+        if closed.is_some() {
+            inner.count_indexes();
         }
         Ok(())
     }
@@ -294,7 +310,7 @@ impl Engine {
         }
     }
 
-    fn check_open(&self) -> Result<()> {
+    pub(crate) fn check_open(&self) -> Result<()> {
         match self.inner().closing.is_cancelled() {
             true => Err(EngineError::Closing),
             false => Ok(()),
@@ -334,8 +350,8 @@ async fn change_schema(database: &Database, table: &Table, new: &TableSchema) ->
     Ok(())
 }
 
-/// Ends the index of a table that is no more.
-async fn end(keeper: Option<Keeper>) -> Result<()> {
-    let ended = tokio::task::spawn_blocking(move || keeper.into_iter().for_each(Keeper::end)).await;
-    ended.map_err(|_| EngineError::Defect("ending an index panicked"))
+/// The names of the search indexes of a table.
+fn index_names(definition: &TableDefinition) -> BTreeSet<&str> {
+    let indexes = definition.indexes.iter();
+    indexes.map(|index| index.name.as_str()).collect()
 }

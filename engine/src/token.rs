@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use souk_index::limits::MAX_PAGE_TOKEN_CHARS;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Longest token that is looked at, in characters: one of the index's inside one of a view.
+/// Longest token that is looked at, in characters: one of the index's inside one of a search.
 pub(crate) const TOKEN_CHARS_MAX: usize = (MAX_PAGE_TOKEN_CHARS + 64) / 3 * 4;
 
 /// Version of the layout `version | kind | fingerprint | payload | checksum`.

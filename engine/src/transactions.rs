@@ -153,7 +153,9 @@ mod tests {
         transactions.name(number, id);
         tokio::time::advance(half).await;
         transactions.admit(table, None).expect("another place");
-        transactions.check(id, table, None).expect("it has half of its time");
+        transactions
+            .check(id, table, None)
+            .expect("it has half of its time");
         tokio::time::advance(half).await;
         transactions.admit(table, None).expect("another place");
         transactions.check(id, table, None).expect_err("its time is up");

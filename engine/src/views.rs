@@ -10,6 +10,7 @@ use souk_storage::Snapshot;
 
 use crate::error::{EngineError, Result};
 use crate::leases::{Bounds, Full, Leases};
+use crate::open_index::OpenIndex;
 use crate::token::{self, TokenKind};
 
 /// Longest time that a view is kept after its last use.
@@ -33,7 +34,9 @@ const AFTER_LAST_PAGE: Duration = Duration::from_secs(10);
 /// What a search saw.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
-    /// The index.
+    /// Which index of the table was searched.
+    pub(crate) index: Arc<OpenIndex>,
+    /// What it held.
     pub(crate) searcher: Searcher,
     /// The last write that it includes.
     pub(crate) sequence: u64,

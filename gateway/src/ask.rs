@@ -80,7 +80,8 @@ impl Ask {
 
     fn is_elsewhere(&self, response: &Response<Body>) -> bool {
         status_in(response.headers()).is_some_and(|status| {
-            status.code() == Code::NotFound && reason(&status).as_deref() == Some(&self.sharing.elsewhere)
+            let is_known = |reason: String| self.sharing.elsewhere.contains(&reason);
+            status.code() == Code::NotFound && reason(&status).is_some_and(is_known)
         })
     }
 

@@ -23,8 +23,8 @@ pub(crate) enum ServedBy {
 /// How backends share a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sharing {
-    /// The reason of the NOT_FOUND by which one says that it doesn't hold what a call names.
-    pub(crate) elsewhere: String,
+    /// The reasons of the NOT_FOUND by which one says that it doesn't hold what a call names.
+    pub(crate) elsewhere: BTreeSet<String>,
     /// The paths of the RPCs that all of them answer together.
     pub(crate) joined: BTreeSet<String>,
 }
@@ -69,7 +69,12 @@ fn sharing_of(
         .methods()
         .filter(|method| option(&method.options(), Some(joined)) == Some(Value::Bool(true)));
     Some(Sharing {
-        elsewhere: elsewhere.as_str()?.to_owned(),
+        elsewhere: elsewhere
+            .as_list()?
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         joined: of_all
             .map(|method| format!("/{}/{}", service.full_name(), method.name()))
             .collect(),
@@ -95,7 +100,7 @@ mod tests {
         let shop = ServedBy::One("shop".to_owned());
         assert_eq!(services.get("souk.shop.v1.ShopService"), Some(&shop));
         let indexes = ServedBy::All(Sharing {
-            elsewhere: "INDEX_NOT_FOUND".to_owned(),
+            elsewhere: BTreeSet::from(["INDEX_NOT_FOUND".to_owned(), "TABLE_NOT_FOUND".to_owned()]),
             joined: BTreeSet::from(["/souk.index.v1.IndexService/ListIndexes".to_owned()]),
         });
         assert_eq!(services.get("souk.index.v1.IndexService"), Some(&indexes));

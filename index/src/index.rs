@@ -281,7 +281,7 @@ impl Index {
             searcher: reader.searcher(),
             sequence: cursor.sequence,
         };
-        let design = xxh3_64_with_seed(options.label.as_bytes(), layout.schema.fingerprint());
+        let design = Self::token_design(&layout.schema, &options.label);
         Ok(Self {
             shared: Arc::new(Shared {
                 physical,
@@ -303,6 +303,13 @@ impl Index {
                 has_writer: AtomicBool::new(false),
             }),
         })
+    }
+
+    /// What the page tokens of an index with a schema and a [label](IndexOptions::label) say of it:
+    /// [`token_design`](crate::token_design) reads it from them.
+    #[must_use]
+    pub fn token_design(schema: &Schema, label: &str) -> u64 {
+        xxh3_64_with_seed(label.as_bytes(), schema.fingerprint())
     }
 
     /// Which opening of the index this is.

@@ -102,6 +102,7 @@ pub use index::{Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept,
 pub use merge::MergeRoom;
 pub use merge_log::MergeFigures;
 pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};
+pub use page::token_design;
 pub use request::{
     Aggregation, ArrayMode, CalendarUnit, CombineMode, CompositeSource, Decay, DecayOrigin, DecayShape,
     DistanceMode, Figure, Function, FunctionScore, FunctionScoreMode, Fuzziness, GroupOrder, GroupOrderBy,

@@ -69,6 +69,21 @@ pub(crate) fn encode(origin: Origin, sort_values: &[RawSortValue]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
+/// The [design](crate::Index::token_design) of the index that gave a token, of a page of hits or of groups; `None` for anything that no
+/// index has given. Whether the token is good is known when it is searched with.
+#[must_use]
+pub fn token_design(token: &str) -> Option<u64> {
+    if token.len() > MAX_PAGE_TOKEN_CHARS {
+        return None;
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+    let (content, checksum) = bytes.split_last_chunk::<8>()?;
+    let mut rest = Rest(content);
+    let is_whole = xxh3_64(content) == u64::from_le_bytes(*checksum) && rest.byte() == Some(FORMAT);
+    let (_request, design) = (rest.number()?, rest.number()?);
+    is_whole.then_some(design)
+}
+
 /// The position of a token.
 ///
 /// # Errors
@@ -158,6 +173,15 @@ mod tests {
             RawSortValue::Bytes(Vec::new()),
             RawSortValue::Bytes(vec![0, 255, 7]),
         ]
+    }
+
+    #[test]
+    fn a_token_tells_which_design_it_is_of() {
+        let token = encode(ORIGIN, &[RawSortValue::Number(1)]);
+        assert_eq!(token_design(&token), Some(ORIGIN.design));
+        for other in ["", "AbC-_9", &token[1..], &format!("{token}A")] {
+            assert_eq!(token_design(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -38,7 +38,10 @@ pub enum Error {
     },
     /// The patterns of a filter would look at more text of one row than they may, or those in the conditions of one call at more of all
     /// its rows. Nothing was read or written.
-    #[error("patterns would look at more than MAX_MATCHED_BYTES of text, {} bytes, with row {key:?}", limits::MAX_MATCHED_BYTES)]
+    #[error(
+        "patterns would look at more than MAX_MATCHED_BYTES of text, {} bytes, with row {key:?}",
+        limits::MAX_MATCHED_BYTES
+    )]
     MatchedTooMuch {
         /// The row at which it is more.
         key: PrimaryKey,

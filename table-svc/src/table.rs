@@ -5,6 +5,7 @@ use std::time::Duration;
 use souk_api::indexes;
 use souk_api::wire::{UpdateMask, duration, duration_to_wire, unsigned};
 use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::definition::MAX_WEIGHT;
 use souk_engine::storage::limits::DEFAULT_MAX_VERSION_OFFSET;
 use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
 use souk_engine::{ColumnDefinition, TableDefinition, TableHandle, ValueType};
@@ -48,7 +49,8 @@ pub(crate) fn definition(
     set_options(&UpdateMask::All, given, &mut definition);
     if let Some(search) = &given.search_index {
         let at = at.field("search_index").field("fields");
-        definition.search = Some(indexes::search_index(&search.fields, &at, violations)?);
+        let index = indexes::search_index(&given.name, &search.fields, &at, violations)?;
+        definition = definition.index(index.weight(MAX_WEIGHT));
     }
     Some(definition)
 }
@@ -119,7 +121,7 @@ pub(crate) fn changed_parts(mask: &UpdateMask, given: &pb::Table) -> pb::Table {
 pub(crate) fn to_wire(table: &TableHandle) -> pb::Table {
     let definition = table.definition();
     let schema = &definition.schema;
-    let search = definition.search.as_ref();
+    let search = definition.search();
     let columns = definition.columns.iter().map(|column| pb::DefinedColumn {
         name: column.name.clone(),
         r#type: column_type(&column.value).into(),
@@ -152,7 +154,7 @@ pub(crate) fn summary(definition: &TableDefinition) -> pb::TableSummary {
     pb::TableSummary {
         name: definition.name().to_owned(),
         key: key_columns(&definition.schema),
-        searched: definition.search.is_some(),
+        searched: !definition.indexes.is_empty(),
     }
 }
 

@@ -10,13 +10,15 @@ use super::fields;
 /// Deepest nesting of fields that is looked at; the index allows less.
 const LEVELS_MAX: usize = 16;
 
-/// Reads the fields of an index, which stand at `at`; the index checks them with each other. What is `None` comes with a violation.
+/// Reads the fields of an index, which stand at `at`; the index checks them with each other. It has the weight 0. What is `None` comes
+/// with a violation.
 pub fn search_index(
+    name: &str,
     given: &[pb::FieldDefinition],
     at: &FieldPath,
     violations: &mut Violations,
 ) -> Option<SearchIndexDefinition> {
-    let mut definition = SearchIndexDefinition::default();
+    let mut definition = SearchIndexDefinition::new(name);
     let mut whole = true;
     for (nth, given) in given.iter().enumerate() {
         let at = at.index(nth);
@@ -179,7 +181,7 @@ mod tests {
 
     fn read(given: &[pb::FieldDefinition]) -> (Option<SearchIndexDefinition>, Vec<String>) {
         let mut violations = Violations::new();
-        let read = search_index(given, &FieldPath::root("fields"), &mut violations);
+        let read = search_index("wares", given, &FieldPath::root("fields"), &mut violations);
         let paths = violations.paths().map(ToString::to_string).collect();
         (read, paths)
     }
@@ -190,7 +192,7 @@ mod tests {
             Field::keyword("code"),
             Field::nested("parts", vec![Field::long("size")]),
         ];
-        let definition = SearchIndexDefinition::default()
+        let definition = SearchIndexDefinition::new("wares")
             .field(Field::text("title", Analyzer::MaxWord).sub_field("whole", FieldKind::Keyword))
             .field_from(Field::keyword("city").array(), Source::parse("data.address.city"))
             .field_from(

@@ -5,7 +5,8 @@ use souk_proto::index::v1 as pb;
 use souk_proto::index::v1::index_service_server::IndexService;
 use tonic::{Request, Response, Status};
 
-use super::{get, list, rebuild, update};
+use super::{create, get, list, rebuild, update};
+use crate::error::Error;
 use crate::wire::received;
 
 /// See the module's documentation.
@@ -30,13 +31,35 @@ impl IndexService for IndexApi {
         Ok(Response::new(pb::GetIndexResponse { index: Some(index) }))
     }
 
+    async fn create_index(
+        &self,
+        request: Request<pb::CreateIndexRequest>,
+    ) -> Result<Response<pb::CreateIndexResponse>, Status> {
+        let (request, violations) = received(request);
+        let (index, effect) = create(&self.0, &request, violations).await?;
+        Ok(Response::new(pb::CreateIndexResponse {
+            index: Some(index),
+            effect: Some(effect),
+        }))
+    }
+
+    async fn delete_index(
+        &self,
+        request: Request<pb::DeleteIndexRequest>,
+    ) -> Result<Response<pb::DeleteIndexResponse>, Status> {
+        let dropped = self.0.drop_index(&request.into_inner().index).await;
+        dropped.map_err(Error::from)?;
+        Ok(Response::new(pb::DeleteIndexResponse {}))
+    }
+
     async fn update_index(
         &self,
         request: Request<pb::UpdateIndexRequest>,
     ) -> Result<Response<pb::UpdateIndexResponse>, Status> {
         let (request, violations) = received(request);
-        let (changes, only_asked) = (&request.changes, request.validate_only);
-        let (index, effect) = update(&self.0, &request.index, changes, only_asked, violations).await?;
+        let (changes, weights, only_asked) = (&request.changes, &request.weights, request.validate_only);
+        let (index, effect) =
+            update(&self.0, &request.index, changes, weights, only_asked, violations).await?;
         Ok(Response::new(pb::UpdateIndexResponse {
             index: Some(index),
             effect: Some(effect),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
 use souk_engine::Engine;
 use souk_engine::engine::WeakEngine;
-use souk_engine::figures::{Figures, IndexFigures, TableFigures};
+use souk_engine::figures::{Figures, IndexFigures, ServingFigures};
 use souk_engine::storage::{Space, Statistics};
 use souk_index::IndexMemory;
 use tokio::runtime::Handle;
@@ -147,13 +147,14 @@ impl Registry<'_> {
                 ("removals", memory.writer_limit),
             ]
         });
-        self.table(table::SERVING, |table| Some(u64::from(table.serving.is_some())));
-        self.table(table::DAMAGES, |table| Some(table.damages));
-        self.table(table::LOG_HELD, |table| Some(table.log_held));
-        self.table_seconds(table::STALLED, |table| Some(table.stalled));
-        self.table_seconds(table::LAG_TIME, |table| Some(table.serving.as_ref()?.lag));
-        self.table_seconds(table::MERGE_TIME, |table| {
-            Some(table.serving.as_ref()?.merges.time)
+        self.each(table::SERVING, |index| Some(u64::from(index.serving.is_some())));
+        self.each(table::WEIGHT, |index| Some(u64::from(index.weight)));
+        self.each(table::DAMAGES, |index| Some(index.damages));
+        self.each(table::LOG_HELD, |index| Some(index.log_held));
+        self.each_seconds(table::STALLED, |index| Some(index.stalled));
+        self.each_seconds(table::LAG_TIME, |index| Some(index.serving.as_ref()?.lag));
+        self.each_seconds(table::MERGE_TIME, |index| {
+            Some(index.serving.as_ref()?.merges.time)
         });
     }
 
@@ -186,45 +187,44 @@ impl Registry<'_> {
     }
 
     /// A figure of each index that answers.
-    fn index(&self, instrument: Instrument, figure: fn(&IndexFigures) -> u64) {
-        self.table(instrument, move |table| table.serving.as_ref().map(figure));
+    fn index(&self, instrument: Instrument, figure: fn(&ServingFigures) -> u64) {
+        self.each(instrument, move |index| index.serving.as_ref().map(figure));
     }
 
     /// Memory of each index that answers, by its parts.
     fn index_parts(&self, instrument: Instrument, parts: fn(&IndexMemory) -> ByAttribute) {
         self.figures(instrument, move |figures, observer| {
-            for table in &figures.tables {
-                for (part, bytes) in table.serving.iter().flat_map(|serving| parts(&serving.memory)) {
-                    observer.observe(
-                        bytes,
-                        &[collection(table), KeyValue::new("souk.index.part", part)],
-                    );
+            for index in &figures.indexes {
+                for (part, bytes) in index.serving.iter().flat_map(|serving| parts(&serving.memory)) {
+                    let mut attributes = attributes(index);
+                    attributes.push(KeyValue::new("souk.index.part", part));
+                    observer.observe(bytes, &attributes);
                 }
             }
         });
     }
 
-    /// A figure of each table that has it.
-    fn table(
+    /// A figure of each index that has it.
+    fn each(
         &self,
         instrument: Instrument,
-        figure: impl Fn(&TableFigures) -> Option<u64> + Send + Sync + 'static,
+        figure: impl Fn(&IndexFigures) -> Option<u64> + Send + Sync + 'static,
     ) {
         self.figures(instrument, move |figures, observer| {
-            for table in &figures.tables {
-                if let Some(figure) = figure(table) {
-                    observer.observe(figure, &[collection(table)]);
+            for index in &figures.indexes {
+                if let Some(figure) = figure(index) {
+                    observer.observe(figure, &attributes(index));
                 }
             }
         });
     }
 
-    /// A duration of each table that has it.
-    fn table_seconds(&self, instrument: Instrument, duration: fn(&TableFigures) -> Option<Duration>) {
+    /// A duration of each index that has it.
+    fn each_seconds(&self, instrument: Instrument, duration: fn(&IndexFigures) -> Option<Duration>) {
         self.figures_in_seconds(instrument, move |figures, observer| {
-            for table in &figures.tables {
-                if let Some(duration) = duration(table) {
-                    observer.observe(duration.as_secs_f64(), &[collection(table)]);
+            for index in &figures.indexes {
+                if let Some(duration) = duration(index) {
+                    observer.observe(duration.as_secs_f64(), &attributes(index));
                 }
             }
         });
@@ -257,9 +257,13 @@ impl Registry<'_> {
     }
 }
 
-/// The attribute that names a table.
-fn collection(table: &TableFigures) -> KeyValue {
-    KeyValue::new("db.collection.name", Arc::clone(&table.name))
+/// Which index it is: that of its table, or by its name too where it is another than the first.
+fn attributes(index: &IndexFigures) -> Vec<KeyValue> {
+    let mut attributes = vec![KeyValue::new("db.collection.name", Arc::clone(&index.table))];
+    if index.name != index.table {
+        attributes.push(KeyValue::new("souk.index.name", Arc::clone(&index.name)));
+    }
+    attributes
 }
 
 fn space_name(space: Space) -> &'static str {

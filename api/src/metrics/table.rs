@@ -169,7 +169,7 @@ pub const LAG_CHANGES: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "{change}",
     description: "Changes that are stored and that searches do not see yet",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Lag in seconds.
@@ -178,7 +178,7 @@ pub const LAG_TIME: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "s",
     description: "Age of the oldest change that searches do not see yet; 0 when they see all",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Commits of an index.
@@ -196,7 +196,16 @@ pub const SERVING: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "{index}",
     description: "1 while the index answers searches, else 0",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
+};
+
+/// The weights of indexes.
+pub const WEIGHT: Instrument = Instrument {
+    name: "souk.index.weight",
+    kind: Kind::Gauge,
+    unit: "{weight}",
+    description: "Share of the searches that name no index, in proportion to the table's other indexes; 0 takes none",
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Indexes that stand still.
@@ -205,7 +214,7 @@ pub const STALLED: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "s",
     description: "How long the index has not been able to take in changes; 0 while it can",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// What indexes hold of the log.
@@ -214,7 +223,7 @@ pub const LOG_HELD: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "{change}",
     description: "Changes that the log keeps because the index is not durable beyond them",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Documents.
@@ -223,7 +232,7 @@ pub const DOCUMENTS: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "{document}",
     description: "Documents that searches find",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Deleted documents.
@@ -232,7 +241,7 @@ pub const DELETED: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "{document}",
     description: "Documents and nested objects that are deleted, but not reclaimed by a merge yet",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Segments.
@@ -241,7 +250,7 @@ pub const SEGMENTS: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "{segment}",
     description: "Segments that searches go through",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Bytes of an index.
@@ -250,7 +259,7 @@ pub const INDEX_SIZE: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "By",
     description: "Bytes of those segments",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Memory of an index.
@@ -259,7 +268,7 @@ pub const INDEX_MEMORY_USAGE: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "By",
     description: "Memory of the index by what it is for: documents, removals or kept",
-    attributes: &["db.collection.name", "souk.index.part"],
+    attributes: &["db.collection.name", "souk.index.name", "souk.index.part"],
 };
 
 /// What it may be.
@@ -268,7 +277,7 @@ pub const INDEX_MEMORY_LIMIT: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "By",
     description: "What these may take: documents or removals",
-    attributes: &["db.collection.name", "souk.index.part"],
+    attributes: &["db.collection.name", "souk.index.name", "souk.index.part"],
 };
 
 /// The end of the log in memory.
@@ -286,7 +295,7 @@ pub const MERGES_ACTIVE: Instrument = Instrument {
     kind: Kind::Gauge,
     unit: "{merge}",
     description: "Merges of segments under way",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Merges done.
@@ -295,7 +304,7 @@ pub const MERGES: Instrument = Instrument {
     kind: Kind::Counter,
     unit: "{merge}",
     description: "Merges of segments that are done",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Their time.
@@ -304,7 +313,7 @@ pub const MERGE_TIME: Instrument = Instrument {
     kind: Kind::Counter,
     unit: "s",
     description: "Time that those took together",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Misfits.
@@ -313,7 +322,7 @@ pub const MISFITS: Instrument = Instrument {
     kind: Kind::Counter,
     unit: "{value}",
     description: "Values that were not indexed because they do not fit their field, since the index was built",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Damage.
@@ -322,7 +331,7 @@ pub const DAMAGES: Instrument = Instrument {
     kind: Kind::Counter,
     unit: "{index}",
     description: "Indexes whose files were found damaged, each of which is built anew",
-    attributes: &["db.collection.name"],
+    attributes: &["db.collection.name", "souk.index.name"],
 };
 
 /// Searches.
@@ -402,6 +411,7 @@ pub const ALL: &[Instrument] = &[
     LAG_TIME,
     APPLY_DURATION,
     SERVING,
+    WEIGHT,
     STALLED,
     LOG_HELD,
     DOCUMENTS,

@@ -19,8 +19,8 @@ impl<R: Resource> Resources<R> {
         request: ClusterRequest<'_>,
         violations: Violations,
     ) -> Result<ClusterPage<R::Record>> {
-        let collection = self.of_call();
-        let wire = search_wire::clusters(request, &collection.schema(), violations)?;
+        let collection = self.of_call().for_search(None, None)?;
+        let wire = search_wire::clusters(request, &*collection.schema()?, violations)?;
         let place = |error| search_wire::cluster_error(error, wire.sized_by);
         let answer = collection
             .find(wire.request, wire.min_sequence)

@@ -4,7 +4,7 @@ use souk_chassis::status::Violations;
 use souk_engine::{EngineError, Resource, Search};
 use souk_index::SortValue;
 
-use super::{Resources, searched};
+use super::{Resources, given, searched};
 use crate::error::Result;
 use crate::search::{NearPage, NearbyRequest};
 use crate::search_wire;
@@ -19,8 +19,11 @@ impl<R: Resource> Resources<R> {
         request: NearbyRequest<'_>,
         violations: Violations,
     ) -> Result<NearPage<R::Record>> {
-        let collection = self.of_call();
-        let search = search_wire::nearby(request, &collection.schema(), violations)?;
+        let collection = self
+            .of_call()
+            .for_search(None, given(request.page_token))
+            .map_err(|error| searched(error, search_wire::nearby_error))?;
+        let search = search_wire::nearby(request, &*collection.schema()?, violations)?;
         let search = Search {
             min_sequence: search.min_sequence,
             ..Search::new(search.request)

@@ -5,17 +5,17 @@ use souk_engine::{Collection, EngineError, Resource, Search, SearchHit, SearchRe
 use souk_index::{Schema, Sort};
 use souk_proto::search::v1 as pb;
 
-use super::{Resources, searched};
+use super::{Resources, given, searched};
 use crate::error::{Error, Result, view_behind};
 use crate::search::{FoundHit, SearchPage};
 use crate::search_wire::{self, InnerSorts, WireSearch};
 
 impl<R: Resource> Resources<R> {
-    /// Finds resources. `path` is where the search stands in the request, usually `search`. `None` finds everything. See
-    /// [`Collection::search`].
+    /// Finds resources, by the index that the search names, or one by weight. `path` is where the search stands in the request, usually
+    /// `search`. `None` finds everything. See [`Collection::search`].
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] with every violation, [`crate::Error::PageTokenInvalid`],
+    /// [`crate::Error::Invalid`] with every violation, [`crate::Error::PageTokenInvalid`], [`EngineError::NotFound`] of an index,
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
     /// [`EngineError::ViewExpired`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
     pub async fn search(
@@ -23,8 +23,12 @@ impl<R: Resource> Resources<R> {
         search: Option<pb::Search>,
         path: &str,
     ) -> Result<SearchPage<FoundHit<R::Record>>> {
-        let collection = self.of_call();
-        let (search, orders) = asked(search, path, &collection.schema())?;
+        let search = search.unwrap_or_default();
+        let collection = self
+            .of_call()
+            .for_search(given(&search.index), search_wire::page_tokens(&search))
+            .map_err(|error| failed(error, path))?;
+        let (search, orders) = asked(search, path, &*collection.schema()?)?;
         let found = collection.search(search).await;
         let found = found.map_err(|error| failed(error, path))?;
         page(found, &Collection::<R>::id_of, |hit| Ok(to_wire(hit, &orders)))
@@ -43,7 +47,7 @@ pub(crate) struct Orders {
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::InvalidQuery`].
-pub(crate) fn asked(search: Option<pb::Search>, path: &str, schema: &Schema) -> Result<(Search, Orders)> {
+pub(crate) fn asked(search: pb::Search, path: &str, schema: &Schema) -> Result<(Search, Orders)> {
     let WireSearch {
         request,
         min_sequence,
@@ -51,7 +55,7 @@ pub(crate) fn asked(search: Option<pb::Search>, path: &str, schema: &Schema) -> 
         highlight,
         keep_view,
         inner_sorts,
-    } = search_wire::read(search.unwrap_or_default(), path, schema)?;
+    } = search_wire::read(search, path, schema)?;
     let orders = Orders {
         hits: request.sort.clone(),
         inner: inner_sorts,

@@ -32,8 +32,8 @@ impl<R: Resource> Resources<R> {
         fields: &SuggestFields<'_>,
         violations: Violations,
     ) -> Result<SuggestPage> {
-        let collection = self.of_call();
-        let wire = search_wire::suggest(request, fields, &collection.schema(), violations)?;
+        let collection = self.of_call().for_search(None, None)?;
+        let wire = search_wire::suggest(request, fields, &*collection.schema()?, violations)?;
         let mut page = names(&collection, &wire, wire.begun.clone(), 0).await?;
         if let (true, Some(near)) = (page.suggestions.is_empty(), &wire.near) {
             page = names(&collection, &wire, near.clone(), 1).await?;

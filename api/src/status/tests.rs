@@ -242,14 +242,14 @@ fn shed_load_says_when_to_come_back() {
         ),
         (
             EngineError::IndexBuilding {
-                table: table.to_owned(),
+                index: table.to_owned(),
             },
             Code::Unavailable,
             "INDEX_BUILDING",
         ),
         (
             EngineError::IndexFailed {
-                table: table.to_owned(),
+                index: table.to_owned(),
                 reason: reason(),
             },
             Code::Unavailable,
@@ -257,7 +257,7 @@ fn shed_load_says_when_to_come_back() {
         ),
         (
             EngineError::IndexStalled {
-                table: table.to_owned(),
+                index: table.to_owned(),
                 why: "the device has too little room",
                 reason: reason(),
                 wanted: 7,
@@ -370,6 +370,15 @@ fn errors_about_tables_name_the_table_or_the_limit() {
             "{reason}"
         );
     }
+    let exists = EngineError::IndexExists {
+        index: "orders.trial".to_owned(),
+    };
+    tells(exists, Code::AlreadyExists, "INDEX_ALREADY_EXISTS");
+    let needed = EngineError::IndexNeeded {
+        index: "orders".to_owned(),
+        why: "it is declared by its service",
+    };
+    tells(needed, Code::FailedPrecondition, "INDEX_NEEDED");
     let limit = EngineError::LimitExceeded {
         limit: "MAX_COLUMNS",
         max: 1,

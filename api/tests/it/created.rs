@@ -300,7 +300,7 @@ impl History {
             .wait_for(Health::is_serving)
             .await
             .expect("the engine lives");
-        let wanted = self.definition.search.as_ref().expect("it is searched");
+        let wanted = self.definition.search().expect("it is searched");
         let wanted: Vec<&str> = wanted.fields.iter().map(Field::name).collect();
         loop {
             let index = self.engine().index(TABLE).await.expect("an index");
@@ -524,7 +524,7 @@ impl History {
         };
         let word = self.random.choice(WORDS).expect("one");
         let number = self.random.i64(0..10);
-        let search = self.definition.search.as_ref().expect("it is searched");
+        let search = self.definition.search().expect("it is searched");
         let has_spelled = search.fields.iter().any(|field| field.name() == "spelled");
         match self.random.u8(..8) {
             0 => (
@@ -728,7 +728,7 @@ impl History {
     async fn change_index(&mut self) {
         self.settle().await;
         let field = "spelled";
-        let search = self.definition.search.get_or_insert_default();
+        let search = self.definition.search_mut();
         let has = search.fields.iter().any(|own| own.name() == field);
         let source = Source::column("word").read(Reading::Converted);
         if self.random.bool() {
@@ -952,7 +952,7 @@ async fn what_isnt_a_table_and_what_isnt_ones_own_is_refused() {
     let mut other_key = visits();
     other_key.schema.key.pop();
     let mut unsearched = visits();
-    unsearched.search = None;
+    unsearched.indexes.clear();
     for wrong in [other_key, unsearched] {
         let refused = engine.alter_table(wrong).await;
         assert!(
@@ -1003,7 +1003,7 @@ async fn a_definition_that_knows_nothing_of_a_rebuilt_index_leaves_it() {
     let builds = || {
         let definitions = engine.definitions();
         let ours = definitions.iter().find(|each| each.name() == "visits");
-        ours.and_then(|ours| Some(ours.search.as_ref()?.builds))
+        ours.and_then(|ours| Some(ours.search()?.builds))
     };
     assert_eq!(builds(), Some(1));
     engine.alter_table(definition).await.expect("altered");

@@ -20,6 +20,7 @@ mod redesign;
 mod restores;
 mod scope;
 mod sequences;
+mod several;
 mod standstill;
 mod table_admin;
 mod taken_in;

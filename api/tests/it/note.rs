@@ -44,13 +44,7 @@ impl Resource for Note {
     const ID_FIELD: &'static str = "note_id";
 
     fn definition() -> TableDefinition {
-        TableDefinition::hashed(Self::TABLE)
-            .secondary(SecondaryIndexSchema::new("by_author", ["author", "rank"]))
-            .owner(Role::User.word(), "author")
-            .id_field(Field::keyword("note_id").key())
-            .field(Field::keyword("author"))
-            .field(Field::long("rank"))
-            .field(Field::text("text", Analyzer::single_word()).sub_field("keyword", FieldKind::Keyword))
+        definition(Self::TABLE)
     }
 
     fn id(record: &Self) -> &str {
@@ -72,6 +66,17 @@ impl Resource for Note {
             text: columns.string("text")?,
         })
     }
+}
+
+/// A table of notes.
+pub(crate) fn definition(table: &str) -> TableDefinition {
+    TableDefinition::hashed(table)
+        .secondary(SecondaryIndexSchema::new("by_author", ["author", "rank"]))
+        .owner(Role::User.word(), "author")
+        .id_field(Field::keyword("note_id").key())
+        .field(Field::keyword("author"))
+        .field(Field::long("rank"))
+        .field(Field::text("text", Analyzer::single_word()).sub_field("keyword", FieldKind::Keyword))
 }
 
 /// An engine with notes in a directory, serving.
@@ -118,7 +123,7 @@ pub(crate) async fn update_index(
         ..UpdateIndexRequest::default()
     };
     let violations = broken(&request, &FieldPath::message());
-    indexes::update(engine, table, changes, validate_only, violations).await
+    indexes::update(engine, table, changes, &[], validate_only, violations).await
 }
 
 pub(crate) fn term(field: &str, text: &str) -> Option<pb::Query> {

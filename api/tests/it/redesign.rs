@@ -490,8 +490,7 @@ impl Resource for Fleeting {
     const ID_FIELD: &'static str = "note_id";
 
     fn definition() -> TableDefinition {
-        let mut definition = Note::definition();
-        definition.schema.name = Self::TABLE.to_owned();
+        let mut definition = note::definition(Self::TABLE);
         definition.schema.time_to_live = Some(Duration::from_secs(3_600));
         definition
     }

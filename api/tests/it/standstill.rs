@@ -239,9 +239,7 @@ impl Resource for Brittle {
     const ID_FIELD: &'static str = "note_id";
 
     fn definition() -> TableDefinition {
-        let mut definition = Note::definition();
-        definition.schema.name = Self::TABLE.to_owned();
-        definition
+        note::definition(Self::TABLE)
     }
 
     fn id(record: &Self) -> &str {

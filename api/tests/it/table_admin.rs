@@ -361,7 +361,7 @@ async fn a_table_that_is_half_dropped_is_dropped_again_or_created_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let engine = open(&directory).await;
     // Where the index is to be moved to, so that it can't be removed.
-    let in_the_way = directory.path().join("index").join("visits.removed");
+    let in_the_way = directory.path().join("index").join("visits~removed");
     for creates in [false, true] {
         let created = engine.create_table(table("visits")).await.expect("created");
         put(&created, "a", "tea").await;

@@ -28,6 +28,6 @@ pub(crate) fn request() -> UpdateIndexRequest {
     UpdateIndexRequest {
         index: INDEX.to_owned(),
         changes: changes(),
-        validate_only: false,
+        ..UpdateIndexRequest::default()
     }
 }

@@ -4,8 +4,9 @@ use souk_index::{FieldKind, Schema};
 use souk_storage::KeyKind;
 
 use super::{
-    ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_TABLE_NAME_BYTES, MAX_VALUE_LEVELS,
-    Reading, SearchIndexDefinition, Source, TableDefinition, ValueType,
+    ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_SEARCH_INDEXES, MAX_TABLE_NAME_BYTES,
+    MAX_VALUE_LEVELS, MAX_WEIGHT, Reading, SearchIndexDefinition, Source, TableDefinition, ValueType,
+    index_name,
 };
 use crate::error::{EngineError, Result};
 use crate::key::{HASH_COLUMN, ID_COLUMN};
@@ -45,11 +46,41 @@ impl TableDefinition {
                 return Err(self.invalid(format!("declares column {:?} twice", column.name)));
             }
         }
-        if let Some(search) = &self.search {
-            Schema::new(search.fields.clone())?;
-            self.check_sources(search)?;
-        }
+        self.check_indexes_fit()
+    }
+
+    /// Refuses search indexes that can't be those of the table.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub(crate) fn check_indexes_fit(&self) -> Result<()> {
+        self.check_indexes()?;
         self.check_owners()
+    }
+
+    fn check_indexes(&self) -> Result<()> {
+        limit("MAX_SEARCH_INDEXES", MAX_SEARCH_INDEXES, self.indexes.len())?;
+        for (at, index) in self.indexes.iter().enumerate() {
+            let name = &index.name;
+            if !index_name::is_name(name, self.name())? {
+                return Err(self.invalid(format!(
+                    "has a search index {name:?}: it has the table's name, or that, a dot, and a name of lower-case letters, \
+                     digits and single underscores"
+                )));
+            }
+            if self.indexes.iter().take(at).any(|other| other.name == *name) {
+                return Err(self.invalid(format!("has search index {name:?} twice")));
+            }
+            limit("MAX_WEIGHT", MAX_WEIGHT.into(), index.weight.into())?;
+            Schema::new(index.fields.clone())?;
+            self.check_sources(index)?;
+        }
+        if !self.indexes.is_empty() && self.indexes.iter().all(|index| index.weight == 0) {
+            return Err(self.invalid(
+                "has search indexes none of which has a weight above 0: searches that name none need one",
+            ));
+        }
+        Ok(())
     }
 
     fn check_column(&self, column: &ColumnDefinition) -> Result<()> {
@@ -125,11 +156,17 @@ impl TableDefinition {
             if self.owners.iter().take(at).any(|other| other.kind == *kind) {
                 return Err(self.invalid(format!("names owners of kind {kind:?} twice")));
             }
-            let column = match &self.search {
-                Some(search) => self.check_owner_field(search, field)?,
-                // Nothing of it is searched: rows tell.
-                None => field.clone(),
-            };
+            // Nothing of it is searched: rows tell.
+            let mut column = field.clone();
+            for (at, index) in self.indexes.iter().enumerate() {
+                let named = self.check_owner_field(index, field)?;
+                if at > 0 && named != column {
+                    return Err(self.invalid(format!(
+                        "names owners by {field:?}, which is column {column:?} in one index and {named:?} in another"
+                    )));
+                }
+                column = named;
+            }
             if !self.holds_text(&column) {
                 let message = format!("names owners by column {column:?}, which holds no text");
                 return Err(self.invalid(message));
@@ -143,7 +180,8 @@ impl TableDefinition {
         let declared = search.fields.iter().find(|declared| declared.name() == field);
         if !declared.is_some_and(|declared| declared.kind() == &FieldKind::Keyword && !declared.is_array()) {
             return Err(self.invalid(format!(
-                "names owners by {field:?}, which is no KEYWORD field of one value"
+                "names owners by {field:?}, which is no KEYWORD field of one value in index {:?}",
+                search.name
             )));
         }
         let source = search.source(field);
@@ -195,6 +233,10 @@ mod tests {
         TableDefinition::hashed("notes").field(Field::keyword("author"))
     }
 
+    fn trial() -> SearchIndexDefinition {
+        SearchIndexDefinition::new("notes.trial").field(Field::keyword("author"))
+    }
+
     fn keyed(column: &str, kind: KeyKind) -> TableDefinition {
         TableDefinition::new(TableSchema::new("plain").key(column, kind))
     }
@@ -203,6 +245,7 @@ mod tests {
     fn what_cant_be_a_table_is_refused_with_what_is_wrong() {
         for right in [
             notes().owner("user", "author"),
+            notes().owner("user", "author").index(trial().weight(10)),
             notes()
                 .owner("user", "author")
                 .column("author", ValueType::String),
@@ -283,13 +326,45 @@ mod tests {
                 "key column \"_hash\"",
             ),
             (plain.field(Field::keyword("id").key()), "isn't one text"),
+            (
+                notes().index(SearchIndexDefinition::new("other.trial")),
+                "has a search index",
+            ),
+            (notes().index(trial()).index(trial()), "twice"),
+            (notes().index(trial().weight(101)), "MAX_WEIGHT"),
+            (
+                TableDefinition::hashed("notes").index(trial()),
+                "none of which has a weight",
+            ),
+            // A search of an owner's must find own rows by whichever index.
+            (
+                notes()
+                    .owner("user", "author")
+                    .index(SearchIndexDefinition::new("notes.trial").field(Field::keyword("title"))),
+                "no KEYWORD field",
+            ),
+            (
+                notes().owner("user", "author").index(
+                    SearchIndexDefinition::new("notes.trial")
+                        .field_from(Field::keyword("author"), Source::column("writer")),
+                ),
+                "in another",
+            ),
+            (
+                (0..MAX_SEARCH_INDEXES).fold(notes(), |notes, nth| {
+                    notes.index(SearchIndexDefinition {
+                        name: format!("notes.n{nth}"),
+                        ..trial()
+                    })
+                }),
+                "MAX_SEARCH_INDEXES",
+            ),
         ] {
             let refused = wrong.check().expect_err(says);
             assert!(refused.to_string().contains(says), "{refused}");
         }
         let mut lost = notes();
-        let search = lost.search.get_or_insert_default();
-        search
+        lost.search_mut()
             .sources
             .insert("reader".to_owned(), Source::column("author"));
         assert!(lost.check().is_err());

@@ -5,7 +5,7 @@ use crate::index_state::STALLED_AFTER;
 use crate::index_state::tests::serving;
 
 fn health(index: &Arc<IndexState>, last: u64) -> Health {
-    Health::of(&StoreHealth::Serving, &[Arc::clone(index)], last)
+    Health::of(&StoreHealth::Serving, &[vec![Arc::clone(index)]], last)
 }
 
 #[track_caller]
@@ -50,6 +50,62 @@ async fn an_index_that_hangs_is_found_out_though_it_says_nothing() {
     index.set_applied(9);
     watched.look(9);
     assert!(health(&index, 9).is_serving());
+}
+
+#[test]
+fn an_index_in_trouble_is_no_trouble_of_a_table_while_another_answers_its_searches() {
+    let (good, bad) = (Arc::new(serving()), Arc::new(serving()));
+    bad.set_phase(Phase::Failed("a panic".to_owned()));
+    let health = |of_table: &[&Arc<IndexState>]| {
+        let of_table = of_table.iter().copied().map(Arc::clone).collect();
+        Health::of(&StoreHealth::Serving, &[Vec::new(), of_table], 0)
+    };
+    assert!(health(&[&good, &bad]).is_serving());
+    assert!(health(&[&good]).is_serving());
+    says(&health(&[&bad]), "a panic");
+    good.set_phase(Phase::Building);
+    says(&health(&[&good, &bad]), "being opened; ");
+}
+
+#[test]
+fn an_index_that_is_created_is_no_trouble_before_it_has_answered() {
+    let new = Arc::new(IndexState::new("numbers.new".into()));
+    new.expect_later();
+    let health = |of_table: &[&Arc<IndexState>]| {
+        let of_table = of_table.iter().copied().map(Arc::clone).collect();
+        Health::of(&StoreHealth::Serving, &[of_table], 0)
+    };
+    assert!(health(&[&new]).is_serving(), "its table had no searches before");
+    new.stall("the device has too little room", "no space left");
+    assert!(health(&[&new]).is_serving());
+    let bad = Arc::new(serving());
+    bad.set_phase(Phase::Failed("a panic".to_owned()));
+    says(&health(&[&new, &bad]), "a panic");
+    let Phase::Serving(answers) = serving().phase() else {
+        panic!("it serves");
+    };
+    new.serve(answers);
+    assert!(health(&[&new, &bad]).is_serving());
+    new.set_phase(Phase::Building);
+    says(&health(&[&new]), "being opened");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_without_a_share_of_the_searches_is_watched_too() {
+    let index = Arc::new(serving());
+    index.set_applied(3);
+    let mut watching = Watching::default();
+    let mut indexes = Indexes {
+        counted: Vec::new(),
+        all: vec![Arc::clone(&index)],
+    };
+    watching.follow(&indexes);
+    tokio::time::advance(SILENT_AFTER).await;
+    // What is known of it outlasts a change of the others.
+    indexes.all.push(Arc::new(serving()));
+    watching.follow(&indexes);
+    watching.look(4);
+    assert!(index.stalled().is_some());
 }
 
 #[test]

@@ -77,12 +77,12 @@ fn fill_from_feed(
     stop: &CancellationToken,
 ) -> Result<Option<(Index, IndexWriter)>> {
     let path = folder::of(&keeping.folder, design.fingerprint());
-    let feed = folder::feed_name(keeping.table.name(), design.fingerprint());
+    let feed = folder::feed_name(keeping.name(), design.fingerprint());
     fs::create_dir_all(&keeping.folder).map_err(folder::refused("creating the folder of indexes"))?;
     if let Some(draft) = resume(keeping, design, &path, &feed, stop)? {
         match draft.run(stop) {
             Err(error) if is_lost(&error) => {
-                warn!(table = keeping.table.name(), %error, "the build begins anew");
+                warn!(index = keeping.name(), %error, "the build begins anew");
             }
             filled => return filled,
         }
@@ -122,7 +122,7 @@ fn resume<'a>(
             return Ok(None);
         }
         Err(error @ IndexError::SchemaMismatch { .. }) => {
-            warn!(table = keeping.table.name(), %error, "the build begins anew");
+            warn!(index = keeping.name(), %error, "the build begins anew");
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
@@ -139,11 +139,7 @@ fn resume<'a>(
     let Ok(token) = BASE64.decode(&resume.token) else {
         return Ok(None);
     };
-    info!(
-        table = keeping.table.name(),
-        rows = resume.rows,
-        "the build goes on"
-    );
+    info!(index = keeping.name(), rows = resume.rows, "the build goes on");
     Ok(Some(Draft {
         keeping,
         design,
@@ -187,11 +183,11 @@ fn begin<'a>(
     })
 }
 
-/// How many rows the table has, about: as many as the index that answers has documents, else at most as many as the
+/// How many rows the table has, about: as many as an index of it that answers has documents, else at most as many as the
 /// store has rows.
 fn about(keeping: &Keeping) -> Result<u64> {
-    if let Some(serving) = keeping.state().serving() {
-        return Ok(serving.index.size()?.documents);
+    if let Some(size) = keeping.table.measured() {
+        return Ok(size.documents);
     }
     let statistics = keeping.runtime.block_on(keeping.database.statistics())?;
     let rows = statistics.spaces.iter();
@@ -320,8 +316,8 @@ impl Draft<'_> {
     fn finish(&mut self, sequence: u64) -> Result<()> {
         self.writer.commit(sequence)?;
         self.writer.checkpoint()?;
-        let table = self.keeping.table.name();
-        info!(table, rows = self.rows, sequence, "the index is built");
+        let name = self.keeping.name();
+        info!(index = name, rows = self.rows, sequence, "the index is built");
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
-//! The folders of a table's indexes: `<index>/<table>/<fingerprint of the design>`. An index says itself whether it is
-//! complete; all that nobody needs any more is removed, with the feeds that it was filled from.
+//! The folders of an index: `<index>/<name of the index>/<fingerprint of the design>`, one for each design that it has or is to have.
+//! What is in one says itself whether it is complete; all that nobody needs any more is removed, with the feeds that it was
+//! filled from.
 
 use std::fs;
 use std::io;
@@ -11,23 +12,29 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::{Keeping, verify};
+use crate::definition::index_name;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
+
+/// What the name of a folder ends with that is being removed. No name of an index has it.
+pub(super) const REMOVED: &str = "~removed";
 
 /// The folder of the index of a design.
 pub(super) fn of(folder: &Path, fingerprint: u64) -> PathBuf {
     folder.join(format!("{fingerprint:016x}"))
 }
 
-/// The feed that the index of a design is filled from.
-pub(super) fn feed_name(table: &str, fingerprint: u64) -> String {
-    format!("_index_{table}_{fingerprint:016x}")
+/// The feed that an index of a design is filled from.
+pub(super) fn feed_name(index: &str, fingerprint: u64) -> String {
+    format!("_index_{}_{fingerprint:016x}", index_name::stored(index))
 }
 
-/// The table whose index is filled from a feed of this name.
-pub(super) fn table_of_feed(name: &str) -> Option<&str> {
-    let (table, fingerprint) = name.strip_prefix("_index_")?.rsplit_once('_')?;
-    is_fingerprint(fingerprint).then_some(table)
+/// The index that is filled from a feed of this name.
+pub(super) fn index_of_feed(name: &str) -> Option<String> {
+    let (index, fingerprint) = name.strip_prefix("_index_")?.rsplit_once('_')?;
+    is_fingerprint(fingerprint)
+        .then(|| index_name::of_stored(index))
+        .flatten()
 }
 
 fn is_fingerprint(text: &str) -> bool {
@@ -100,7 +107,7 @@ pub(super) fn is_of_this_history(keeping: &Keeping, path: &Path) -> Result<bool>
 
 /// The index in a folder, unless it can't be used; the log tells why.
 fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToken) -> Result<Option<Index>> {
-    let table = keeping.table.name();
+    let name = keeping.name();
     let options = keeping.index_options(design, stop);
     let index = match Index::open(path, design.schema.clone(), options) {
         Ok(index) => index,
@@ -111,7 +118,7 @@ fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToke
             return Ok(None);
         }
         Err(error @ IndexError::SchemaMismatch { .. }) => {
-            warn!(table, %error, "an index can't be used");
+            warn!(index = name, %error, "an index can't be used");
             return Ok(None);
         }
         Err(error) => return Err(error.into()),
@@ -121,7 +128,7 @@ fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToke
     }
     if !is_of_this_history(keeping, path)? {
         warn!(
-            table,
+            index = name,
             "an index is of another history of the store: it can't be used"
         );
         return Ok(None);
@@ -133,14 +140,14 @@ fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToke
     })?;
     if has > last {
         warn!(
-            table,
+            index = name,
             has, last, "an index is ahead of the store: it can't be used"
         );
         return Ok(None);
     }
     if has + 1 < oldest {
         warn!(
-            table,
+            index = name,
             has, oldest, "an index ends before the log begins: it can't be used"
         );
         return Ok(None);
@@ -148,26 +155,28 @@ fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToke
     Ok(Some(index))
 }
 
-/// Removes all indexes but those of some designs, and the feeds that only they need.
+/// Removes what there is of an index but that of some designs, and the feeds that only they need.
 pub(super) fn retain(keeping: &Keeping, designs: &[u64], feeds: &[u64]) -> Result<()> {
-    let table = keeping.table.name();
+    let name = keeping.name();
     let designs: Vec<String> = designs.iter().map(|each| format!("{each:016x}")).collect();
-    for name in names(&keeping.folder)? {
-        if !designs.contains(&name) {
-            remove(&keeping.folder.join(name))?;
+    for folder in names(&keeping.folder)? {
+        if !designs.contains(&folder) {
+            remove(&keeping.folder.join(folder))?;
         }
     }
-    let feeds: Vec<String> = feeds.iter().map(|each| feed_name(table, *each)).collect();
+    let feeds: Vec<String> = feeds.iter().map(|each| feed_name(name, *each)).collect();
     for feed in keeping.database.feeds() {
-        if table_of_feed(feed.name()) == Some(table) && !feeds.iter().any(|name| name == feed.name()) {
+        if index_of_feed(feed.name()).as_deref() == Some(name)
+            && !feeds.iter().any(|name| name == feed.name())
+        {
             keeping.runtime.block_on(feed.remove())?;
         }
     }
     Ok(())
 }
 
-/// What is in the folder of a table's indexes.
-fn names(folder: &Path) -> Result<Vec<String>> {
+/// What is in a folder of indexes.
+pub(super) fn names(folder: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -181,7 +190,9 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 
 /// Removes an index. Its name goes first: a merge that is still under way then can't add files to it.
 pub(super) fn remove(folder: &Path) -> Result<()> {
-    let doomed = folder.with_extension("removed");
+    let mut doomed = folder.as_os_str().to_owned();
+    doomed.push(REMOVED);
+    let doomed = PathBuf::from(doomed);
     for step in [fs::remove_dir_all(&doomed), fs::rename(folder, &doomed)] {
         match step {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -196,7 +207,7 @@ pub(super) fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Makes the names in the folder of a table's indexes durable, its own, and that of the folder of all indexes.
+/// Makes the names in the folder of an index durable, its own, and that of the folder of all indexes.
 pub(super) fn sync(folder: &Path) -> Result<()> {
     let mut folders = folder.ancestors().take(3);
     folders

@@ -148,7 +148,7 @@ impl Follower {
         self.keeping.state().set_applied(self.taken);
         self.serves = true;
         tracing::info!(
-            table = self.keeping.table.name(),
+            index = self.keeping.name(),
             sequence = self.taken,
             "the index serves"
         );
@@ -229,6 +229,7 @@ impl Follower {
             otel.kind = "internal",
             db.system.name = "souk",
             db.collection.name = self.keeping.table.name(),
+            souk.index.name = self.keeping.index.told_name(),
             souk.sequence = self.taken,
             souk.operations = self.pending.operations(),
         );
@@ -309,7 +310,7 @@ impl Follower {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = stop.cancelled() => return,
-                () = self.keeping.table.index.wake.notified() => return,
+                () = self.keeping.index.state.wake.notified() => return,
             }
         }
         let due = match (self.pending.since(), self.next_checkpoint) {
@@ -326,7 +327,7 @@ impl Follower {
         tokio::select! {
             () = due => {}
             () = stop.cancelled() => {}
-            () = self.keeping.table.index.wake.notified() => {}
+            () = self.keeping.index.state.wake.notified() => {}
             result = self.sequences.changed() => {
                 if result.is_err() {
                     stop.cancelled().await;

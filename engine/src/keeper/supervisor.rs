@@ -140,13 +140,13 @@ impl Supervisor {
     /// Keeps the index going until it is told to stop, or gives it up.
     pub(super) fn run(mut self, stop: &CancellationToken) {
         let keeping = Arc::clone(&self.keeping);
-        let table = keeping.table.name();
+        let name = keeping.name();
         while !stop.is_cancelled() {
             let Some(failure) = Failure::of(|| self.attempt(stop)) else {
                 return;
             };
             if stop.is_cancelled() {
-                warn!(table, reason = %failure, "the index ended by a failure; it resumes from its last checkpoint");
+                warn!(index = name, reason = %failure, "the index ended by a failure; it resumes from its last checkpoint");
                 return;
             }
             let followed_since = self.followed_since.take();
@@ -160,10 +160,10 @@ impl Supervisor {
             }
             keeping.tell_waiting(&self.design, Some(why.to_owned()));
             match &failure {
-                Failure::Passing(_) => warn!(table, reason, "the index doesn't go on; it tries again"),
+                Failure::Passing(_) => warn!(index = name, reason, "the index doesn't go on; it tries again"),
                 Failure::Broken(_) | Failure::Panicked(_) => {
                     error!(
-                        table,
+                        index = name,
                         reason,
                         strikes = self.strikes,
                         "the index has failed; it tries again"
@@ -276,13 +276,13 @@ impl Supervisor {
     }
 
     fn is_wanted(&self) -> bool {
-        self.keeping.table.wanted().fingerprint() == self.design.fingerprint()
+        self.keeping.index.wanted().fingerprint() == self.design.fingerprint()
     }
 
     /// The index isn't tried again; the log isn't kept for it.
     fn give_up(mut self, reason: &str, stop: &CancellationToken) {
         let keeping = Arc::clone(&self.keeping);
-        let table = keeping.table.name();
+        let name = keeping.name();
         if keeping.builds(&self.design) {
             keeping.state().with_build(|build| {
                 build.step = Step::Failed(reason.to_owned());
@@ -297,13 +297,13 @@ impl Supervisor {
         }
         drop(serving);
         error!(
-            table,
+            index = name,
             reason,
             "the index has failed for good; it is built again when it is changed, or the process starts again"
         );
         loop {
             let released = Failure::of(|| {
-                let feed = folder::feed_name(table, self.design.fingerprint());
+                let feed = folder::feed_name(name, self.design.fingerprint());
                 keeping.runtime.block_on(async {
                     if answers {
                         keeping.consumer.clone().remove().await?;
@@ -317,7 +317,7 @@ impl Supervisor {
             let held = released.as_ref().map(ToString::to_string);
             keeping.state().set_log_held(held);
             if released.is_none() {
-                info!(table, "the log isn't kept for the index any more");
+                info!(index = name, "the log isn't kept for the index any more");
                 return;
             }
             if !self.backoff.wait(&keeping.runtime, stop) {

@@ -58,7 +58,7 @@ pub(super) fn start(keeping: &Arc<Keeping>, index: &Index) -> Result<Verifying> 
     let stop = CancellationToken::new();
     let (stopped, keeping, index) = (stop.clone(), Arc::clone(keeping), index.clone());
     let thread = thread::Builder::new()
-        .name(format!("verify-{}", keeping.table.name()))
+        .name(format!("verify-{}", keeping.name()))
         .spawn(move || {
             let _attached = keeping.context.clone().attach();
             compare(&keeping, &index, &stopped);
@@ -84,8 +84,8 @@ fn compare(keeping: &Keeping, index: &Index, stop: &CancellationToken) {
                 return keeping.state().wake.notify_one();
             }
             Err(error) => {
-                let table = keeping.table.name();
-                warn!(table, %error, "the files of the index can't be compared with their checksums now");
+                let name = keeping.name();
+                warn!(index = name, %error, "the files of the index can't be compared with their checksums now");
             }
         }
         keeping.runtime.block_on(async {
@@ -99,7 +99,7 @@ fn compare(keeping: &Keeping, index: &Index, stop: &CancellationToken) {
 
 /// Says, once, that the files of an index aren't what they were.
 pub(super) fn found(keeping: &Keeping, error: &impl std::fmt::Display) {
-    let table = keeping.table.name();
-    error!(table, %error, "the index is damaged: it is built anew from the table");
-    keeping.table.damages.fetch_add(1, Ordering::Relaxed);
+    let name = keeping.name();
+    error!(index = name, %error, "the index is damaged: it is built anew from the table");
+    keeping.index.damages.fetch_add(1, Ordering::Relaxed);
 }

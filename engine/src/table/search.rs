@@ -1,17 +1,20 @@
 //! Searches: the index finds keys, the store gives the rows behind them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use souk_index::{
-    AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object, Profile,
-    SearchRequest, SearchResult, Searcher, SortValue, Total, TotalRequest,
+    Aggregation, AggregationResult, Cancellation, Fragment, Highlight, Highlighter, InnerHitList, Object,
+    Profile, SearchRequest, SearchResult, Searcher, SortValue, Total, TotalRequest,
 };
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
 use super::{MIN_SEQUENCE, TableHandle, page};
+use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::key;
+use crate::open_index::OpenIndex;
 use crate::scope::Scope;
 use crate::stored::signed;
 use crate::trace;
@@ -136,16 +139,31 @@ impl TableHandle {
     /// [`EngineError::Index`] when the index refuses the search, [`EngineError::NotSearched`],
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
     /// [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
-    pub async fn search(&self, mut search: Search) -> Result<SearchResults<RowHit>> {
-        let kept = self.kept_view(&mut search)?;
-        let highlighter = search
-            .highlight
-            .map(|highlight| Highlighter::new(&self.open.served().schema, &search.request.query, highlight))
+    pub async fn search(&self, search: Search) -> Result<SearchResults<RowHit>> {
+        let mut table = match &self.sent {
+            Some(_) => self.clone(),
+            None => self.for_search(None, page_tokens(&search.request))?,
+        };
+        loop {
+            match table.found(&search).await {
+                Ok(found) => return Ok(found),
+                Err(error) => table = table.sent_anew(error)?,
+            }
+        }
+    }
+
+    /// Finds rows by the index that is known.
+    async fn found(&self, search: &Search) -> Result<SearchResults<RowHit>> {
+        let mut request = search.request.clone();
+        let kept = self.kept_view(&mut request, search)?;
+        let after = request.after.clone();
+        let design = self.searched()?.served();
+        let highlight = search.highlight.clone();
+        let highlighter = highlight
+            .map(|highlight| Highlighter::new(&design.schema, &search.request.query, highlight))
             .transpose()?;
         let view = kept.as_ref().map(|(_, view)| (&view.searcher, view.sequence));
-        let mut answer = self
-            .answer(search.request.clone(), search.min_sequence, view)
-            .await?;
+        let mut answer = self.answer(request, search.min_sequence, view).await?;
         let began = Instant::now();
         let full = search.rows;
         // Whoever may not meet all rows isn't told the ids of others' either.
@@ -165,7 +183,7 @@ impl TableHandle {
         }
         let mut highlights = Vec::new();
         if let Some(highlighter) = highlighter {
-            (rows, highlights) = self.highlights(highlighter, rows).await?;
+            (rows, highlights) = self.highlights(&design, highlighter, rows).await?;
         }
         if !full {
             bytes.clear();
@@ -176,7 +194,9 @@ impl TableHandle {
             &highlights,
         );
         if hits < answer.result.hits.len() {
-            self.end_page(&mut answer, search.request, hits).await?;
+            let request = search.request.clone();
+            let request = SearchRequest { after, ..request };
+            self.end_page(&mut answer, request, hits).await?;
         }
         // Only now it is known whether there is a next page.
         let keeps = search.keep_view.is_some() && answer.result.next_page_token.is_some();
@@ -241,18 +261,34 @@ impl TableHandle {
     /// # Errors
     /// As [`TableHandle::search`].
     pub async fn find(&self, request: SearchRequest, min_sequence: u64) -> Result<IndexAnswer> {
-        self.answer(request, min_sequence, None).await
+        let mut table = match &self.sent {
+            Some(_) => self.clone(),
+            None => self.for_search(None, page_tokens(&request))?,
+        };
+        loop {
+            match table.answer(request.clone(), min_sequence, None).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => table = table.sent_anew(error)?,
+            }
+        }
     }
 
     /// The view that the token of a search is for, with its number: the index's own token is left in its place.
-    fn kept_view(&self, search: &mut Search) -> Result<Option<(u64, View)>> {
+    fn kept_view(&self, request: &mut SearchRequest, search: &Search) -> Result<Option<(u64, View)>> {
         let scope = self.scope()?;
         let fingerprint = scope.bind(self.fingerprint());
-        let token = search.request.after.as_deref();
-        let Some(token) = token.and_then(|token| ViewToken::open(fingerprint, token)) else {
+        let token = request.after.as_deref();
+        let Some(ViewToken { number, inner }) = token.and_then(|token| ViewToken::open(fingerprint, token))
+        else {
             return Ok(None);
         };
-        let view = views::kept(&self.inner.views, token.number, search.keep_view)?;
+        let view = views::kept(&self.inner.views, number, search.keep_view)?;
+        if !Arc::ptr_eq(&view.index, &self.searched()?) {
+            return Err(EngineError::PageTokenInvalid {
+                detail: "it is of another index",
+            });
+        }
+        request.after = Some(inner);
         if view.sequence < scope.seeing(&self.open.handovers) {
             // It has rows that are others' by now.
             return Err(EngineError::ViewExpired);
@@ -263,8 +299,7 @@ impl TableHandle {
                 reached: view.sequence,
             });
         }
-        search.request.after = Some(token.inner);
-        Ok(Some((token.number, view)))
+        Ok(Some((number, view)))
     }
 
     /// The token of the next page. `keep` is for how long to keep a view that isn't kept yet, and its rows.
@@ -285,6 +320,7 @@ impl TableHandle {
             (Some((number, _)), _) => number,
             (None, Some((keep, rows))) => {
                 let view = View {
+                    index: self.searched()?,
                     searcher: answer.searcher.clone(),
                     sequence: answer.sequence,
                     rows,
@@ -304,6 +340,7 @@ impl TableHandle {
         min_sequence: u64,
         view: Option<(&Searcher, u64)>,
     ) -> Result<IndexAnswer> {
+        let index = self.searched()?;
         let span = trace::recorded(|| {
             info_span!(
                 "index.search",
@@ -311,6 +348,7 @@ impl TableHandle {
                 db.system.name = "souk",
                 db.operation.name = "search",
                 db.collection.name = self.name(),
+                souk.index.name = index.told_name(),
                 souk.min_sequence = min_sequence,
                 souk.sequence = tracing::field::Empty,
                 souk.hits = tracing::field::Empty,
@@ -319,14 +357,14 @@ impl TableHandle {
         });
         async {
             self.check_sequence(MIN_SEQUENCE, min_sequence).await?;
-            let (scope, request) = self.scoped_search(request)?;
+            let (scope, request) = self.scoped_search(&index, request)?;
             let wait = self.wait();
             let began = Instant::now();
             let (searcher, sequence) = match view {
                 Some((searcher, sequence)) => (searcher.clone(), sequence),
                 None => {
                     let min_sequence = min_sequence.max(scope.seeing(&self.open.handovers));
-                    self.open.index.view(min_sequence, wait).await?
+                    index.state.view(min_sequence, wait).await?
                 }
             };
             let waited = began.elapsed();
@@ -341,9 +379,9 @@ impl TableHandle {
                 .await?
                 .map_err(|error| {
                     if let (souk_index::Error::Corrupt { detail, .. }, None) = (&error, view) {
-                        self.open.index.condemn(searcher.opening(), detail);
+                        index.state.condemn(searcher.opening(), detail);
                     }
-                    self.explained(&scope, error)
+                    explained(&index, &scope, error)
                 })?;
             span.record("souk.hits", result.hits.len());
             Ok(IndexAnswer {
@@ -358,22 +396,14 @@ impl TableHandle {
         .await
     }
 
-    /// An error of the index as one of what was asked for. How far a new index is counts the rows of all: those who may
-    /// not meet them all aren't told.
-    fn explained(&self, scope: &Scope, error: souk_index::Error) -> souk_index::Error {
-        match scope.is_limited() {
-            true => scope.unrestricted(error),
-            false => self.open.explained(error),
-        }
-    }
-
     /// What matched in each of some rows, which come back. Their documents are made there, too: what they hold may be large.
     async fn highlights(
         &self,
+        design: &Arc<Design>,
         highlighter: Highlighter,
         rows: Vec<Option<Row>>,
     ) -> Result<(Vec<Option<Row>>, Vec<Highlights>)> {
-        let design = self.open.served();
+        let design = Arc::clone(design);
         let mark = move |cancellation: &Cancellation| {
             let mut marked = Vec::with_capacity(rows.len());
             for row in &rows {
@@ -408,6 +438,24 @@ impl TableHandle {
     pub fn key_of(document_key: &[u8]) -> Result<PrimaryKey> {
         primary_key(document_key)
     }
+}
+
+/// An error of an index as one of what was asked for. How far a new index is counts the rows of all: those who may
+/// not meet them all aren't told.
+fn explained(index: &OpenIndex, scope: &Scope, error: souk_index::Error) -> souk_index::Error {
+    match scope.is_limited() {
+        true => scope.unrestricted(error),
+        false => index.explained(error),
+    }
+}
+
+/// The page tokens of a search: that of its hits, and those of its groups.
+fn page_tokens(request: &SearchRequest) -> impl Iterator<Item = &str> {
+    let of_groups = request.aggregations.iter().filter_map(|(_, asked)| match asked {
+        Aggregation::Composite { after, .. } => after.as_deref(),
+        _ => None,
+    });
+    request.after.as_deref().into_iter().chain(of_groups)
 }
 
 fn keys(result: &SearchResult) -> Result<Vec<PrimaryKey>> {

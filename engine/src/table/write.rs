@@ -210,7 +210,8 @@ impl TableHandle {
             true => Ok(()),
             false => Err(EngineError::InvalidRow {
                 table: self.name().to_owned(),
-                problem: "has an owner: such rows are written all or none, outside of transactions".to_owned(),
+                problem: "has an owner: such rows are written all or none, outside of transactions"
+                    .to_owned(),
             }),
         }
     }

@@ -17,8 +17,9 @@ use souk_chassis::server::{self, Services, Stack};
 use souk_chassis::status::StatusBuilder;
 use souk_proto::index::v1::index_service_server::{self, IndexService, IndexServiceServer};
 use souk_proto::index::v1::{
-    GetIndexRequest, GetIndexResponse, ListIndexesRequest, ListIndexesResponse, RebuildIndexRequest,
-    RebuildIndexResponse, UpdateIndexRequest, UpdateIndexResponse,
+    CreateIndexRequest, CreateIndexResponse, DeleteIndexRequest, DeleteIndexResponse, GetIndexRequest,
+    GetIndexResponse, ListIndexesRequest, ListIndexesResponse, RebuildIndexRequest, RebuildIndexResponse,
+    UpdateIndexRequest, UpdateIndexResponse,
 };
 use souk_proto::media::v1::{GetMediaRequest, GetMediaResponse, Media};
 use souk_proto::search::v1::Index;
@@ -310,6 +311,29 @@ impl IndexService for Indexes {
     ) -> Result<tonic::Response<GetIndexResponse>, tonic::Status> {
         let index = Some(self.find(&request.get_ref().index)?);
         Ok(tonic::Response::new(GetIndexResponse { index }))
+    }
+
+    async fn create_index(
+        &self,
+        request: tonic::Request<CreateIndexRequest>,
+    ) -> Result<tonic::Response<CreateIndexResponse>, tonic::Status> {
+        let name = &request.get_ref().index;
+        let table = name.split_once('.').map(|(table, _)| table);
+        if table != Some(self.name) {
+            return Err(StatusBuilder::not_found("TABLE_NOT_FOUND", "no such table")
+                .metadata("table", name)
+                .build());
+        }
+        let index = self.change(self.name)?;
+        Ok(tonic::Response::new(CreateIndexResponse { index, effect: None }))
+    }
+
+    async fn delete_index(
+        &self,
+        request: tonic::Request<DeleteIndexRequest>,
+    ) -> Result<tonic::Response<DeleteIndexResponse>, tonic::Status> {
+        self.change(&request.get_ref().index)?;
+        Ok(tonic::Response::new(DeleteIndexResponse {}))
     }
 
     async fn update_index(

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use souk_gateway::config::GatewayConfig;
 use souk_gateway::retry::RetryConfig;
 use souk_proto::index::v1::{
-    GetIndexRequest, ListIndexesRequest, ListIndexesResponse, RebuildIndexRequest, UpdateIndexRequest,
+    CreateIndexRequest, DeleteIndexRequest, GetIndexRequest, ListIndexesRequest, ListIndexesResponse,
+    RebuildIndexRequest, UpdateIndexRequest,
 };
 use tonic::codec::CompressionEncoding;
 use tonic::{Code, Status};
@@ -116,6 +117,43 @@ async fn an_index_is_found_where_it_is_and_changed_there_alone() {
             .expect_err("no index");
         assert_eq!(status.code(), Code::NotFound, "{layout:?}");
         assert_eq!(changes(&setting), [1, 1], "{layout:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_index_is_created_where_its_table_is_and_deleted_where_it_is() {
+    for layout in BOTH {
+        let setting = Setting::start(layout).await;
+        let mut indexes = setting.indexes();
+        let create = |index: &str| CreateIndexRequest {
+            index: index.to_owned(),
+            source_index: "shops".to_owned(),
+            ..CreateIndexRequest::default()
+        };
+        let created = indexes
+            .create_index(create("shops.trial"))
+            .await
+            .expect("created");
+        assert_eq!(created.into_inner().index.expect("an index").index, "shops");
+        assert_eq!(changes(&setting), [0, 1], "{layout:?}");
+        let body = json!({"index": "media.trial"});
+        let (code, _) = by_json(&setting, Method::POST, "/v1/indexes", &body).await;
+        assert_eq!((code, changes(&setting)), (StatusCode::OK, [1, 1]), "{layout:?}");
+        let status = indexes
+            .create_index(create("nothing.trial"))
+            .await
+            .expect_err("no table");
+        assert_eq!(
+            (status.code(), info(&status).reason.as_str()),
+            (Code::NotFound, "TABLE_NOT_FOUND"),
+            "{layout:?}"
+        );
+        let shops = DeleteIndexRequest {
+            index: "shops".to_owned(),
+        };
+        indexes.delete_index(shops).await.expect("deleted");
+        let (code, _) = by_json(&setting, Method::DELETE, "/v1/indexes/media", &Value::Null).await;
+        assert_eq!((code, changes(&setting)), (StatusCode::OK, [2, 2]), "{layout:?}");
     }
 }
 

@@ -53,10 +53,9 @@ impl CheckedCatalog {
                 JobKind::RemoveIndex if has_index() => "removes an index that is there",
                 JobKind::FillIndex if !has_index() => "fills an index that isn't there",
                 JobKind::TrimVersions if table.is_none() => "trims versions of a table that isn't there",
-                JobKind::RemoveTable
-                | JobKind::RemoveIndex
-                | JobKind::FillIndex
-                | JobKind::TrimVersions => return None,
+                JobKind::RemoveTable | JobKind::RemoveIndex | JobKind::FillIndex | JobKind::TrimVersions => {
+                    return None;
+                }
             };
             Some(format!("a job of table number {}, index {number}, {wrong}", id.0))
         })

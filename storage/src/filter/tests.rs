@@ -158,9 +158,17 @@ fn refuses_to_match_more_text_than_its_limit() {
     );
     // What nobody looked at doesn't count, as what no pattern can look at.
     assert_eq!(matched, half + 1);
-    let binary = row(&[("c", bytes::Bytes::from(vec![0; limits::MAX_VALUE_BYTES]).into(), 1)]);
+    let binary = row(&[(
+        "c",
+        bytes::Bytes::from(vec![0; limits::MAX_VALUE_BYTES]).into(),
+        1,
+    )]);
     assert!(!twice.passes(&key, Some(&binary), &mut matched).unwrap());
-    assert!(!rule("b").passes(&key, Some(&word(half - 1)), &mut matched).unwrap());
+    assert!(
+        !rule("b")
+            .passes(&key, Some(&word(half - 1)), &mut matched)
+            .unwrap()
+    );
     assert!(rule("b").passes(&key, Some(&word(1)), &mut matched).is_err());
     assert_eq!(twice.rules(), 2);
 }

@@ -5,9 +5,7 @@ use crate::batch::{Condition, RowOperation};
 use crate::catalog::Definition;
 use crate::error::ErrorKind;
 use crate::id::TableId;
-use crate::limits::{
-    MAX_STAGED_BYTES, MAX_STAGED_OF_CALLER_BYTES, MAX_TRANSACTION_LIFE, MAX_TRANSACTIONS,
-};
+use crate::limits::{MAX_STAGED_BYTES, MAX_STAGED_OF_CALLER_BYTES, MAX_TRANSACTION_LIFE, MAX_TRANSACTIONS};
 use crate::schema::{KeyKind, TableSchema};
 use crate::value::PrimaryKey;
 
@@ -35,7 +33,9 @@ fn keep_nothing_of_what_has_ended() {
     writers.join(&delete(&table, 1), 0).expect("a free partition");
     writers.join(&delete(&table, 1), 0).expect("held already");
     writers.join(&delete(&table, 2), 0).expect("a free partition");
-    let id = partitions.claim(&table, &1.into(), None, 0).expect("a transaction");
+    let id = partitions
+        .claim(&table, &1.into(), None, 0)
+        .expect("a transaction");
     partitions.hold(id, 0);
     partitions.resize(id, 100).expect("room");
     let refused = Writers::new(&partitions).join(&delete(&table, 1), 0);
@@ -122,8 +122,12 @@ fn share_a_limit_of_memory_by_callers() {
 fn are_not_ended_while_they_wait_or_commit() {
     let (partitions, table) = (Partitions::new(), table());
     let over = nanos(MAX_TRANSACTION_LIFE + Duration::from_secs(1));
-    let waiting = partitions.claim(&table, &1.into(), None, 0).expect("a transaction");
-    let committing = partitions.claim(&table, &2.into(), None, 0).expect("a transaction");
+    let waiting = partitions
+        .claim(&table, &1.into(), None, 0)
+        .expect("a transaction");
+    let committing = partitions
+        .claim(&table, &2.into(), None, 0)
+        .expect("a transaction");
     partitions.hold(committing, 0);
     partitions.commits(committing, 0).expect("a transaction");
     partitions.sweep(over);

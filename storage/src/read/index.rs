@@ -235,9 +235,8 @@ impl<'a> Reading<'a> {
     /// Whether the filter lets an entry pass.
     fn passes(&self, entry: &IndexEntry) -> Result<bool> {
         let seen = Seen(self.index, entry);
-        self.filter.map_or(Ok(true), |filter| {
-            filter.passes(&entry.key, Some(&seen), &mut 0)
-        })
+        self.filter
+            .map_or(Ok(true), |filter| filter.passes(&entry.key, Some(&seen), &mut 0))
     }
 
     /// An entry counts like a row: a key column that the index is ordered by counts once.

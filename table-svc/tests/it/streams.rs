@@ -6,8 +6,8 @@ use prost::Message as _;
 use prost_types::Timestamp;
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::{
-    BatchWriteRowsRequest, DeleteRowRequest, ExportRowsRequest, GetSplitPointsRequest, RangeRowsRequest,
-    KeyType, RowChangeKind, RowDelete, RowPut, RowUpdate, RowWrite, Table, WatchRowsRequest,
+    BatchWriteRowsRequest, DeleteRowRequest, ExportRowsRequest, GetSplitPointsRequest, KeyType,
+    RangeRowsRequest, RowChangeKind, RowDelete, RowPut, RowUpdate, RowWrite, Table, WatchRowsRequest,
 };
 use tonic::Code;
 
@@ -174,7 +174,14 @@ async fn deletes_of_long_keys_are_told_in_several_messages() -> TestResult {
     };
     create(&mut client, table).await?;
     let long = text(&"x".repeat(1_000));
-    let key = |nth: usize| vec![text("ann"), long.clone(), long.clone(), text(&format!("{nth:01000}"))];
+    let key = |nth: usize| {
+        vec![
+            text("ann"),
+            long.clone(),
+            long.clone(),
+            text(&format!("{nth:01000}")),
+        ]
+    };
     let (put, delete) = (
         |nth| {
             Operation::Put(RowPut {

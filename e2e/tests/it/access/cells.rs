@@ -183,6 +183,11 @@ fn left_of(whose: &Whose) -> String {
     format!("left_{}", whose.mark)
 }
 
+/// An index of that which is deleted.
+fn second_index_of(whose: &Whose) -> String {
+    format!("{}.second", left_of(whose))
+}
+
 fn table(name: &str) -> Value {
     json!({
         "name": name,
@@ -237,6 +242,10 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
                 (
                     "souk.table.v1.TableService/CreateTable",
                     json!({"table": table(&left_of(whose))}),
+                ),
+                (
+                    "souk.index.v1.IndexService/CreateIndex",
+                    json!({"index": second_index_of(whose), "source_index": left_of(whose)}),
                 ),
                 ("souk.table.v1.TableService/PutRow", row_of(whose, whose.mark)),
             ]);

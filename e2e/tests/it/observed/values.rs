@@ -99,6 +99,7 @@ async fn writes_calls_and_documents_are_counted() -> anyhow::Result<()> {
     );
     assert_eq!(count("souk_store_writable", &[SHOP]), Some(1.0));
     assert_eq!(count("souk_index_serving", &[SHOP, SHOPS]), Some(1.0));
+    assert_eq!(count("souk_index_weight", &[SHOP, SHOPS]), Some(100.0));
     assert_eq!(count("souk_index_misfits_total", &[SHOP, SHOPS]), Some(0.0));
     assert!(count("souk_store_disk_used_bytes", &[SHOP]).is_some_and(|bytes| bytes > 0.0));
     assert!(count("souk_store_disk_free_bytes", &[SHOP]).is_some_and(|bytes| bytes > 0.0));
@@ -235,7 +236,7 @@ async fn values_that_fit_no_field_are_counted() -> anyhow::Result<()> {
         changes: vec![IndexChange {
             kind: Some(Kind::AddField(add)),
         }],
-        validate_only: false,
+        ..UpdateIndexRequest::default()
     };
     let mut indexes = IndexServiceClient::new(souk.channel()?);
     indexes.update_index(request).await?;

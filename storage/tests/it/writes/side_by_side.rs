@@ -140,7 +140,9 @@ async fn gives_back_what_a_message_holds() {
     for (nth, row) in rows.into_iter().enumerate() {
         match row {
             Ok(row) => assert!(nth < 5, "{:?}", row.sequence),
-            Err(Error::LimitExceeded { limit, .. }) => assert_eq!((limit, nth >= 5), ("MAX_SHOWN_BYTES", true)),
+            Err(Error::LimitExceeded { limit, .. }) => {
+                assert_eq!((limit, nth >= 5), ("MAX_SHOWN_BYTES", true))
+            }
             Err(other) => panic!("{other}"),
         }
     }

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, shop, table, table_of,
+    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, second_index_of, shop,
+    table, table_of,
 };
 
 const O: &str = "orders";
@@ -312,6 +313,16 @@ pub(crate) const CELLS: &[Cell] = &[
         "souk.index.v1.IndexService/GetIndex",
         Kind::Open,
         |_| json!({"index": "orders"}),
+    ),
+    Cell::new(
+        "souk.index.v1.IndexService/CreateIndex",
+        Kind::Open,
+        |_| json!({"index": "orders.trial", "validate_only": true, "source_index": "orders"}),
+    ),
+    Cell::new(
+        "souk.index.v1.IndexService/DeleteIndex",
+        Kind::Remove,
+        |n| json!({"index": second_index_of(n.whose)}),
     ),
     Cell::new(
         "souk.index.v1.IndexService/UpdateIndex",
