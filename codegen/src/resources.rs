@@ -265,7 +265,7 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
             self.schema(),
             self.each_field(Field::definition_code),
             self.each_field(Field::to_column_code),
-            self.each_field(Field::from_column_code),
+            self.each_field(Field::read_column_code),
         )
     }
 

@@ -160,6 +160,11 @@ impl IndexState {
         self.expected.store(false, Ordering::Release);
     }
 
+    /// Whether it has answered, or should.
+    pub(crate) fn is_expected(&self) -> bool {
+        self.expected.load(Ordering::Acquire)
+    }
+
     /// Lets an index answer from now on.
     pub(crate) fn serve(&self, serving: Serving) {
         self.expected.store(true, Ordering::Release);

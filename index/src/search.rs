@@ -509,7 +509,7 @@ impl<'a> Pass<'a> {
             }
             doc = scorer.advance();
         }
-        if let Some(aggregations) = aggregations.as_deref_mut() {
+        if let Some(aggregations) = aggregations {
             aggregations.take(&docs, &scores)?;
         }
         Ok(matches)

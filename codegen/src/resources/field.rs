@@ -163,7 +163,7 @@ impl Field {
 
     /// Code: reads it from its column. A row without the column of a required field is corrupt. Other fields are their type's
     /// default then: they may have been added to the contract after the row was written.
-    pub(super) fn from_column_code(&self) -> String {
+    pub(super) fn read_column_code(&self) -> String {
         let (name, field) = (&self.name, snake_identifier(&self.name));
         let number = |kind: &str| match (self.optional, self.required) {
             (true, _) => format!("columns.optional_{kind}({name:?})?"),
