@@ -55,7 +55,10 @@ pub async fn create(
     request: &CreateIndexRequest,
     mut violations: Violations,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
-    // First, whatever else is wrong: a gateway asks another process then.
+    if violations.paths().any(|path| path.as_str() == "index") {
+        return Err(violations.into());
+    }
+    // Before whatever else is wrong: a gateway asks another process when the table isn't here.
     let mut creation = engine.begin_index(&request.index).await?;
     if !request.source_index.is_empty()
         && let Err(ChangeProblem { reason, message }) = creation.begin_with(&request.source_index)

@@ -224,7 +224,9 @@ async fn another_index_survives_kills(layout: Layout) -> anyhow::Result<()> {
     let mut suite = Suite::start(SOUK, layout).await?;
     let batches = rounds("SOUK_REDESIGN_BATCHES", 40) as u64;
     let mut written = batches * 200;
-    create(&suite, orders(0, written, &mut numbers)).await?;
+    let sequence = create(&suite, orders(0, written, &mut numbers)).await?;
+    // What the new one costs is told by what the first one has.
+    assert_eq!(count(&suite, None, sequence).await?, written as i64);
     let add = AddIndexField {
         field: "colour".to_owned(),
         r#type: IndexFieldType::Keyword.into(),

@@ -23,9 +23,6 @@ use crate::schema::{FieldKind, ResolvedField};
 /// Terms up to which a union of their documents, which can skip, beats gathering all of them.
 const FEW_TERMS: usize = 16;
 
-/// Looking a term up takes as long as so many of its documents.
-const DOCUMENTS_PER_LOOKUP: u32 = 128;
-
 /// Where a value is looked up.
 enum Lookup {
     /// No document can have it.
@@ -270,7 +267,7 @@ pub(super) fn gather(
     let mut pace = Pace::new(run, DOCUMENTS_PER_CHECK);
     let index = reader.inverted_index(field)?;
     for term in terms {
-        pace.step(DOCUMENTS_PER_LOOKUP)?;
+        run.check_inside()?;
         if let Some(info) = index.get_term_info(&term)? {
             pace.step(info.doc_freq)?;
             gathered.insert_term(&index, &info, |_| true)?;
