@@ -1031,7 +1031,7 @@ async fn what_an_index_cant_be_and_what_is_needed_is_refused() {
             "there is an index notes.trial",
         ),
         (of("nothing.trial"), Code::NotFound, "no table nothing"),
-        (of("notes.Trial"), Code::InvalidArgument, "notes.<name>"),
+        (of("notes.Trial"), Code::InvalidArgument, "<table>.<name>"),
         (of("notes"), Code::AlreadyExists, "there is an index notes"),
         (bare, Code::InvalidArgument, "without a field"),
         (unowned, Code::InvalidArgument, "names owners by"),
