@@ -21,7 +21,7 @@
 use std::time::Duration;
 
 use souk_chassis::status::FieldPath;
-use souk_index::limits::{MAX_SKIP, MAX_SORTS};
+use souk_index::limits::{MAX_GROUPINGS, MAX_SKIP, MAX_SORTS};
 use souk_index::{Error as IndexError, Highlight, Query, Schema, SearchRequest, TotalRequest};
 use souk_proto::search::v1::{self as pb, total_request};
 
@@ -83,6 +83,8 @@ pub(crate) fn page_tokens(search: &pb::Search) -> impl Iterator<Item = &str> {
             Some(pb::aggregation::Kind::Composite(composite)) => Some(composite.page_token.as_str()),
             _ => None,
         });
+    // More groupings are refused when they are read: nobody has as many tokens looked at as a message holds.
+    let of_groups = of_groups.take(MAX_GROUPINGS);
     let tokens = [search.page_token.as_str()].into_iter().chain(of_groups);
     tokens.filter(|token| !token.is_empty())
 }

@@ -4,6 +4,7 @@
 //! that an index goes on serving and following the log after the definition has changed.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use souk_index::{Document, Index, Kept, Object, Operation, Schema};
@@ -27,6 +28,8 @@ pub(crate) struct Design {
     /// Whether documents have ids as keys.
     hashed: bool,
     fingerprint: u64,
+    /// What page tokens say of it, and the history for which that was worked out: a database has one while it runs.
+    token_design: OnceLock<(u64, u64)>,
 }
 
 /// The part of a design that its index doesn't know.
@@ -92,6 +95,7 @@ impl Design {
             fingerprint: hash.digest(),
             schema,
             label,
+            token_design: OnceLock::new(),
         }
     }
 
@@ -108,7 +112,11 @@ impl Design {
 
     /// What the page tokens of an index that is made for this, in a history of the database, say of it.
     pub(crate) fn token_design(&self, history: u64) -> u64 {
-        Index::token_design(&self.schema, &self.label(history))
+        let work_out = || (history, Index::token_design(&self.schema, &self.label(history)));
+        match *self.token_design.get_or_init(work_out) {
+            (known, design) if known == history => design,
+            _ => work_out().1,
+        }
     }
 
     /// The design of an index that was made by this version or an earlier one; `None` when it can't be known.

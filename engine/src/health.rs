@@ -57,7 +57,8 @@ impl Health {
 
 /// What is wrong with all indexes that share the searches of a table: while nothing is with one of them, that one answers.
 fn troubles(of_table: &[Arc<IndexState>], last: u64) -> Option<String> {
-    let expected = of_table.iter().filter(|index| index.is_expected());
+    let counts = |index: &&Arc<IndexState>| index.is_expected() || matches!(index.phase(), Phase::Failed(_));
+    let expected = of_table.iter().filter(counts);
     let troubles: Option<Vec<String>> = expected.map(|index| trouble(index, last)).collect();
     troubles
         .filter(|troubles| !troubles.is_empty())

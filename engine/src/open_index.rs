@@ -83,9 +83,14 @@ impl OpenIndex {
         designs.any(|design| design.token_design(history) == token_design)
     }
 
+    /// Whether it answers.
+    pub(crate) fn answers(&self) -> bool {
+        matches!(self.state.phase(), Phase::Serving(_))
+    }
+
     /// Whether it answers, and isn't known to stand still.
     pub(crate) fn is_able(&self) -> bool {
-        matches!(self.state.phase(), Phase::Serving(_)) && self.state.stands_still().is_none()
+        self.answers() && self.state.stands_still().is_none()
     }
 
     /// The design that searches are read by: that of the index that answers.

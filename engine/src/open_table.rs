@@ -129,10 +129,10 @@ impl OpenTable {
 
     /// Whether another definition would leave the searches that name no index to indexes that don't answer, while one answers them now.
     pub(crate) fn would_silence(&self, definition: &TableDefinition) -> bool {
-        let answers_now = self.weighted().iter().any(|(index, _)| index.is_able());
+        let answers_now = self.weighted().iter().any(|(index, _)| index.answers());
         let answers_then = self.indexes().iter().any(|index| {
             let defined = definition.search_index(index.name());
-            index.is_able() && defined.is_some_and(|defined| defined.weight > 0)
+            index.answers() && defined.is_some_and(|defined| defined.weight > 0)
         });
         answers_now && !answers_then
     }
@@ -160,13 +160,15 @@ impl OpenTable {
             .collect();
     }
 
-    /// The indexes that searches which name none are sent to, with their weights: those that answer and don't stand still, or all that
-    /// have a weight where none does.
+    /// The indexes that searches which name none are sent to, with their weights: those that answer and don't stand still; where there are
+    /// none, those that answer; where none does, all that have a weight.
     pub(crate) fn able(&self) -> Vec<(Arc<OpenIndex>, u8)> {
         let mut indexes = self.weighted();
-        let is_able = |(index, _): &(Arc<OpenIndex>, u8)| index.is_able();
-        if indexes.len() > 1 && indexes.iter().any(is_able) {
-            indexes.retain(is_able);
+        for is_fit in [OpenIndex::is_able, OpenIndex::answers] {
+            if indexes.iter().any(|(index, _)| is_fit(index)) {
+                indexes.retain(|(index, _)| is_fit(index));
+                break;
+            }
         }
         indexes
     }

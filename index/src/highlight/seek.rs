@@ -157,7 +157,8 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
         Query::MatchPhrasePrefix { text, .. } if short(text) => phrase(analyzer, text, 0, true),
         _ => return None,
     };
-    let weight = query.weight();
+    // Fragments are in order of the bits of their scores: of −0.0 it makes 0.0.
+    let weight = query.weight() + 0.0;
     Some(Seek { what, weight })
 }
 

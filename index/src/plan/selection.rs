@@ -17,8 +17,8 @@ use crate::columns::{Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
 use crate::run::Run;
 use crate::unexplained::{Standing, unexplained};
 
-/// Blocks between two looks at the deadline.
-const BLOCKS_PER_CHECK: u32 = 256;
+/// Blocks, or documents one at a time, between two looks at the deadline.
+const STEPS_PER_CHECK: u32 = 256;
 
 /// The documents of one segment that a clause selects.
 pub(super) enum Selected {
@@ -222,6 +222,7 @@ impl Selection {
             collected: 0..0,
             docs: Vec::with_capacity(DOCS_PER_BLOCK as usize),
             next: 0,
+            steps: 0,
             matches,
             to_read,
             score,
@@ -241,6 +242,8 @@ pub(super) struct SelectionScorer {
     docs: Vec<DocId>,
     /// All of `docs` before this index lie before `doc`.
     next: usize,
+    /// Blocks that were walked over, and documents that didn't match.
+    steps: u32,
     /// Estimate of the matches, and of the documents whose values have to be read.
     matches: u32,
     to_read: u32,
@@ -248,10 +251,16 @@ pub(super) struct SelectionScorer {
 }
 
 impl SelectionScorer {
+    /// Whether the search has to stop, which it looks for at some steps. Counted over all calls: an intersection asks for one document
+    /// at a time.
+    fn stops(&mut self) -> bool {
+        self.steps = self.steps.wrapping_add(1);
+        self.steps.is_multiple_of(STEPS_PER_CHECK) && self.selection.check().is_err()
+    }
+
     /// The first match from `from` on. When the search has to stop there is none: its run holds the error.
     fn find(&mut self, from: DocId) -> DocId {
         let mut from = from;
-        let mut blocks = 0_u32;
         while from < self.selection.max_doc {
             if self.collected.contains(&from) {
                 let rest = self.docs.get(self.next..).unwrap_or_default();
@@ -262,8 +271,7 @@ impl SelectionScorer {
                 from = self.collected.end;
                 continue;
             }
-            blocks += 1;
-            if blocks.is_multiple_of(BLOCKS_PER_CHECK) && self.selection.check().is_err() {
+            if self.stops() {
                 return TERMINATED;
             }
             let block_end = behind_block(from).min(self.selection.max_doc);
@@ -327,6 +335,10 @@ impl DocSet for SelectionScorer {
         if found {
             self.doc = target;
             return SeekDangerResult::Found;
+        }
+        if self.stops() {
+            self.doc = TERMINATED;
+            return SeekDangerResult::SeekLowerBound(TERMINATED);
         }
         SeekDangerResult::SeekLowerBound(target + 1)
     }

@@ -146,3 +146,25 @@ fn each_value_and_each_word_is_a_look_at_the_deadline() {
     let (one, hundred) = (having(1), having(100));
     assert!(hundred >= one + 99, "{hundred} looks of 100 words, {one} of one");
 }
+
+#[test]
+fn numbers_that_are_asked_of_one_document_at_a_time_look_at_the_deadline() {
+    let model = model();
+    // No price is one of them, all lie among the prices: each document has to be asked.
+    let prices = [0.1, 600.1, 1_249.6].map(QueryValue::Double);
+    let most = Query::range(
+        "serial",
+        Bound::Included(QueryValue::Integer(1)),
+        Bound::Unbounded,
+    );
+    let all_of = |should: Vec<Query>| Query::Bool {
+        minimum_should_match: Some(should.len() as u32),
+        should,
+        must: Vec::new(),
+        filter: Vec::new(),
+        must_not: Vec::new(),
+    };
+    let asked = all_of(vec![most, Query::terms("price", prices)]);
+    let looks = looks(&model, &asked);
+    assert!(looks >= DOCUMENTS as isize / 256, "{looks} looks");
+}
