@@ -9,7 +9,6 @@ use souk_kv::{self as kv, OpenError};
 pub use self::kind::ErrorKind;
 use crate::id::TransactionId;
 use crate::limits;
-use crate::value::PrimaryKey;
 
 /// Result of the storage API.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -39,12 +38,12 @@ pub enum Error {
     /// The patterns of a filter would look at more text of one row than they may, or those in the conditions of one call at more of all
     /// its rows. Nothing was read or written.
     #[error(
-        "patterns would look at more than MAX_MATCHED_BYTES of text, {} bytes, with row {key:?}",
+        "patterns would look at more than MAX_MATCHED_BYTES of text, {} bytes, with row {key}",
         limits::MAX_MATCHED_BYTES
     )]
     MatchedTooMuch {
         /// The row at which it is more.
-        key: PrimaryKey,
+        key: String,
     },
     /// A table of that name exists with another schema.
     #[error("table {table:?} exists and differs: {difference}")]

@@ -172,7 +172,9 @@ impl Filter {
         matched: &mut usize,
     ) -> Result<bool> {
         let passes = self.holds(row, matched);
-        passes.ok_or_else(|| Error::MatchedTooMuch { key: key.clone() })
+        passes.ok_or_else(|| Error::MatchedTooMuch {
+            key: format!("{key:?}"),
+        })
     }
 
     /// Whether the row passes; `None` above [`limits::MAX_MATCHED_BYTES`].

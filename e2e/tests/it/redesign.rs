@@ -246,16 +246,17 @@ async fn another_index_survives_kills(layout: Layout) -> anyhow::Result<()> {
         .into_inner();
     let effect = created.effect.ok_or_else(|| anyhow::anyhow!("no effect"))?;
     assert_eq!((effect.instant, effect.rows_about), (false, written as i64));
+    let mut last = sequence;
     for _ in 0..3 {
         suite.kill().await?;
         suite.restart().await?;
         // The first one answers, whatever is built beside it.
-        let sequence = create(&suite, orders(written, 30, &mut numbers)).await?;
+        last = create(&suite, orders(written, 30, &mut numbers)).await?;
         written += 30;
-        assert_eq!(count(&suite, None, sequence).await?, written as i64);
+        assert_eq!(count(&suite, None, last).await?, written as i64);
     }
     let found = loop {
-        match count_by(&suite, "orders.trial", coloured("红"), 0).await {
+        match count_by(&suite, "orders.trial", coloured("红"), last).await {
             Ok(found) => break found,
             Err(status) => assert_eq!(status.code(), tonic::Code::Unavailable, "{status:?}"),
         }
