@@ -163,14 +163,7 @@ impl OpenTable {
     /// The indexes that searches which name none are sent to, with their weights: those that answer and don't stand still; where there are
     /// none, those that answer; where none does, all that have a weight.
     pub(crate) fn able(&self) -> Vec<(Arc<OpenIndex>, u8)> {
-        let mut indexes = self.weighted();
-        for is_fit in [OpenIndex::is_able, OpenIndex::answers] {
-            if indexes.iter().any(|(index, _)| is_fit(index)) {
-                indexes.retain(|(index, _)| is_fit(index));
-                break;
-            }
-        }
-        indexes
+        able(self.weighted())
     }
 
     /// The index of a search that names none: each that is [able](Self::able) gets its share in proportion to its weight.
@@ -248,9 +241,54 @@ fn share(weights: &[u8], nth: u64) -> usize {
     turn.unwrap_or_default()
 }
 
+/// Those of several indexes that are [able](OpenTable::able).
+fn able(mut indexes: Vec<(Arc<OpenIndex>, u8)>) -> Vec<(Arc<OpenIndex>, u8)> {
+    if indexes.len() < 2 {
+        return indexes;
+    }
+    let fit = [OpenIndex::is_able, OpenIndex::answers]
+        .into_iter()
+        .find(|is_fit| indexes.iter().any(|(index, _)| is_fit(index)));
+    if let Some(is_fit) = fit {
+        indexes.retain(|(index, _)| is_fit(index));
+    }
+    indexes
+}
+
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use souk_index::Field;
+
+    use super::*;
+    use crate::definition::SearchIndexDefinition;
+    use crate::index_state::tests::serving;
+    use crate::index_state::{IndexState, STALLED_AFTER};
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_stands_still_answers_before_one_that_is_being_built() {
+        let table = TableDefinition::hashed("numbers").field(Field::long("number"));
+        let search = |name: &str| SearchIndexDefinition::new(name).field(Field::long("number"));
+        let index = |name: &str, state: IndexState| {
+            let mut index = OpenIndex::new(&table, &search(name)).expect("a design");
+            index.state = Arc::new(state);
+            (Arc::new(index), 50)
+        };
+        let old = index("numbers", serving());
+        let built = index("numbers.built", IndexState::new("numbers.built".into()));
+        let good = index("numbers.good", serving());
+        let names = |indexes: &[&(Arc<OpenIndex>, u8)]| -> Vec<String> {
+            let able = able(indexes.iter().copied().cloned().collect());
+            able.iter().map(|(index, _)| index.name().to_owned()).collect()
+        };
+        assert_eq!(names(&[&old, &built]), ["numbers"]);
+        old.0
+            .state
+            .stall("the device has too little room", "no space left");
+        tokio::time::advance(STALLED_AFTER).await;
+        assert_eq!(names(&[&old, &built]), ["numbers"]);
+        assert_eq!(names(&[&old, &built, &good]), ["numbers.good"]);
+        assert_eq!(names(&[&built, &built]).len(), 2, "none answers");
+    }
 
     #[test]
     fn each_has_its_share_of_any_run_of_turns() {

@@ -81,6 +81,8 @@ fn an_index_that_is_created_is_no_trouble_before_it_has_answered() {
     let bad = Arc::new(serving());
     bad.set_phase(Phase::Failed("a panic".to_owned()));
     says(&health(&[&new, &bad]), "a panic");
+    new.set_phase(Phase::Failed("its fields".to_owned()));
+    says(&health(&[&new]), "its fields");
     let Phase::Serving(answers) = serving().phase() else {
         panic!("it serves");
     };
