@@ -1,11 +1,13 @@
 //! Aggregations read, their mistakes, and their answers as messages.
 
+use souk_index::limits::MAX_GROUPINGS;
 use souk_index::{
     Aggregation, AggregationResult, CalendarUnit, CompositeSource, Datum, Figure, Group, GroupOrder,
     GroupOrderBy, SourceKind, TimeZone, TopHit, ValueRange,
 };
 use souk_proto::search::v1::{aggregation, aggregation_result, group_order};
 
+use super::super::page_tokens;
 use super::*;
 
 fn asked(kind: aggregation::Kind) -> pb::Search {
@@ -461,4 +463,27 @@ fn mistakes_in_calendars_are_told() {
         "INVALID_QUERY",
         &paths,
     );
+}
+
+#[test]
+fn as_many_page_tokens_are_looked_at_as_groupings_may_be() {
+    let composite = |nth: usize| {
+        let composite = pb::CompositeAggregation {
+            page_token: format!("token {nth}"),
+            ..pb::CompositeAggregation::default()
+        };
+        let kind = Some(aggregation::Kind::Composite(composite));
+        (format!("groups {nth}"), pb::Aggregation { kind })
+    };
+    let tokens = |groupings: usize| {
+        let search = pb::Search {
+            page_token: "of hits".to_owned(),
+            aggregations: (0..groupings).map(composite).collect(),
+            ..pb::Search::default()
+        };
+        page_tokens(&search).count()
+    };
+    assert_eq!(tokens(0), 1);
+    assert_eq!(tokens(MAX_GROUPINGS), 1 + MAX_GROUPINGS);
+    assert_eq!(tokens(50_000), 1 + MAX_GROUPINGS);
 }
