@@ -5,8 +5,8 @@
 //! - resources ([`resources`]): a table's definition, the conversion between messages and rows, and the standard RPCs;
 //! - and, as a program, the `.proto` file of a service that has standard RPCs alone ([`service`]).
 //!
-//! The build fails on an RPC without an access rule, or with one that contradicts itself, or without an HTTP path; on a field
-//! with a rule that isn't enforced; and on a resource that the generator can't keep.
+//! The build fails on an RPC without an HTTP path, without an access rule, or with an access rule that contradicts itself; on a
+//! field with a rule that isn't enforced; and on a resource that the generator can't keep.
 //!
 //! It is **not** linked into any program, and knows no domain.
 
@@ -37,7 +37,8 @@ const OPTION_PACKAGES: [&str; 4] = [
     "souk.route.v1",
     "souk.rule.v1",
 ];
-/// The service that every process with tables serves besides its own: it has to be among its descriptors.
+/// The index service. Every process with tables serves it next to its own services, so the descriptors of every contract that
+/// builds on a shared one include it.
 const INDEX_SERVICE: &str = "souk/index/v1/index.proto";
 
 /// Compiles the contract of the crate whose build script calls this, and returns its descriptors.
@@ -48,7 +49,7 @@ const INDEX_SERVICE: &str = "souk/index/v1/index.proto";
 /// with the encoded `FileDescriptorSet`.
 ///
 /// # Errors
-/// What is wrong with the contract; outside of a build script.
+/// When the contract is invalid, with what is wrong and where; when `OUT_DIR` isn't set or can't be written to.
 pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Result<DescriptorPool> {
     folders.iter().for_each(|folder| rerun_if_changed(folder));
     let out = out_dir()?;
@@ -76,7 +77,7 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
     let packages: BTreeSet<&str> = set.file.iter().map(|file| file.package()).collect();
     for package in packages {
         if package.starts_with(names::SOUK_PACKAGES) && !modules.is_own(package) {
-            // prost mangles a raw identifier in a path; souk-proto has the module by another name, too.
+            // prost mangles raw identifiers in paths: souk-proto exports `r#type` as `types`, too.
             let module = modules.module(package).replace("r#type", "types");
             config = config.extern_path(format!(".{package}"), module);
         }
@@ -121,7 +122,7 @@ mod tests {
     use prost_reflect::DescriptorPool;
 
     /// Checks the access rule of an RPC with these options.
-    fn built_with(options: &str) -> Result<(), String> {
+    fn checked_access(options: &str) -> Result<(), String> {
         super::access::check(&compiled_with(options))
     }
 
@@ -156,7 +157,10 @@ mod tests {
     #[test]
     fn an_rpc_without_a_rule_or_with_a_senseless_one_fails_the_build() {
         let rule = |text: &str| format!("option (souk.auth.v1.access) = {{ {text} }};");
-        assert_eq!(built_with(&rule("all: [ROLE_ADMIN] own: [ROLE_USER]")), Ok(()));
+        assert_eq!(
+            checked_access(&rule("all: [ROLE_ADMIN] own: [ROLE_USER]")),
+            Ok(())
+        );
         for (options, problem) in [
             (String::new(), "t.S.Call has no rule"),
             ("option deprecated = true;".to_owned(), "t.S.Call has no rule"),
@@ -171,7 +175,7 @@ mod tests {
                 "names ROLE_UNSPECIFIED",
             ),
         ] {
-            let error = built_with(&options).expect_err(&options);
+            let error = checked_access(&options).expect_err(&options);
             assert!(
                 error.contains(problem) && error.contains("add to each"),
                 "{error}"

@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_index_has_and_nothing_reads_fails_the_build() {
+    fn options_and_request_fields_without_effect_fail_the_build() {
         let indexed = |columns: &str| {
             format!("{OWNED}, secondary_indexes: {{name: \"by_topic\", columns: [{columns}]}}")
         };

@@ -199,7 +199,7 @@ impl RuleCompiler<'_> {
         let advised = options.get_extension(&self.advice);
         let advised = match advised.as_str().filter(|advice| !advice.is_empty()) {
             None => String::new(),
-            Some(_) if is_own(&field.kind()) => {
+            Some(_) if is_souk_message(&field.kind()) => {
                 return Err(unknown(
                     field.full_name(),
                     "advice about all that is in a message",
@@ -216,29 +216,32 @@ impl RuleCompiler<'_> {
 
 /// The Rust expression of what is checked.
 enum Operand {
-    /// A field of the message, by value.
+    /// Of a field of the message: its place, not a reference.
     Field(String),
-    /// A reference to a value, which is set.
+    /// Of a reference to a value that is set.
     Value(String),
 }
 
-/// When the rules of a field don't apply.
+/// The rule `ignore`: when the other rules of a field don't apply.
 #[derive(Clone, Copy, PartialEq)]
 enum Ignore {
+    /// `IGNORE_UNSPECIFIED`.
     Never,
+    /// `IGNORE_IF_ZERO_VALUE`.
     WhenZero,
+    /// `IGNORE_ALWAYS`.
     Always,
 }
 
-/// The rules of a field, of the items of a list, or of the keys or values of a map. A rule that code is generated for is
-/// taken out, so that those that are left in the end aren't known.
+/// The rules of a field, of the items of a list, or of the keys or values of a map. Generating the code of a rule takes it out:
+/// what is left at the end isn't enforced by any code, and fails the build ([`FieldRules::finish`]).
 struct FieldRules<'a> {
     /// Full name of the field.
     name: String,
     required: bool,
     ignore: Ignore,
-    /// The rules of its type, for example `string`, by their names.
-    kind: Option<(String, Vec<(String, Value)>)>,
+    /// The name of the type that the rules are for, for example `string`, and its rules by their names.
+    type_rules: Option<(String, Vec<(String, Value)>)>,
     modules: &'a Modules,
 }
 
@@ -248,7 +251,7 @@ impl<'a> FieldRules<'a> {
             name: name.to_owned(),
             required: false,
             ignore: Ignore::Never,
-            kind: None,
+            type_rules: None,
             modules,
         };
         for (rule, value) in rules.into_iter().flat_map(DynamicMessage::fields) {
@@ -257,14 +260,14 @@ impl<'a> FieldRules<'a> {
                 ("ignore", Value::EnumNumber(0)) => read.ignore = Ignore::Never,
                 ("ignore", Value::EnumNumber(1)) => read.ignore = Ignore::WhenZero,
                 ("ignore", Value::EnumNumber(3)) => read.ignore = Ignore::Always,
-                (kind, Value::Message(rules)) => {
+                (type_name, Value::Message(rules)) => {
                     let standard = rules
                         .fields()
                         .map(|(rule, value)| (rule.name().to_owned(), value.clone()));
                     let extended = rules
                         .extensions()
                         .map(|(rule, value)| (rule.full_name().to_owned(), value.clone()));
-                    read.kind = Some((kind.to_owned(), standard.chain(extended).collect()));
+                    read.type_rules = Some((type_name.to_owned(), standard.chain(extended).collect()));
                 }
                 (rule, _) => return Err(unknown(name, rule)),
             }
@@ -275,11 +278,11 @@ impl<'a> FieldRules<'a> {
     /// Returns `check`, the code of these rules.
     ///
     /// # Errors
-    /// When rules are left, which it doesn't enforce.
+    /// When rules are left, which `check` doesn't enforce.
     fn finish(self, check: String) -> Result<String, String> {
-        if let Some((kind, left)) = &self.kind {
+        if let Some((type_name, left)) = &self.type_rules {
             let left = left.first().map_or("", |(rule, _)| rule.as_str());
-            return Err(unknown(&self.name, &format!("{kind}.{left}")));
+            return Err(unknown(&self.name, &format!("{type_name}.{left}")));
         }
         if self.required {
             return Err(unknown(&self.name, "required"));
@@ -287,18 +290,18 @@ impl<'a> FieldRules<'a> {
         Ok(check)
     }
 
-    /// Takes the rules of a type, for example `string`; none when they are those of another.
-    fn take_type_rules(&mut self, kind: &str) -> Vec<(String, Value)> {
-        match self.kind.take() {
-            Some((name, rules)) if name == kind => rules,
+    /// Takes the rules of a type, for example `string`; leaves those of another type, for [`FieldRules::finish`] to refuse.
+    fn take_type_rules(&mut self, type_name: &str) -> Vec<(String, Value)> {
+        match self.type_rules.take() {
+            Some((name, rules)) if name == type_name => rules,
             other => {
-                self.kind = other;
+                self.type_rules = other;
                 Vec::new()
             }
         }
     }
 
-    /// The statement that checks a single value, by the expression of a reference to it.
+    /// The statement that checks a single value; `value` is the expression of a reference to it.
     fn value(
         &mut self,
         kind: &Kind,
@@ -311,7 +314,7 @@ impl<'a> FieldRules<'a> {
             Kind::Int64 => self.number("int64", "i64", value),
             Kind::Uint32 => self.number("uint32", "u32", value),
             Kind::Double => self.number("double", "f64", value),
-            Kind::Enum(of) => self.enumeration(of, value),
+            Kind::Enum(descriptor) => self.enumeration(descriptor, value),
             Kind::Message(of) if of.full_name() == "google.protobuf.Timestamp" => {
                 self.time("timestamp", value)
             }
@@ -320,6 +323,7 @@ impl<'a> FieldRules<'a> {
                 add_message(of.clone());
                 Ok(format!("{value}.validate(at, report);\n"))
             }
+            // No code checks other types: rules of theirs are left, and refused.
             _ => Ok(String::new()),
         }
     }
@@ -351,16 +355,18 @@ impl<'a> FieldRules<'a> {
         Ok(checked("StringRules", "ANY", &fields, value))
     }
 
-    fn number(&mut self, kind: &str, rust: &str, value: &str) -> Result<String, String> {
+    /// `proto` and `rust` are the number's type in the contract and in Rust.
+    fn number(&mut self, proto: &str, rust: &str, value: &str) -> Result<String, String> {
         let mut fields = String::new();
-        for (rule, given) in self.take_type_rules(kind) {
+        for (rule, given) in self.take_type_rules(proto) {
             let number = match &given {
                 Value::I32(number) => number.to_string(),
                 Value::I64(number) => number.to_string(),
                 Value::U32(number) => number.to_string(),
                 Value::F64(number) => format!("{number:?}"),
+                // Of `finite`.
                 Value::Bool(flag) => flag.to_string(),
-                _ => return Err(unknown(&self.name, &format!("{kind}.{rule}"))),
+                _ => return Err(unknown(&self.name, &format!("{proto}.{rule}"))),
             };
             let _ = match rule.as_str() {
                 "gte" => write!(fields, "lower: Bound::Included({number}), "),
@@ -368,25 +374,27 @@ impl<'a> FieldRules<'a> {
                 "lte" => write!(fields, "upper: Bound::Included({number}), "),
                 "lt" => write!(fields, "upper: Bound::Excluded({number}), "),
                 "finite" => write!(fields, "finite: {number}, "),
-                _ => return Err(unknown(&self.name, &format!("{kind}.{rule}"))),
+                _ => return Err(unknown(&self.name, &format!("{proto}.{rule}"))),
             };
         }
         self.take_common_rules(&mut fields);
         Ok(checked("NumberRules", &format!("<{rust}>::ANY"), &fields, value))
     }
 
-    fn enumeration(&mut self, of: &EnumDescriptor, value: &str) -> Result<String, String> {
+    fn enumeration(&mut self, descriptor: &EnumDescriptor, value: &str) -> Result<String, String> {
         let mut fields = String::new();
         for (rule, given) in self.take_type_rules("enum") {
             match (rule.as_str(), &given) {
                 ("defined_only", Value::Bool(true)) => {
-                    let example = of.values().nth(1);
+                    // The first value is the unspecified one.
+                    let example = descriptor.values().nth(1);
                     let example = example.as_ref().map_or("", |value| value.name());
                     let _ = write!(
                         fields,
                         "defined: Some(DefinedValues {{ name: {:?}, example: {example:?}, is: {}::is_valid }}), ",
-                        of.name(),
-                        self.modules.type_path(of.full_name(), of.package_name())
+                        descriptor.name(),
+                        self.modules
+                            .type_path(descriptor.full_name(), descriptor.package_name())
                     );
                 }
                 ("not_in", Value::List(not_in)) => {
@@ -400,15 +408,16 @@ impl<'a> FieldRules<'a> {
         Ok(checked("EnumRules", "ANY", &fields, value))
     }
 
-    /// Rules of a timestamp or a duration.
+    /// Rules of a timestamp or a duration. Both are messages, which have presence: whether they are set is checked with the field.
     fn time(&mut self, kind: &str, value: &str) -> Result<String, String> {
         let mut fields = String::new();
         for (rule, given) in self.take_type_rules(kind) {
             let bound = given.as_message();
-            let part =
-                |name| bound.and_then(|bound| bound.get_field_by_name(name).map(|part| part.into_owned()));
-            let seconds = part("seconds").and_then(|seconds| seconds.as_i64());
-            let nanos = part("nanos").and_then(|nanos| nanos.as_i32());
+            let member = |name| {
+                bound.and_then(|bound| bound.get_field_by_name(name).map(|member| member.into_owned()))
+            };
+            let seconds = member("seconds").and_then(|seconds| seconds.as_i64());
+            let nanos = member("nanos").and_then(|nanos| nanos.as_i32());
             let bound = format!("({}, {})", seconds.unwrap_or(0), nanos.unwrap_or(0));
             let _ = match rule.as_str() {
                 "gte" => write!(fields, "lower: Bound::Included({bound}), "),
@@ -421,6 +430,7 @@ impl<'a> FieldRules<'a> {
         Ok(checked("TimeRules", "ANY", &fields, value))
     }
 
+    /// The statements that check a list and its items; `place` is the expression of the field, not a reference.
     fn list(
         &mut self,
         field: &FieldDescriptor,
@@ -461,6 +471,7 @@ impl<'a> FieldRules<'a> {
         Ok(check)
     }
 
+    /// The statement that checks a map, its keys and its values; `place` is the expression of the field, not a reference.
     fn map(
         &mut self,
         field: &FieldDescriptor,
@@ -508,20 +519,20 @@ impl<'a> FieldRules<'a> {
         ))
     }
 
-    /// The statement that checks an item, a key or a value, by the expression of a reference to it.
+    /// The statement that checks an item, a key or a value; `variable` is the closure's parameter that refers to it.
     fn element(
         &self,
         rules: Option<&DynamicMessage>,
         kind: &Kind,
-        element: &str,
+        variable: &str,
         add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         let mut rules = Self::read(rules, &self.name, self.modules)?;
-        let check = rules.value(kind, element, add_message)?;
+        let check = rules.value(kind, variable, add_message)?;
         rules.finish(check)
     }
 
-    /// Takes `required` and `ignore`, which every type has, and adds them to the `fields` of a literal.
+    /// Takes `required` and `ignore`, which are for every type, and adds them to the `fields` of a struct literal.
     fn take_common_rules(&mut self, fields: &mut String) {
         if std::mem::take(&mut self.required) {
             *fields += "required: true, ";
@@ -532,22 +543,24 @@ impl<'a> FieldRules<'a> {
     }
 }
 
-/// The statement that checks `value` by rules of the type `kind`, with these `fields` of its literal; empty without fields.
-fn checked(kind: &str, any: &str, fields: &str, value: &str) -> String {
+/// The statement that checks `value` by a struct of rules, for example `StringRules`, with these `fields` and for all others those of
+/// its constant `any`, which admits everything; empty without fields.
+fn checked(rules: &str, any: &str, fields: &str, value: &str) -> String {
     if fields.is_empty() {
         return String::new();
     }
-    format!("{kind} {{ {fields}..{kind}::{any} }}.check({value}, at, report);\n")
+    format!("{rules} {{ {fields}..{rules}::{any} }}.check({value}, at, report);\n")
 }
 
+/// The error that a rule of `name` isn't enforced.
 fn unknown(name: &str, rule: &str) -> String {
     format!(
         "{name}: codegen/src/rules.rs doesn't know how to enforce {rule}; teach it, or leave the rule out"
     )
 }
 
-/// Whether it is a message with fields that have rules of their own.
-fn is_own(kind: &Kind) -> bool {
+/// Whether it is a message of Souk's: its fields have rules, which its own `validate` checks.
+fn is_souk_message(kind: &Kind) -> bool {
     kind.as_message()
         .is_some_and(|message| message.full_name().starts_with(SOUK_PACKAGES))
 }
@@ -577,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_lists_and_maps_can_be_of_filled_ones_alone() {
+    fn an_empty_list_or_map_can_be_left_out_of_its_rules() {
         for (kind, rule) in [
             ("repeated string", "repeated.min_items"),
             ("map<string, string>", "map.min_pairs"),

@@ -27,24 +27,36 @@ pub(super) struct Field {
 
 /// How a field is stored in its column.
 enum ColumnType {
+    /// No column when empty.
     String,
+    /// An encoded message; no column when empty.
     Strings,
     Integer,
     /// An integer of 32 bits; the column has 64.
     Integer32,
     Double,
     Boolean,
+    /// No column when empty.
     Bytes,
     /// As text: the value's name in lower case, without the enum's prefix.
     Enum(EnumDescriptor),
+    /// An integer: nanoseconds since the Unix epoch.
     Time,
+    /// An integer: nanoseconds.
     Duration,
+    /// Two columns, latitude and longitude: integers of 1e-7 degrees.
     Point,
+    /// Messages of the resource's package, as an encoded message.
     Objects(MessageDescriptor),
+    /// A map of strings to values, as an encoded message.
     Attributes,
 }
 
 impl Field {
+    /// Reads the declaration of a field.
+    ///
+    /// # Errors
+    /// When no column holds its type, or everything that its rules admit; when a search option doesn't apply to it.
     pub(super) fn read(field: &FieldDescriptor) -> Result<Self> {
         let wrong = |problem: &str| format!("{}: {problem}", field.full_name());
         let rules = option(&field.options(), RULES)?;
@@ -79,7 +91,7 @@ impl Field {
         matches!(self.column, ColumnType::Objects(_)) && !self.is_hidden()
     }
 
-    /// Whether a secondary index can be ordered by it.
+    /// Whether a secondary index can be ordered by it. Enums, durations and bytes aren't supported.
     pub(super) fn is_ordered(&self) -> bool {
         use ColumnType::{Boolean, Double, Integer, Integer32, String, Time};
         matches!(
@@ -88,6 +100,7 @@ impl Field {
         )
     }
 
+    /// Whether it is a single string.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.column, ColumnType::String)
     }
@@ -112,6 +125,7 @@ impl Field {
                 });
                 Some(format!("ValueType::objects([{}])", members.collect::<String>()))
             }
+            // The cells of these say by themselves how they are read.
             _ => None,
         };
         let mut code = String::new();
@@ -150,6 +164,7 @@ impl Field {
                 let arms: String = words(of)
                     .map(|(number, word)| format!("{number} => {word:?}, "))
                     .collect();
+                // The rule `defined_only` has refused any other number than 0, which is unset: no column.
                 format!("string({name:?}, match {value} {{ {arms}_ => \"\" }})")
             }
             ColumnType::Time => format!("integer({name:?}, {value}.as_ref().and_then(time))"),
@@ -161,11 +176,13 @@ impl Field {
         format!(".{call}\n            ")
     }
 
-    /// Code: reads it from its column. A row without the column of a required field is corrupt. Other fields are their type's
-    /// default then: they may have been added to the contract after the row was written.
+    /// Code: reads it from its column. A row without the column of a required number, enum or point is corrupt. Other fields, required
+    /// times and durations among them, are unset or their type's default then: they may have been added to the contract after the
+    /// row was written.
     pub(super) fn read_column_code(&self) -> String {
         let (name, field) = (&self.name, snake_identifier(&self.name));
-        let number = |kind: &str| match (self.optional, self.required) {
+        // A number or a bool, whose column type is `kind`.
+        let scalar = |kind: &str| match (self.optional, self.required) {
             (true, _) => format!("columns.optional_{kind}({name:?})?"),
             (false, true) => format!("columns.{kind}({name:?})?"),
             (false, false) => format!("columns.optional_{kind}({name:?})?.unwrap_or_default()"),
@@ -173,16 +190,16 @@ impl Field {
         let value = match &self.column {
             ColumnType::String => format!("columns.string({name:?})?"),
             ColumnType::Strings => format!("columns.strings({name:?})?"),
-            ColumnType::Integer => number("integer"),
+            ColumnType::Integer => scalar("integer"),
             ColumnType::Integer32 if self.optional => {
                 format!("narrow(columns.optional_integer({name:?})?, {name:?})?")
             }
             ColumnType::Integer32 => format!(
                 "narrow(Some({}), {name:?})?.unwrap_or_default()",
-                number("integer")
+                scalar("integer")
             ),
-            ColumnType::Double => number("double"),
-            ColumnType::Boolean => number("boolean"),
+            ColumnType::Double => scalar("double"),
+            ColumnType::Boolean => scalar("boolean"),
             ColumnType::Bytes => format!("columns.binary({name:?})?"),
             ColumnType::Enum(of) => {
                 let unset = if self.required { "" } else { "\"\" => 0, " };
