@@ -543,8 +543,8 @@ impl<'a> FieldRules<'a> {
     }
 }
 
-/// The statement that checks `value` by a struct of rules, for example `StringRules`, with these `fields` and for all others those of
-/// its constant `any`, which admits everything; empty without fields.
+/// The statement that checks `value` by a struct of rules, for example `StringRules`, with these `fields`, and all others as in its
+/// constant `any`, which admits everything; empty without fields.
 fn checked(rules: &str, any: &str, fields: &str, value: &str) -> String {
     if fields.is_empty() {
         return String::new();
