@@ -1,6 +1,7 @@
-//! CRC-8 with the polynomial x⁸ + x² + x + 1, which plainbuffer puts behind each cell and each row.
+//! CRC-8/SMBUS, the checksum that plainbuffer puts behind each cell and each row: polynomial 0x07 (x⁸ + x² + x + 1), initial
+//! value 0, not reflected. Computed by slicing-by-8.
 
-/// Bytes that are taken at once: one lookup of each instead of a chain of lookups.
+/// Bytes of a slice: their lookups don't depend on each other, those of single bytes do.
 const LANES: usize = 8;
 
 /// `TABLES[n][b]`: the checksum of `b` followed by `n` zeros.
@@ -31,15 +32,17 @@ const fn tables() -> [[u8; 256]; LANES] {
     tables
 }
 
-/// A checksum under way; it begins at 0.
+/// A running checksum; it begins at 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Crc8(pub(crate) u8);
 
 impl Crc8 {
+    /// Updates the checksum with a byte.
     pub(crate) fn byte(&mut self, byte: u8) {
         self.0 = TABLES[0][usize::from(self.0 ^ byte)];
     }
 
+    /// Updates the checksum with bytes, as byte by byte.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let (chunks, rest) = bytes.as_chunks::<LANES>();
         for chunk in chunks {
@@ -60,7 +63,7 @@ mod tests {
     use super::Crc8;
 
     #[test]
-    fn the_check_value_of_the_catalog_of_checksums() {
+    fn crc_8_smbus_has_its_check_value() {
         let mut crc = Crc8::default();
         crc.bytes(b"123456789");
         assert_eq!(crc.0, 0xf4);

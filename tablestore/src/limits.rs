@@ -26,7 +26,7 @@ pub const MAX_VALUE_BYTES: usize = 2 << 20;
 pub const MAX_FILTER_NODES: usize = 64;
 /// Deepest nesting of one filter or condition.
 pub const MAX_FILTER_DEPTH: usize = 16;
-/// Most nodes of the queries, aggregations and groupings of one search.
+/// Most nodes of a search's query, of its aggregations, and of its groupings with what is inside of them, each counted by itself.
 pub const MAX_SEARCH_NODES: usize = 1024;
 /// Deepest nesting of queries, and of aggregations and groupings.
 pub const MAX_SEARCH_DEPTH: usize = 32;

@@ -127,7 +127,7 @@ pub enum PlainBufferError {
     /// Another tag has to be here.
     #[error("tag {found:#04x} where {expected:#04x} has to be")]
     Tag {
-        /// The one that is here; 0 at the end.
+        /// The one that is here.
         found: u8,
         /// The one that has to be.
         expected: u8,
@@ -197,13 +197,14 @@ pub enum PlainBufferError {
 }
 
 impl PlainBufferError {
-    fn of(damage: Damage, name: &Text, of_type: fn(Text) -> Self) -> Self {
+    /// The error of a damaged value in the column `name`; `wrong_type` is that of a type that can't be there.
+    fn of(damage: Damage, name: &Text, wrong_type: fn(Text) -> Self) -> Self {
         match damage {
             Damage::Truncated => Self::Truncated,
             Damage::Length(length) => Self::Length(length),
             Damage::Utf8 => Self::ValueEncoding(name.clone()),
             Damage::Boolean => Self::Boolean(name.clone()),
-            Damage::Type(_) => of_type(name.clone()),
+            Damage::Type(_) => wrong_type(name.clone()),
         }
     }
 }

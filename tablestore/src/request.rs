@@ -97,7 +97,7 @@ impl RequestHead {
         let (scheme, signature) = signed.scheme(now)?;
         let lines = signed.0.iter().map(|(name, value)| (*name, *value));
         let unsigned = [header::SIGNATURE, header::SIGNATURE_V4];
-        let text = request_text(path, lines.filter(|(name, _)| !unsigned.contains(name)));
+        let string_to_sign = request_text(path, lines.filter(|(name, _)| !unsigned.contains(name)));
         Ok(Self {
             operation,
             instance: instance(signed.required(header::INSTANCE_NAME)?)?,
@@ -109,7 +109,7 @@ impl RequestHead {
             inflated: signed.inflated()?,
             signed: Signed {
                 scheme,
-                text,
+                string_to_sign,
                 signature,
             },
         })

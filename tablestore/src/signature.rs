@@ -1,9 +1,9 @@
 //! Signatures of requests, V2 and V4, and of answers.
 //!
-//! Both sign the path, the method and all headers named `x-ots-…` but the signature itself, the body by its MD5. V2 is
-//! HMAC-SHA1 with the secret. V4 is HMAC-SHA256 of the same and a salt, with a key that is derived of the secret for a date and a
-//! region, so that a client can hold one that is worth less than the secret. An answer is signed by HMAC-SHA1 with the same key
-//! as its request.
+//! The string to sign of both has the path, the method and all headers named `x-ots-…` except the signature itself; the body is
+//! covered by its MD5 among them. V2 is HMAC-SHA1 with the secret. V4 is HMAC-SHA256 of the same string and a salt, with a signing
+//! key that is derived from the secret for a date and a region, and is worth nothing for others. An answer is signed by HMAC-SHA1 with
+//! the same key as its request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -15,34 +15,34 @@ use crate::value::Text;
 const DERIVATION_PREFIX: &str = "aliyun_v4";
 const DERIVATION_PRODUCT: &str = "ots";
 const DERIVATION_END: &str = "aliyun_v4_request";
-/// Behind what V4 signs.
+/// Appended to the string to sign by V4.
 const SALT: &str = "ots";
 
 /// How a request is signed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SignatureScheme {
-    /// By the secret.
+    /// HMAC-SHA1 with the secret.
     V2,
-    /// By a key derived of it.
+    /// HMAC-SHA256 with a key derived from the secret.
     V4 {
-        /// The day that the key was derived for, `20240808`.
+        /// The day in UTC that the key was derived for, for example `20240808`.
         date: Text,
-        /// The region that it was derived for.
+        /// The region that it was derived for, for example `cn-hangzhou`.
         region: Text,
     },
 }
 
-/// A signature, and what it is of.
+/// The signature of a request, and what it is said to sign.
 #[derive(Clone, Debug)]
 pub(crate) struct Signed {
     pub(crate) scheme: SignatureScheme,
-    /// Without the salt.
-    pub(crate) text: String,
-    /// In base64.
+    /// Without V4's salt.
+    pub(crate) string_to_sign: String,
+    /// As it was sent: base64, if it is one.
     pub(crate) signature: String,
 }
 
-/// The key that an access key's requests of a scheme, and the answers to them, are signed with.
+/// A signing key: that of an access key for one scheme, which signs its requests and the answers to them.
 #[derive(Clone)]
 pub struct SigningKey {
     scheme: SignatureScheme,
@@ -51,12 +51,12 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// The key of a secret. Four HMACs for [`SignatureScheme::V4`]: worth keeping.
+    /// Derives the signing key from a secret. That takes four HMACs for [`SignatureScheme::V4`]: cache it.
     #[must_use]
     pub fn new(secret: &str, scheme: &SignatureScheme) -> Self {
         let (algorithm, key) = match scheme {
             SignatureScheme::V2 => (hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.to_owned()),
-            SignatureScheme::V4 { date, region } => (hmac::HMAC_SHA256, derived(secret, date, region)),
+            SignatureScheme::V4 { date, region } => (hmac::HMAC_SHA256, derive_key(secret, date, region)),
         };
         Self {
             scheme: scheme.clone(),
@@ -65,25 +65,26 @@ impl SigningKey {
         }
     }
 
-    /// Compares the signature of a request, in constant time.
+    /// Verifies the signature of a request, in constant time.
     ///
     /// # Errors
-    /// [`Reason::SignatureMismatch`].
+    /// [`Reason::SignatureMismatch`], also when it is of another scheme than the key.
     pub fn verify(&self, head: &crate::RequestHead) -> Result<(), Reason> {
-        if self.signs(&head.signed) {
+        if self.verifies(&head.signed) {
             Ok(())
         } else {
             Err(Reason::SignatureMismatch)
         }
     }
 
-    fn signs(&self, signed: &Signed) -> bool {
+    fn verifies(&self, signed: &Signed) -> bool {
+        // What isn't base64 becomes the empty signature, which is never right.
         let signature = BASE64.decode(&signed.signature).unwrap_or_default();
         let salt = match self.scheme {
             SignatureScheme::V2 => "",
             SignatureScheme::V4 { .. } => SALT,
         };
-        let text = [signed.text.as_bytes(), salt.as_bytes()].concat();
+        let text = [signed.string_to_sign.as_bytes(), salt.as_bytes()].concat();
         signed.scheme == self.scheme && hmac::verify(&self.requests, &text, &signature).is_ok()
     }
 
@@ -101,8 +102,8 @@ impl std::fmt::Debug for SigningKey {
     }
 }
 
-/// The key of a date and region, in base64: the text, not what it encodes, is what signs.
-fn derived(secret: &str, date: &str, region: &str) -> String {
+/// Derives V4's signing key for a date and a region. Its base64 text is the key, not the bytes that this encodes.
+fn derive_key(secret: &str, date: &str, region: &str) -> String {
     let mut key = format!("{DERIVATION_PREFIX}{secret}").into_bytes();
     for part in [date, region, DERIVATION_PRODUCT, DERIVATION_END] {
         let by = hmac::Key::new(hmac::HMAC_SHA256, &key);
@@ -111,14 +112,14 @@ fn derived(secret: &str, date: &str, region: &str) -> String {
     BASE64.encode(key)
 }
 
-/// What of a request is signed: `headers` are names and values in the order of the names.
+/// The string to sign of a request, without V4's salt; `headers` are names and values in the order of the names.
 pub(crate) fn request_text<'a>(path: &str, headers: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = format!("{path}\nPOST\n\n");
     lines(&mut text, headers);
     text
 }
 
-/// What of an answer is signed.
+/// The string to sign of an answer; `headers` as of [`request_text`].
 pub(crate) fn answer_text<'a>(path: &str, headers: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = String::new();
     lines(&mut text, headers);
@@ -136,7 +137,7 @@ fn lines<'a>(text: &mut String, headers: impl Iterator<Item = (&'a str, &'a str)
 
 #[cfg(test)]
 mod tests {
-    use super::{SignatureScheme, Signed, SigningKey, derived, request_text};
+    use super::{SignatureScheme, Signed, SigningKey, derive_key, request_text};
 
     const SECRET: &str = "credentials_test_secret";
 
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn signatures_are_those_that_tests_of_the_go_client_have() {
         assert_eq!(
-            derived(SECRET, "20240808", "cn-hangzhou"),
+            derive_key(SECRET, "20240808", "cn-hangzhou"),
             "RNN1/s8/m45SdD+EzXlvpyGxc4Enu0RiODs1Lg+xFpo="
         );
         for (scheme, headers, signature) in [
@@ -169,26 +170,32 @@ mod tests {
             (v4(), 7, "mUSbIuIfN/JuO4/mCOaQZ72JHDc8z6gjPdBpPyAd/ac="),
         ] {
             let signed = Signed {
-                text: request_text("/ListTable", HEADERS.into_iter().take(headers)),
+                string_to_sign: request_text("/ListTable", HEADERS.into_iter().take(headers)),
                 signature: signature.to_owned(),
                 scheme: scheme.clone(),
             };
-            assert!(SigningKey::new(SECRET, &scheme).signs(&signed), "{scheme:?}");
-            assert!(!SigningKey::new("another", &scheme).signs(&signed), "{scheme:?}");
-            for (text, signature) in [
-                (signed.text.replace("2015", "2016"), signature),
-                (signed.text.clone(), "A940TpusldxW4mUEOFbhrtwctoX="),
-                (signed.text.clone(), "not base64"),
-                (signed.text.clone(), ""),
+            assert!(SigningKey::new(SECRET, &scheme).verifies(&signed), "{scheme:?}");
+            assert!(
+                !SigningKey::new("another", &scheme).verifies(&signed),
+                "{scheme:?}"
+            );
+            for (string_to_sign, signature) in [
+                (signed.string_to_sign.replace("2015", "2016"), signature),
+                (signed.string_to_sign.clone(), "A940TpusldxW4mUEOFbhrtwctoX="),
+                (signed.string_to_sign.clone(), "not base64"),
+                (signed.string_to_sign.clone(), ""),
             ] {
-                let (text, signature) = (text, signature.to_owned());
+                let signature = signature.to_owned();
                 let scheme = scheme.clone();
                 let other = Signed {
-                    text,
+                    string_to_sign,
                     signature,
                     scheme,
                 };
-                assert!(!SigningKey::new(SECRET, &other.scheme).signs(&other), "{other:?}");
+                assert!(
+                    !SigningKey::new(SECRET, &other.scheme).verifies(&other),
+                    "{other:?}"
+                );
             }
         }
     }
@@ -196,11 +203,11 @@ mod tests {
     #[test]
     fn a_key_of_one_scheme_signs_nothing_of_the_other() {
         let signed = Signed {
-            text: request_text("/ListTable", HEADERS.into_iter().take(5)),
+            string_to_sign: request_text("/ListTable", HEADERS.into_iter().take(5)),
             signature: "A940TpusldxW4mUEOFbhrtwctoU=".to_owned(),
             scheme: v4(),
         };
-        assert!(!SigningKey::new(SECRET, &SignatureScheme::V2).signs(&signed));
+        assert!(!SigningKey::new(SECRET, &SignatureScheme::V2).verifies(&signed));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Values of cells and of primary keys, and their encoding: a byte for the type, then the value.
+//! Values of cells and of primary keys, and their encoding: a type tag, then the value, little-endian, or a length and bytes.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use smol_str::SmolStr;
@@ -9,7 +9,7 @@ use crate::reader::{Damage, Reader};
 /// Text of a name or value. Up to 23 bytes need no allocation, and a clone shares what longer ones have.
 pub type Text = SmolStr;
 
-/// The bytes that name types.
+/// Type tags: the first byte of an encoded value.
 pub(crate) mod kind {
     pub(crate) const INTEGER: u8 = 0x0;
     pub(crate) const DOUBLE: u8 = 0x1;
@@ -21,7 +21,7 @@ pub(crate) mod kind {
     pub(crate) const AUTO_INCREMENT: u8 = 0xb;
 }
 
-/// What an attribute cell holds.
+/// The value of an attribute cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A signed 64-bit number.
@@ -36,7 +36,7 @@ pub enum Value {
     Binary(Bytes),
 }
 
-/// What a primary key column holds, or says where it stands.
+/// The value of a primary key column, or what requests have instead of one: an end of a range, or a value that the server assigns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyElement {
     /// A signed 64-bit number.
@@ -45,11 +45,11 @@ pub enum KeyElement {
     String(Text),
     /// Bytes.
     Binary(Bytes),
-    /// Below all values: an end of a range.
+    /// INF_MIN, below all values: an end of a range.
     Minimum,
-    /// Above all values: an end of a range.
+    /// INF_MAX, above all values: an end of a range.
     Maximum,
-    /// To be numbered by the server.
+    /// Auto-increment: a written row's value is assigned by the server.
     AutoIncrement,
 }
 
@@ -85,7 +85,7 @@ impl Value {
         }
     }
 
-    /// Bytes of a STRING or BINARY, 8 of a number, 1 of a BOOLEAN.
+    /// Size in bytes, as Tablestore counts it: the length of a STRING or BINARY, 8 for a number, 1 for a BOOLEAN.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -96,7 +96,7 @@ impl Value {
         }
     }
 
-    /// Reads a type and its value.
+    /// Decodes a type tag and its value.
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, Damage> {
         Ok(match reader.byte()? {
             kind::INTEGER => Self::Integer(reader.integer()?),
@@ -112,7 +112,7 @@ impl Value {
         })
     }
 
-    /// The type and the value.
+    /// Encodes the type tag and the value.
     pub(crate) fn write(&self, out: &mut BytesMut) {
         match self {
             Self::Integer(number) => write_integer(out, *number),
@@ -126,7 +126,7 @@ impl Value {
         }
     }
 
-    /// The type and the value, as they count for the checksum of a cell: as they are written.
+    /// Updates the checksum of a cell with the encoded type tag and value.
     pub(crate) fn checksum(&self, crc: &mut Crc8) {
         match self {
             Self::Integer(number) => checksum_integer(crc, *number),
@@ -142,7 +142,7 @@ impl Value {
 }
 
 impl KeyElement {
-    /// Bytes of a STRING or BINARY, 8 of a number, none of what isn't a value.
+    /// Size in bytes, as Tablestore counts it: the length of a STRING or BINARY, 8 for a number, 0 for what isn't a value.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -153,7 +153,7 @@ impl KeyElement {
         }
     }
 
-    /// Reads a type and its value.
+    /// Decodes a type tag and its value.
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, Damage> {
         Ok(match reader.byte()? {
             kind::INTEGER => Self::Integer(reader.integer()?),
@@ -166,7 +166,7 @@ impl KeyElement {
         })
     }
 
-    /// The type and the value.
+    /// Encodes the type tag and the value.
     pub(crate) fn write(&self, out: &mut BytesMut) {
         match self {
             Self::Integer(number) => write_integer(out, *number),
@@ -178,7 +178,7 @@ impl KeyElement {
         }
     }
 
-    /// The type and the value, as they count for the checksum of a cell: as they are written.
+    /// Updates the checksum of a cell with the encoded type tag and value.
     pub(crate) fn checksum(&self, crc: &mut Crc8) {
         match self {
             Self::Integer(number) => checksum_integer(crc, *number),
@@ -213,7 +213,7 @@ fn checksum_bytes(crc: &mut Crc8, kind: u8, bytes: &[u8]) {
     crc.bytes(bytes);
 }
 
-/// A length as the wire has it. No value comes near the end of its range.
+/// A length as the wire has it. It saturates at 4 GiB, far above any row.
 pub(crate) fn length(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -10,19 +10,20 @@ use crate::value::{KeyColumn, KeyElement, Text, Value};
 
 type Result<T, E = PlainBufferError> = std::result::Result<T, E>;
 
-/// Reads the one row that the bytes are. Binary values share their memory.
+/// Decodes a buffer of exactly one row. Binary values are slices of `bytes`, which they keep alive.
 ///
 /// # Errors
-/// What is wrong with the bytes, or that they are no row or several.
+/// What is wrong with the bytes; [`PlainBufferError::NoRow`], [`PlainBufferError::TooManyRows`].
 pub fn decode_row(bytes: Bytes) -> Result<PlainRow> {
     let mut rows = rows(bytes, 1)?;
     rows.pop().ok_or(PlainBufferError::NoRow)
 }
 
-/// Reads rows, of which there are at most [`limits::MAX_ROWS`]. No bytes are no rows.
+/// Decodes a buffer of rows, at most [`limits::MAX_ROWS`]; an empty one has none. Binary values are slices of `bytes`, as of
+/// [`decode_row`].
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// What is wrong with the bytes; [`PlainBufferError::TooManyRows`].
 pub fn decode_rows(bytes: Bytes) -> Result<Vec<PlainRow>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -30,7 +31,7 @@ pub fn decode_rows(bytes: Bytes) -> Result<Vec<PlainRow>> {
     rows(bytes, limits::MAX_ROWS)
 }
 
-fn rows(bytes: Bytes, most: usize) -> Result<Vec<PlainRow>> {
+fn rows(bytes: Bytes, max_rows: usize) -> Result<Vec<PlainRow>> {
     let mut reader = Reader::new(bytes);
     match reader.length() {
         Ok(HEADER) => {}
@@ -41,17 +42,18 @@ fn rows(bytes: Bytes, most: usize) -> Result<Vec<PlainRow>> {
     decoder.advance();
     let mut rows = Vec::new();
     while decoder.next.is_some() {
-        if rows.len() == most {
-            return Err(PlainBufferError::TooManyRows(most));
+        if rows.len() == max_rows {
+            return Err(PlainBufferError::TooManyRows(max_rows));
         }
         rows.push(decoder.row()?);
     }
     Ok(rows)
 }
 
+/// A recursive-descent decoder that looks one tag ahead. What is behind that tag is still in `reader`.
 struct Decoder {
     reader: Reader,
-    /// The tag that was read last and not taken yet; none at the end.
+    /// The tag that was read and not consumed yet; `None` at the end.
     next: Option<u8>,
 }
 
@@ -59,18 +61,21 @@ impl From<Damage> for PlainBufferError {
     fn from(damage: Damage) -> Self {
         match damage {
             Damage::Length(length) => Self::Length(length),
+            // Names are read without a value around them.
             Damage::Utf8 => Self::NameEncoding,
-            _ => Self::Truncated,
+            // Types and booleans are in values, whose errors name their column: see [`PlainBufferError::of`].
+            Damage::Truncated | Damage::Type(_) | Damage::Boolean => Self::Truncated,
         }
     }
 }
 
 impl Decoder {
+    /// Reads the next tag. Whatever belongs to the present one has to be read before.
     fn advance(&mut self) {
         self.next = self.reader.byte().ok();
     }
 
-    /// Goes past `tag` if it is next.
+    /// Consumes `tag` if it is next, and says whether it was.
     fn take(&mut self, tag: u8) -> bool {
         let here = self.next == Some(tag);
         if here {
@@ -79,6 +84,7 @@ impl Decoder {
         here
     }
 
+    /// Checks that `expected` is next, without consuming it.
     fn expect(&self, expected: u8) -> Result<()> {
         match self.next {
             Some(found) if found == expected => Ok(()),
@@ -93,12 +99,12 @@ impl Decoder {
         self.expect(tag::ROW_KEY)?;
         self.advance();
         while self.next == Some(tag::CELL) {
-            room(&row)?;
+            check_cell_count(&row)?;
             row.key.push(self.key_column(&mut crc)?);
         }
         if self.take(tag::ROW_DATA) {
             while self.next == Some(tag::CELL) {
-                room(&row)?;
+                check_cell_count(&row)?;
                 row.cells.push(self.cell(&mut crc)?);
             }
             if row.cells.is_empty() {
@@ -118,7 +124,7 @@ impl Decoder {
         Ok(row)
     }
 
-    /// The checksum whose tag is next, which has to be this.
+    /// Reads the checksum whose tag is next, and compares it with `expected`.
     fn checksum(&mut self, expected: Crc8) -> Result<()> {
         let found = self.reader.byte()?;
         self.advance();
@@ -132,7 +138,7 @@ impl Decoder {
         }
     }
 
-    /// The beginning of a cell whose tag is next.
+    /// Reads the name of the cell whose tag is next.
     fn name(&mut self, crc: &mut Crc8) -> Result<Text> {
         self.advance();
         self.expect(tag::CELL_NAME)?;
@@ -142,16 +148,18 @@ impl Decoder {
         Ok(name)
     }
 
-    /// The value whose tag is next: a length, and in as many bytes what `read` reads.
+    /// Reads the value whose tag is next: a length, and a value of exactly that length, which `read` decodes. `wrong_type` is the
+    /// error of a type that can't be here.
     fn value<T>(
         &mut self,
         name: &Text,
-        of_type: fn(Text) -> PlainBufferError,
+        wrong_type: fn(Text) -> PlainBufferError,
         read: impl FnOnce(&mut Reader) -> Result<T, Damage>,
     ) -> Result<T> {
         let length = self.reader.length()?;
         let before = self.reader.remaining();
-        let value = read(&mut self.reader).map_err(|damage| PlainBufferError::of(damage, name, of_type))?;
+        let value =
+            read(&mut self.reader).map_err(|damage| PlainBufferError::of(damage, name, wrong_type))?;
         if usize::try_from(length) != Ok(before - self.reader.remaining()) {
             return Err(PlainBufferError::ValueLength(name.clone()));
         }
@@ -159,7 +167,7 @@ impl Decoder {
         Ok(value)
     }
 
-    /// The end of a cell, which counts for its row.
+    /// Reads the checksum of a cell, which is part of the row's checksum.
     fn cell_checksum(&mut self, name: &Text, crc: Crc8, row: &mut Crc8) -> Result<()> {
         if self.next != Some(tag::CELL_CHECKSUM) {
             return Err(PlainBufferError::NoCellChecksum(name.clone()));
@@ -219,7 +227,8 @@ impl Decoder {
     }
 }
 
-fn room(row: &PlainRow) -> Result<()> {
+/// Checks that the row may have one more cell: at most [`limits::MAX_ROW_CELLS`].
+fn check_cell_count(row: &PlainRow) -> Result<()> {
     if row.key.len() + row.cells.len() < limits::MAX_ROW_CELLS {
         Ok(())
     } else {
@@ -227,7 +236,7 @@ fn room(row: &PlainRow) -> Result<()> {
     }
 }
 
-/// What an extension holds: sequence info, and parts of later versions, which are passed over.
+/// Decodes an extension: sequence info; parts that later versions of the protocol may add are skipped.
 fn extension(bytes: Bytes) -> Result<Option<SequenceInfo>> {
     let mut reader = Reader::new(bytes);
     let mut sequence = None;

@@ -1,4 +1,4 @@
-//! Queries.
+//! Decodes the tree of queries of a search. A `Query` has a type, and the encoded message of that type, which may hold further ones.
 
 use super::{SearchBudget, body};
 use crate::error::Reason;
@@ -9,7 +9,7 @@ use crate::messages::{
     WildcardQuery,
 };
 
-/// A query. Where it has others inside, those are taken out of its message.
+/// A node of the query tree. The queries inside of it are nodes, too, and are taken out of its message, the `body`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the messages have the comments")]
 pub enum SearchNode {
@@ -46,7 +46,7 @@ pub enum SearchNode {
     },
     FunctionsScore {
         query: Box<SearchNode>,
-        /// The filter of each function.
+        /// The filters of the functions of `body`, in their order; `None` where a function has none.
         filters: Vec<Option<SearchNode>>,
         body: FunctionsScoreQuery,
     },
@@ -61,18 +61,20 @@ pub enum SearchNode {
 }
 
 impl SearchNode {
-    /// Reads a query with all that is inside of it.
+    /// Decodes a query tree of at most [`limits::MAX_SEARCH_NODES`](crate::limits::MAX_SEARCH_NODES) nodes and
+    /// [`limits::MAX_SEARCH_DEPTH`](crate::limits::MAX_SEARCH_DEPTH) levels.
     ///
     /// # Errors
-    /// What can't be read, is of no known type, is missing, too much or too deep.
+    /// A message that can't be decoded, an unknown type, a query that is missing inside of another, too many nodes or levels.
     pub fn decode(query: Query) -> Result<Self, Reason> {
         node(query, 1, &mut SearchBudget::default())
     }
 }
 
-/// A query of a request.
+/// Decodes a query at a depth, from 1, with those inside of it. The `budget` counts nodes.
 pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Result<SearchNode, Reason> {
     budget.node(depth)?;
+    // No type has the number 0.
     let kind = query.r#type.unwrap_or_default();
     let invalid = || Reason::InvalidSearchType {
         part: "query".into(),
@@ -80,6 +82,7 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
     };
     let bytes = query.query;
     Ok(match QueryType::try_from(kind).map_err(|_| invalid())? {
+        // Its message has no fields.
         QueryType::MatchAll => SearchNode::MatchAll,
         QueryType::Match => SearchNode::Match(body(bytes, "match query")?),
         QueryType::MatchPhrase => SearchNode::MatchPhrase(body(bytes, "match phrase query")?),
@@ -162,6 +165,7 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
     })
 }
 
+/// Decodes the queries inside of a node at `depth`.
 pub(super) fn nodes(
     queries: Vec<Query>,
     depth: usize,
@@ -173,6 +177,7 @@ pub(super) fn nodes(
         .collect()
 }
 
+/// Decodes the one query inside of a node at `depth`; `part` is what the error calls it when it is missing.
 fn inner(
     query: Option<Query>,
     part: &str,
