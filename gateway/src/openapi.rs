@@ -112,8 +112,8 @@ pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
 fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas<'_>) -> Value {
     let method = &route.method;
     let about = comments.of(&method.parent_file(), method.path());
-    let summary = about.split_inclusive(". ").next().unwrap_or_default();
-    let summary = summary.lines().collect::<Vec<_>>().join(" ");
+    let lines = about.lines().collect::<Vec<_>>().join(" ");
+    let summary = lines.split_inclusive(". ").next().unwrap_or_default().trim_end();
     let parameters = parameters(route, schemas);
     let body = match &route.body {
         BodyUse::None => None,
@@ -142,7 +142,7 @@ fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas
     without_nulls(json!({
         "operationId": id,
         "tags": [method.parent_service().full_name()],
-        "summary": summary.trim(),
+        "summary": summary,
         "description": about,
         "parameters": (!parameters.is_empty()).then_some(parameters),
         "requestBody": body,

@@ -68,6 +68,15 @@ fn every_rpc_is_there_once_by_name_and_described() {
 }
 
 #[test]
+fn a_summary_is_the_first_sentence() {
+    let (_, document) = made();
+    assert_eq!(
+        document["paths"]["/v1/shops"]["post"]["summary"],
+        "Creates a shop."
+    );
+}
+
+#[test]
 fn every_reference_leads_somewhere() {
     let (_, document) = made();
     let mut found = Vec::new();

@@ -427,9 +427,6 @@ impl RepeatedRules {
         } else if count < min {
             let message = format_args!("has {count} elements, at least {min} are needed");
             add_violation(at, "TOO_FEW", message, report);
-        } else if count > max && min > 0 {
-            let message = format_args!("has {count} elements, at most {max} are allowed; split the batch");
-            add_violation(at, "TOO_MANY", message, report);
         } else if count > max {
             let message = format_args!("has {count} elements, at most {max} are allowed");
             add_violation(at, "TOO_MANY", message, report);
