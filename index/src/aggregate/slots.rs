@@ -116,22 +116,30 @@ impl Slots {
         if matches!(self.by_key, ByKey::Hashed(_)) {
             self.make_places(account);
         }
-        match (&self.by_key, self.span) {
-            (ByKey::Places(places), Some((lowest, of_each))) => {
-                numbers.extend(keys.iter().zip(around).map(|(key, around)| {
-                    let within = key.wrapping_sub(lowest) as usize;
-                    let place = places.get((*around as usize * of_each).wrapping_add(within));
-                    place.filter(|_| within < of_each).copied().unwrap_or(NONE)
-                }));
-            }
-            _ => numbers.resize(keys.len(), NONE),
+        let mut are_known = false;
+        if let (ByKey::Places(places), Some((lowest, of_each))) = (&self.by_key, self.span) {
+            are_known = true;
+            numbers.extend(keys.iter().zip(around).map(|(key, around)| {
+                let within = key.wrapping_sub(lowest) as usize;
+                let place = places.get((*around as usize * of_each).wrapping_add(within));
+                let number = place.filter(|_| within < of_each).copied().unwrap_or(NONE);
+                match self.counts.get_mut(number as usize) {
+                    Some(count) => *count += 1,
+                    None => are_known = false,
+                }
+                number
+            }));
+        } else {
+            numbers.resize(keys.len(), NONE);
         }
-        for (number, (key, around)) in numbers.iter_mut().zip(keys.iter().zip(around)) {
-            if *number == NONE {
-                *number = self.slot(*around, *key, account);
-            }
-            if let Some(count) = self.counts.get_mut(*number as usize) {
-                *count += 1;
+        if !are_known {
+            for (number, (key, around)) in numbers.iter_mut().zip(keys.iter().zip(around)) {
+                if *number == NONE {
+                    *number = self.slot(*around, *key, account);
+                    if let Some(count) = self.counts.get_mut(*number as usize) {
+                        *count += 1;
+                    }
+                }
             }
         }
         self.rows = self.rows.saturating_add(keys.len());
