@@ -36,6 +36,11 @@ pub(crate) fn key_value(element: &KeyElement) -> Option<KeyValue> {
     }
 }
 
+/// A value of a key as one of a cell: bounds of indexes are.
+pub(crate) fn stored_key(value: &KeyValue) -> Stored {
+    value.clone().into()
+}
+
 /// What a key column holds.
 pub(crate) fn key_element(value: &KeyValue) -> KeyElement {
     match value {
@@ -47,19 +52,23 @@ pub(crate) fn key_element(value: &KeyValue) -> KeyElement {
 
 /// Refuses a key that has other columns than the table, by name, order or type. What stands for values is of any type.
 pub(crate) fn check_key(schema: &TableSchema, key: &[KeyColumn]) -> Result<(), Reason> {
-    let fits = |given: &KeyColumn, (name, kind): &(String, KeyKind)| {
-        given.name == name.as_str()
-            && match given.value {
-                KeyElement::Integer(_) => *kind == KeyKind::Integer,
-                KeyElement::String(_) => *kind == KeyKind::String,
-                KeyElement::Binary(_) => *kind == KeyKind::Binary,
-                KeyElement::Minimum | KeyElement::Maximum | KeyElement::AutoIncrement => true,
-            }
-    };
-    let all = key.len() == schema.key.len();
-    match all && key.iter().zip(&schema.key).all(|(given, column)| fits(given, column)) {
+    let names = key.iter().map(|column| column.name.as_str());
+    let is_named = names.eq(schema.key.iter().map(|(name, _)| name.as_str()));
+    let mut places = key.iter().enumerate();
+    match is_named && places.all(|(at, column)| fits(schema, at, &column.value)) {
         true => Ok(()),
         false => Err(Reason::KeySchemaMismatch),
+    }
+}
+
+/// Whether a value is of the type of a key column; what stands for values is of any.
+pub(crate) fn fits(schema: &TableSchema, at: usize, value: &KeyElement) -> bool {
+    let kind = schema.key.get(at).map(|(_, kind)| *kind);
+    match value {
+        KeyElement::Integer(_) => kind == Some(KeyKind::Integer),
+        KeyElement::String(_) => kind == Some(KeyKind::String),
+        KeyElement::Binary(_) => kind == Some(KeyKind::Binary),
+        KeyElement::Minimum | KeyElement::Maximum | KeyElement::AutoIncrement => kind.is_some(),
     }
 }
 
