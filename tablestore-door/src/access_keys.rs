@@ -179,7 +179,9 @@ impl AccessKeys {
             let instance = key.instance();
             let alike = |other: &String| other != instance && other.eq_ignore_ascii_case(instance);
             if instances.iter().any(alike) {
-                return Err(wrong("its instance differs from another one by case alone".to_owned()));
+                return Err(wrong(
+                    "its instance differs from another one by case alone".to_owned(),
+                ));
             }
             if !instances.iter().any(|other| other == instance) {
                 instances.push(instance.to_owned());
@@ -202,12 +204,18 @@ impl AccessKeys {
 
 fn read_line(line: &str) -> Result<AccessKey, String> {
     let mut parts = line.split_whitespace();
-    let (Some(id), Some(secret), Some(instance), Some(role), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
-    else {
+    let (Some(id), Some(secret), Some(instance), Some(role), None) = (
+        parts.next(),
+        parts.next(),
+        parts.next(),
+        parts.next(),
+        parts.next(),
+    ) else {
         return Err("must be: id secret instance role".to_owned());
     };
-    let role = Role::of_word(role).ok_or(AccessKeysError::Role).map_err(|error| error.to_string())?;
+    let role = Role::of_word(role)
+        .ok_or(AccessKeysError::Role)
+        .map_err(|error| error.to_string())?;
     if secret.len() < SECRET_BYTES_MIN {
         return Err(AccessKeysError::Secret.to_string());
     }
@@ -241,14 +249,23 @@ mod tests {
         for (line, problem) in [
             ("app".to_owned(), "must be: id secret instance role"),
             (format!("app {secret} demo"), "must be: id secret instance role"),
-            (format!("app {secret} demo reader more"), "must be: id secret instance role"),
+            (
+                format!("app {secret} demo reader more"),
+                "must be: id secret instance role",
+            ),
             (format!("a.b {secret} demo reader"), "an id has"),
             ("app short demo reader".to_owned(), "a secret has 16 to 256"),
             (format!("app {secret} d reader"), "an instance has"),
             (format!("app {secret} demo consumer"), "the role must be"),
             (format!("app {secret} demo nobody"), "the role must be"),
-            (format!("app {secret} demo reader\napp {secret} demo reader"), "twice"),
-            (format!("a {secret} demo reader\nb {secret} Demo reader"), "by case alone"),
+            (
+                format!("app {secret} demo reader\napp {secret} demo reader"),
+                "twice",
+            ),
+            (
+                format!("a {secret} demo reader\nb {secret} Demo reader"),
+                "by case alone",
+            ),
         ] {
             let error = AccessKeys::read(&line).expect_err("refused").to_string();
             assert!(error.contains(problem), "{line}: {error}");

@@ -28,8 +28,14 @@ pub(crate) const WRITE_ROWS_MAX: usize = 200;
 /// Reads several rows of several tables.
 pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     let request: messages::BatchGetRowRequest = decode(body).map_err(Reason::from)?;
-    check_tables(request.tables.iter().map(|table| (table.table_name.as_str(), table.primary_key.len())), GET_ROWS_MAX)
-        .map_err(|problem| problem.unwrap_or(Reason::NoRowToGet))?;
+    check_tables(
+        request
+            .tables
+            .iter()
+            .map(|table| (table.table_name.as_str(), table.primary_key.len())),
+        GET_ROWS_MAX,
+    )
+    .map_err(|problem| problem.unwrap_or(Reason::NoRowToGet))?;
     let mut read = Vec::with_capacity(request.tables.len());
     for table in request.tables {
         read.push(AskedTable::read(table)?);
@@ -150,7 +156,8 @@ async fn whole_batch(
 ) -> Result<Vec<Result<ReadRow, ServiceError>>, ServiceError> {
     let definition = table.definition();
     let schema = &definition.schema;
-    let keys: Vec<Result<PrimaryKey, ServiceError>> = keys.iter().map(|key| primary_key(schema, key)).collect();
+    let keys: Vec<Result<PrimaryKey, ServiceError>> =
+        keys.iter().map(|key| primary_key(schema, key)).collect();
     let good: Vec<PrimaryKey> = keys.iter().filter_map(|key| key.as_ref().ok().cloned()).collect();
     let mut found = Vec::new().into_iter();
     if !good.is_empty() {
@@ -172,9 +179,10 @@ async fn whole_batch(
 /// Rows that don't fit into an answer any more are to be asked for again.
 fn too_many_bytes(error: StoreError) -> ServiceError {
     match error {
-        StoreError::LimitExceeded { .. } => {
-            ServiceError::new(ErrorCode::ServerBusy, "The rows before it fill the answer; read it again.")
-        }
+        StoreError::LimitExceeded { .. } => ServiceError::new(
+            ErrorCode::ServerBusy,
+            "The rows before it fill the answer; read it again.",
+        ),
         error => of_store(error),
     }
 }
@@ -204,9 +212,18 @@ type Became = Result<(Option<Bytes>, CapacityUnits), ServiceError>;
 /// Writes several rows of several tables.
 pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
     let request: messages::BatchWriteRowRequest = decode(body).map_err(Reason::from)?;
-    check_tables(request.tables.iter().map(|table| (table.table_name.as_str(), table.rows.len())), WRITE_ROWS_MAX)
-        .map_err(|problem| problem.unwrap_or(Reason::NoRowToWrite))?;
-    let transaction = request.transaction_id.as_deref().filter(|given| !given.is_empty());
+    check_tables(
+        request
+            .tables
+            .iter()
+            .map(|table| (table.table_name.as_str(), table.rows.len())),
+        WRITE_ROWS_MAX,
+    )
+    .map_err(|problem| problem.unwrap_or(Reason::NoRowToWrite))?;
+    let transaction = request
+        .transaction_id
+        .as_deref()
+        .filter(|given| !given.is_empty());
     let is_atomic = request.is_atomic.unwrap_or_default();
     if request.tables.len() > 1 && (transaction.is_some() || is_atomic) {
         return Err(invalid("A transaction and an atomic batch are of one table."));
@@ -334,7 +351,9 @@ fn written_told(
 fn merged(became: Vec<Option<Became>>, written: Vec<Became>) -> Vec<Became> {
     let mut written = written.into_iter();
     let all = became.into_iter().map(|refused| {
-        refused.or_else(|| written.next()).unwrap_or_else(|| Err(Reason::Internal.into()))
+        refused
+            .or_else(|| written.next())
+            .unwrap_or_else(|| Err(Reason::Internal.into()))
     });
     all.collect()
 }
@@ -367,7 +386,10 @@ async fn at_once(
         let written = table.write(steps.pop().unwrap_or_default(), None).await?;
         return Ok(written.value.into_iter().map(Ok).collect());
     }
-    let partition = steps.iter().flatten().find_map(|write| write.operation.partition().cloned());
+    let partition = steps
+        .iter()
+        .flatten()
+        .find_map(|write| write.operation.partition().cloned());
     let partition = partition.ok_or(EngineError::Defect("a batch without a partition"))?;
     let id = table.begin(partition).await?;
     let mut written = Vec::new();

@@ -6,7 +6,7 @@ use souk_access::{Role, RowAccess, Rules, Verdict};
 use souk_tablestore::{Answer, Operation, Reason, ServiceError};
 
 use crate::context::Context;
-use crate::{batch, range, read, search, secondary, splits, table, transaction, write};
+use crate::{batch, range, read, search, secondary, splits, stream, table, transaction, write};
 
 /// What an operation comes to: it reads the body of a request, and answers with a message.
 pub(crate) type Answered = Result<Answer, ServiceError>;
@@ -42,12 +42,12 @@ pub(crate) async fn dispatch(context: &Context, operation: Operation, body: Byte
         Operation::Search => search::search(context, body).await,
         Operation::ComputeSplits => search::compute_splits(context, body).await,
         Operation::ParallelScan => search::parallel_scan(context, body).await,
+        Operation::ListStream => stream::list(context, body),
+        Operation::DescribeStream => stream::describe(context, body),
+        Operation::GetShardIterator => stream::iterator(context, body).await,
+        Operation::GetStreamRecord => stream::records(context, body).await,
         Operation::BulkImport
         | Operation::BulkExport
-        | Operation::ListStream
-        | Operation::DescribeStream
-        | Operation::GetShardIterator
-        | Operation::GetStreamRecord
         | Operation::CreateTunnel
         | Operation::DeleteTunnel
         | Operation::ListTunnel
@@ -150,7 +150,10 @@ mod tests {
     fn a_reader_reads_an_operator_writes_and_an_admin_does_all() {
         let permissions = Permissions::new().expect("rules");
         for operation in Operation::ALL {
-            assert!(permissions.check(Role::Admin, *operation).is_ok(), "{operation:?}");
+            assert!(
+                permissions.check(Role::Admin, *operation).is_ok(),
+                "{operation:?}"
+            );
         }
         for (operation, reader, operator) in [
             (Operation::GetRow, true, true),
@@ -163,7 +166,11 @@ mod tests {
             (Operation::DeleteTable, false, false),
         ] {
             let may = |role| permissions.check(role, operation).is_ok();
-            assert_eq!((may(Role::Reader), may(Role::Operator)), (reader, operator), "{operation:?}");
+            assert_eq!(
+                (may(Role::Reader), may(Role::Operator)),
+                (reader, operator),
+                "{operation:?}"
+            );
         }
     }
 }

@@ -4,6 +4,7 @@
 //! and answers everything by itself.
 
 use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use std::task::{Context as Waking, Poll};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -27,7 +28,7 @@ use souk_chassis::server::{self, Listener, Services, Stack};
 use souk_chassis::telemetry::Role;
 use souk_engine::Engine;
 use souk_tablestore::limits::MAX_BODY_BYTES;
-use souk_tablestore::{Answer, Reason, RequestHead, ServiceError, SigningKey};
+use souk_tablestore::{Answer, ErrorCode, Reason, RequestHead, ServiceError, SigningKey};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -87,7 +88,9 @@ pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, KeysFileErr
     if mode & OTHERS != 0 {
         return Err(KeysFileError::Open(path.display().to_string()));
     }
-    Ok(reload::follow(path, |text| AccessKeys::read(text).map_err(|error| error.to_string()))?)
+    Ok(reload::follow(path, |text| {
+        AccessKeys::read(text).map_err(|error| error.to_string())
+    })?)
 }
 
 /// The endpoint. Clones are the same one.
@@ -102,6 +105,8 @@ struct Shared {
     keys: Arc<Reloaded<AccessKeys>>,
     permissions: Permissions,
     places: Arc<Semaphore>,
+    /// Whether anybody may know a secret.
+    is_open: bool,
 }
 
 impl std::fmt::Debug for Door {
@@ -120,6 +125,24 @@ impl Door {
         keys: Arc<Reloaded<AccessKeys>>,
         config: &ServerConfig,
     ) -> Result<Self, DoorError> {
+        Self::with(engine, keys, false, config)
+    }
+
+    /// The endpoint of a demo, for the holders of a key whose secret everybody knows. It answers calls by an address or `localhost` alone: a
+    /// web page that has its own name resolved to this machine (DNS rebinding) could sign, too.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn demo(engine: Engine, key: AccessKey, config: &ServerConfig) -> Result<Self, DoorError> {
+        Self::with(engine, Reloaded::fixed(AccessKeys::of(key)), true, config)
+    }
+
+    fn with(
+        engine: Engine,
+        keys: Arc<Reloaded<AccessKeys>>,
+        is_open: bool,
+        config: &ServerConfig,
+    ) -> Result<Self, DoorError> {
         let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)?;
         let stack = server::stack(services, &Health::new(), config)?;
         Ok(Self {
@@ -128,6 +151,7 @@ impl Door {
                 keys,
                 permissions: Permissions::new()?,
                 places: Arc::new(Semaphore::new(CALLS_MAX)),
+                is_open,
             }),
             stack,
         })
@@ -144,7 +168,10 @@ impl Door {
         let stack = self.stack.clone().behind(self);
         let served = server::serve(listener, stack, config, stop, calls_deadline).await;
         if served.calls_cut_off > 0 {
-            tracing::warn!(calls = served.calls_cut_off, "calls to the Tablestore endpoint were cut off");
+            tracing::warn!(
+                calls = served.calls_cut_off,
+                "calls to the Tablestore endpoint were cut off"
+            );
         }
     }
 
@@ -213,6 +240,10 @@ impl Shared {
 
     /// Who signed the request.
     fn signer(&self, head: &Parts) -> Result<Signer, ServiceError> {
+        if self.is_open && !is_by_address(head) {
+            let text = "This endpoint is a demo's, and is called by an address or localhost.";
+            return Err(ServiceError::new(ErrorCode::AuthFailed, text));
+        }
         let head = RequestHead::parse(&head.method, head.uri.path(), &head.headers, SystemTime::now())?;
         let keys = self.keys.get();
         let key = keys.get(&head.access_key_id).ok_or(Reason::UnknownAccessKey)?;
@@ -267,9 +298,31 @@ impl Shared {
     }
 }
 
+/// Whether a request names its server by an address, which nobody can have resolved to another, or as `localhost`.
+fn is_by_address(head: &Parts) -> bool {
+    let in_address = head.uri.authority().map(|authority| authority.as_str());
+    let in_headers = head
+        .headers
+        .get_all(HOST)
+        .iter()
+        .map(|host| host.to_str().unwrap_or_default());
+    let mut names = in_address.into_iter().chain(in_headers);
+    names.all(|name| {
+        name.parse::<SocketAddr>().is_ok()
+            || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+            || name
+                .split(':')
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case("localhost"))
+    })
+}
+
 /// All bytes of a body, at most [`MAX_BODY_BYTES`].
 async fn whole(head: &Parts, mut body: Body) -> Result<Bytes, ServiceError> {
-    let told = head.headers.get(CONTENT_LENGTH).and_then(|told| told.to_str().ok()?.parse().ok());
+    let told = head
+        .headers
+        .get(CONTENT_LENGTH)
+        .and_then(|told| told.to_str().ok()?.parse().ok());
     let told: usize = told.unwrap_or_default();
     if told > MAX_BODY_BYTES {
         return Err(Reason::BodyTooLarge.into());
@@ -297,4 +350,32 @@ fn response(answer: Answer, id: &str, signer: Option<&Signer>) -> Response<Body>
     let length = HeaderValue::from(response.body().len());
     response.headers_mut().insert(CONTENT_LENGTH, length);
     response.map(|bytes| Body::new(Full::new(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http::header::HOST;
+
+    use super::is_by_address;
+
+    #[test]
+    fn names_that_can_be_rebound_are_told_from_addresses() {
+        for (host, taken) in [
+            ("127.0.0.1:8087", true),
+            ("127.0.0.1", true),
+            ("[::1]:8087", true),
+            ("[::1]", true),
+            ("localhost:8087", true),
+            ("LOCALHOST", true),
+            ("evil.example:8087", false),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false),
+            ("", false),
+        ] {
+            let request = Request::builder().uri("/GetRow").header(HOST, host).body(());
+            let (head, ()) = request.expect("a request").into_parts();
+            assert_eq!(is_by_address(&head), taken, "{host}");
+        }
+    }
 }

@@ -89,7 +89,9 @@ impl IndexTable {
         let known: BTreeMap<&str, &KeyValue> = names.zip(key).collect();
         let columns = self.index.columns.iter();
         let order = columns.chain(self.definition.schema.key.iter().map(|(name, _)| name));
-        order.map_while(|name| known.get(name.as_str()).map(|value| stored_key(value))).collect()
+        order
+            .map_while(|name| known.get(name.as_str()).map(|value| stored_key(value)))
+            .collect()
     }
 
     /// The key of an entry.

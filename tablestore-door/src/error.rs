@@ -20,12 +20,14 @@ pub(crate) fn refused(error: EngineError) -> ServiceError {
         EngineError::IndexNeeded { why, .. } => invalid(format!("The index can't be dropped: {why}.")),
         EngineError::PageTokenInvalid { detail } => invalid(format!("Invalid token: {detail}.")),
         EngineError::ViewExpired | EngineError::ExportExpired => Reason::ScanExpired.into(),
-        EngineError::SequenceAhead { field, given, last } => {
-            invalid(format!("{field} is {given}, which no write has; the last is {last}."))
+        EngineError::SequenceAhead { field, given, last } => invalid(format!(
+            "{field} is {given}, which no write has; the last is {last}."
+        )),
+        EngineError::ViewBehind { wanted, reached } | EngineError::SnapshotBehind { wanted, reached } => {
+            invalid(format!(
+                "The token's view ends at {reached}, before the sequence {wanted} that is asked for."
+            ))
         }
-        EngineError::ViewBehind { wanted, reached } | EngineError::SnapshotBehind { wanted, reached } => invalid(
-            format!("The token's view ends at {reached}, before the sequence {wanted} that is asked for."),
-        ),
         EngineError::TooManyExports { .. }
         | EngineError::TooManyViews { .. }
         | EngineError::TooManyWatches { .. }
@@ -33,8 +35,12 @@ pub(crate) fn refused(error: EngineError) -> ServiceError {
         | EngineError::TooManyTransactions { .. }
         | EngineError::TooBusy { .. } => Reason::ServerBusy.into(),
         EngineError::Contended { .. } => Reason::RowConflict.into(),
-        EngineError::DeadlineExceeded(_) | EngineError::IndexStalled { .. } => Reason::OperationTimeout.into(),
-        EngineError::IndexBuilding { .. } => ServiceError::new(ErrorCode::TableNotReady, "The index is not ready."),
+        EngineError::DeadlineExceeded(_) | EngineError::IndexStalled { .. } => {
+            Reason::OperationTimeout.into()
+        }
+        EngineError::IndexBuilding { .. } => {
+            ServiceError::new(ErrorCode::TableNotReady, "The index is not ready.")
+        }
         EngineError::IndexFailed { .. } => Reason::PartitionUnavailable.into(),
         EngineError::Closing => Reason::ServerUnavailable.into(),
         EngineError::Storage(error) => of_store(error),

@@ -76,7 +76,11 @@ mod tests {
         let mut all: Vec<String> = Vec::new();
         for name in names {
             let instance = Instance::new(name).expect("a name");
-            all.extend(tables.iter().map(|table| instance.engine_name(table).expect("a name")));
+            all.extend(
+                tables
+                    .iter()
+                    .map(|table| instance.engine_name(table).expect("a name")),
+            );
         }
         let count = all.len();
         all.sort();

@@ -17,7 +17,7 @@
 //! | `value`, `schema`, `entries` | values and keys; what tables and their indexes look like to clients; secondary indexes as tables |
 //! | `options` | what of rows is read, and on what condition they are written |
 //! | `table`, `secondary`, `splits` | the operations on tables |
-//! | `read`, `range`, `write`, `batch`, `transaction` | the operations on rows |
+//! | `read`, `range`, `write`, `batch`, `transaction`, `stream` | the operations on rows, and on their changes |
 //! | `search` | the operations of search indexes |
 //! | `dispatch` | which operation is which of them, and who may |
 //! | `door` | HTTP: heads, signatures, bodies, limits, answers |
@@ -56,6 +56,7 @@ mod schema;
 mod search;
 mod secondary;
 mod splits;
+mod stream;
 mod table;
 mod transaction;
 mod value;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use souk_engine::storage::limits::MAX_SCANNED_ROWS;
 use souk_engine::storage::{
-    CapacityUnits, Direction, IndexBound, IndexEntry, IndexRequest, KeyBound, KeyValue, PrimaryKey, RangeRequest,
-    TableSchema,
+    CapacityUnits, Direction, IndexBound, IndexEntry, IndexRequest, KeyBound, KeyValue, PrimaryKey,
+    RangeRequest, TableSchema,
 };
 use souk_engine::{RowsPage, TableHandle};
 use souk_tablestore::plainbuffer::Encoder;
@@ -44,7 +44,9 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         Err(_) => return Err(Reason::MalformedMessage.into()),
     };
     if request.token.is_some_and(|token| !token.is_empty()) {
-        return Err(unsupported("a token within a row of a range; rows of ranges are whole"));
+        return Err(unsupported(
+            "a token within a row of a range; rows of ranges are whole",
+        ));
     }
     let limit = match request.limit {
         None => MAX_SCANNED_ROWS,
@@ -63,7 +65,8 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     };
     let page = match Named::find(context, &request.table_name)? {
         Named::Table(table) => {
-            let seeing = transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
+            let seeing =
+                transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
             let definition = table.definition();
             let (start, end) = ends(&definition.schema, &start, &end, direction)?;
             let range = RangeRequest {
@@ -142,7 +145,9 @@ async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result
         None => request,
     };
     // One more than are given back, which is the next one.
-    let mut page = index.page(&with_columns(range.request(index, range.limit + 1)), 0).await?;
+    let mut page = index
+        .page(&with_columns(range.request(index, range.limit + 1)), 0)
+        .await?;
     let next = following(index, &mut page, range.limit);
     let mut cost = page.consumed;
     if let Some(filter) = filter {
@@ -170,7 +175,11 @@ async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result
         }
     }
     let mut out = Encoder::new();
-    for entry in page.items.iter().filter(|entry| index.has_any(&asked.columns, entry)) {
+    for entry in page
+        .items
+        .iter()
+        .filter(|entry| index.has_any(&asked.columns, entry))
+    {
         index.write(entry, &mut out);
     }
     Ok(RangePage {
@@ -209,7 +218,10 @@ fn ends(
 ) -> Result<(Cut, Cut), ServiceError> {
     check_key(schema, start)?;
     check_key(schema, end)?;
-    let order = start.iter().zip(end).map(|(start, end)| compared(&start.value, &end.value));
+    let order = start
+        .iter()
+        .zip(end)
+        .map(|(start, end)| compared(&start.value, &end.value));
     let order = order.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then);
     match direction {
         Direction::Forward if order.is_ge() => return Err(Reason::BeginAboveEnd.into()),
@@ -225,10 +237,15 @@ fn ends(
 fn compared(left: &KeyElement, right: &KeyElement) -> std::cmp::Ordering {
     let place = |element: &KeyElement| match element {
         KeyElement::Minimum => 0,
-        KeyElement::Integer(_) | KeyElement::String(_) | KeyElement::Binary(_) | KeyElement::AutoIncrement => 1,
+        KeyElement::Integer(_)
+        | KeyElement::String(_)
+        | KeyElement::Binary(_)
+        | KeyElement::AutoIncrement => 1,
         KeyElement::Maximum => 2,
     };
-    place(left).cmp(&place(right)).then_with(|| key_value(left).cmp(&key_value(right)))
+    place(left)
+        .cmp(&place(right))
+        .then_with(|| key_value(left).cmp(&key_value(right)))
 }
 
 impl Cut {

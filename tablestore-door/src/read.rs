@@ -37,7 +37,8 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     };
     let read = match Named::find(context, &request.table_name)? {
         Named::Table(table) => {
-            let seeing = transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
+            let seeing =
+                transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
             let mut options = asked.options()?;
             if let Some(token) = &request.token {
                 options = resumed(options, token)?;
@@ -62,7 +63,11 @@ pub(crate) async fn row(
 ) -> Result<ReadRow, ServiceError> {
     let definition = table.definition();
     let key = primary_key(&definition.schema, key)?;
-    let read = table.read_row(&key, options, seeing).await.map_err(refused)?.value;
+    let read = table
+        .read_row(&key, options, seeing)
+        .await
+        .map_err(refused)?
+        .value;
     Ok(ReadRow {
         row: one_row(&definition.schema, read.row.as_ref()),
         next_token: read.next_column.map(Bytes::from),
@@ -89,7 +94,11 @@ pub(crate) async fn entry(
     }
     let page = index.page(&request, 0).await?;
     let mut out = Encoder::new();
-    for entry in page.items.iter().filter(|entry| index.has_any(&asked.columns, entry)) {
+    for entry in page
+        .items
+        .iter()
+        .filter(|entry| index.has_any(&asked.columns, entry))
+    {
         index.write(entry, &mut out);
     }
     Ok(ReadRow {

@@ -87,7 +87,9 @@ pub(crate) fn set_options(
         };
     }
     if let Some(seconds) = options.deviation_cell_version_in_sec {
-        let seconds = u64::try_from(seconds).ok().filter(|seconds| *seconds <= MAX_DEVIATION_SECONDS);
+        let seconds = u64::try_from(seconds)
+            .ok()
+            .filter(|seconds| *seconds <= MAX_DEVIATION_SECONDS);
         schema.max_version_offset = Duration::from_secs(seconds.ok_or(Reason::InvalidDeviation)?);
     }
     if let Some(allow) = options.allow_update {
@@ -146,7 +148,8 @@ pub(crate) fn remove_columns(
 ) -> Result<(), ServiceError> {
     for column in columns {
         let indexes = definition.schema.indexes.iter();
-        let mut needed = indexes.filter(|index| index.columns.contains(column) || index.included.contains(column));
+        let mut needed =
+            indexes.filter(|index| index.columns.contains(column) || index.included.contains(column));
         if let Some(index) = needed.next() {
             let text = format!("The column '{column}' is used by the index '{}'.", index.name);
             return Err(invalid(text));
@@ -170,7 +173,10 @@ pub(crate) fn index(
 ) -> Result<SecondaryIndexSchema, ServiceError> {
     let schema = &definition.schema;
     if IndexUpdateMode::try_from(meta.index_update_mode).is_err() {
-        return Err(unsupported(format!("index update mode {}", meta.index_update_mode)));
+        return Err(unsupported(format!(
+            "index update mode {}",
+            meta.index_update_mode
+        )));
     }
     let scope = match IndexType::try_from(meta.index_type) {
         Ok(IndexType::Global) => IndexScope::Global,
@@ -186,11 +192,15 @@ pub(crate) fn index(
     }
     for column in &columns {
         match column_type(definition, column)? {
-            PrimaryKeyOrValue::Key(_) | PrimaryKeyOrValue::Value(ValueType::String | ValueType::Integer | ValueType::Binary) => {}
+            PrimaryKeyOrValue::Key(_)
+            | PrimaryKeyOrValue::Value(ValueType::String | ValueType::Integer | ValueType::Binary) => {}
             PrimaryKeyOrValue::Value(_) => return Err(Reason::IndexColumnType.into()),
         }
     }
-    if schema.auto_increment.is_some_and(|at| schema.key.get(at).map(|(name, _)| name) == columns.first()) {
+    if schema
+        .auto_increment
+        .is_some_and(|at| schema.key.get(at).map(|(name, _)| name) == columns.first())
+    {
         return Err(Reason::FirstColumnAutoIncrement.into());
     }
     // The engine appends the table's key: what the client has appended of it already is left to it.
@@ -369,8 +379,13 @@ fn value_type(number: i32) -> Result<ValueType, Reason> {
 
 /// Whether a column may be named so: a letter or `_`, then letters, digits and `_`.
 pub(crate) fn check_name(name: &str) -> Result<(), Reason> {
-    let begins = name.bytes().next().is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic());
-    let is_name = name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    let begins = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic());
+    let is_name = name
+        .bytes()
+        .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     match begins && is_name && name.len() <= limits::MAX_NAME_BYTES {
         true => Ok(()),
         false if name.is_empty() => Err(Reason::EmptyColumnName),

@@ -23,15 +23,22 @@ pub(crate) async fn compute(context: &Context, body: Bytes) -> Answered {
     let request: messages::ComputeSplitPointsBySizeRequest = decode(body).map_err(Reason::from)?;
     let table = written_table(context, &request.table_name)?;
     let unit = request.split_size_unit_in_byte.unwrap_or(UNIT_BYTES);
-    let bytes = request.split_size.checked_mul(unit).and_then(|bytes| usize::try_from(bytes).ok());
-    let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(|| invalid("The split size must be positive."))?;
+    let bytes = request
+        .split_size
+        .checked_mul(unit)
+        .and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| invalid("The split size must be positive."))?;
     let splits = table.splits(bytes).await.map_err(refused)?;
     let definition = table.definition();
     let starts = splits.splits.iter().filter_map(|split| match &split.start {
         KeyBound::Before(key) | KeyBound::After(key) => Some(one_key(&definition.schema, key)),
         KeyBound::Min | KeyBound::Max => None,
     });
-    let most = request.split_point_limit.and_then(|most| usize::try_from(most).ok());
+    let most = request
+        .split_point_limit
+        .and_then(|most| usize::try_from(most).ok());
     let split_points: Vec<Bytes> = starts.take(most.unwrap_or(usize::MAX)).collect();
     let parts = i64::try_from(split_points.len() + 1).unwrap_or(i64::MAX);
     Ok(Answer::ok(&messages::ComputeSplitPointsBySizeResponse {

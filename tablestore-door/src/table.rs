@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::dispatch::Answered;
 use crate::entries::{IndexTable, Named};
 use crate::error::{invalid, refused, unsupported};
-use crate::schema;
+use crate::{schema, stream};
 
 /// Creates a table, with its secondary indexes.
 pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
@@ -50,7 +50,9 @@ pub(crate) async fn update(context: &Context, body: Bytes) -> Answered {
         schema::check_throughput(throughput)?;
     }
     if let Some(options) = request.table_options.clone() {
-        let given = [options.time_to_live, options.max_versions].iter().any(Option::is_some)
+        let given = [options.time_to_live, options.max_versions]
+            .iter()
+            .any(Option::is_some)
             || options.deviation_cell_version_in_sec.is_some()
             || options.allow_update.is_some();
         if !given {
@@ -66,7 +68,7 @@ pub(crate) async fn update(context: &Context, body: Bytes) -> Answered {
     Ok(Answer::ok(&messages::UpdateTableResponse {
         reserved_throughput_details: schema::throughput_told(),
         table_options: schema::options_told(&table.definition().schema),
-        stream_details: None,
+        stream_details: Some(stream::details(context, &request.table_name)?),
     }))
 }
 
@@ -92,31 +94,40 @@ pub(crate) async fn change(
 /// Describes a table, or a secondary index as one.
 pub(crate) fn describe(context: &Context, body: Bytes) -> Answered {
     let request: messages::DescribeTableRequest = decode(body).map_err(Reason::from)?;
-    let (meta, options, index_metas) = match Named::find(context, &request.table_name)? {
+    let table_name = request.table_name;
+    let (meta, options, index_metas, stream_details) = match Named::find(context, &table_name)? {
         Named::Table(table) => {
             let definition = table.definition();
             let schema = &definition.schema;
             let indexes = schema.indexes.iter();
-            let told: Vec<_> = indexes.map(|index| schema::index_told(&table, schema, index)).collect();
+            let told: Vec<_> = indexes
+                .map(|index| schema::index_told(&table, schema, index))
+                .collect();
             let meta = messages::TableMeta {
-                table_name: request.table_name,
+                table_name: table_name.clone(),
                 primary_key: schema::key_told(schema),
                 defined_column: schema::columns_told(&definition.columns),
                 index_meta: told.clone(),
                 ..messages::TableMeta::default()
             };
-            (meta, schema::options_told(schema), told)
+            let stream = stream::details(context, &table_name)?;
+            (meta, schema::options_told(schema), told, Some(stream))
         }
         Named::Index(index) => {
             let columns = index.definition.columns.iter();
             let included = columns.filter(|column| index.index.included.contains(&column.name));
             let meta = messages::TableMeta {
-                table_name: request.table_name,
+                table_name: table_name.clone(),
                 primary_key: schema::key_told(&index.schema),
                 defined_column: schema::columns_told(included),
                 ..messages::TableMeta::default()
             };
-            (meta, schema::options_told(&index.definition.schema), Vec::new())
+            (
+                meta,
+                schema::options_told(&index.definition.schema),
+                Vec::new(),
+                None,
+            )
         }
     };
     Ok(Answer::ok(&messages::DescribeTableResponse {
@@ -124,7 +135,7 @@ pub(crate) fn describe(context: &Context, body: Bytes) -> Answered {
         reserved_throughput_details: schema::throughput_told(),
         table_options: options,
         table_status: TableStatus::Active.into(),
-        stream_details: None,
+        stream_details,
         shard_splits: Vec::new(),
         sse_details: None,
         index_metas,

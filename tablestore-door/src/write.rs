@@ -46,14 +46,20 @@ impl Asked {
     pub(crate) fn write(self, schema: &TableSchema) -> Result<TableWrite, ServiceError> {
         let returning = match (&self.change, self.returning) {
             // No row is there behind it.
-            (RowChange::Delete { .. }, Returning::AfterModify(_)) | (_, Returning::Nothing) => ReturnRow::None,
+            (RowChange::Delete { .. }, Returning::AfterModify(_)) | (_, Returning::Nothing) => {
+                ReturnRow::None
+            }
             (_, Returning::AfterModify(columns)) if columns.is_empty() => ReturnRow::Key,
             (_, Returning::Key) => ReturnRow::Key,
             (_, Returning::AfterModify(columns)) => {
                 ReturnRow::AfterModify(columns.iter().map(ToString::to_string).collect())
             }
         };
-        let numbered = self.change.key().iter().any(|column| column.value == KeyElement::AutoIncrement);
+        let numbered = self
+            .change
+            .key()
+            .iter()
+            .any(|column| column.value == KeyElement::AutoIncrement);
         let operation = match self.change {
             RowChange::Put { key, cells } if numbered => append(schema, &key, cells, &self.condition)?,
             RowChange::Update { key, changes } if numbered => {
@@ -113,7 +119,9 @@ fn append(
     condition: &RowCondition,
 ) -> Result<RowOperation, ServiceError> {
     check_key(schema, key)?;
-    let at = key.iter().position(|column| column.value == KeyElement::AutoIncrement);
+    let at = key
+        .iter()
+        .position(|column| column.value == KeyElement::AutoIncrement);
     if at != schema.auto_increment {
         return Err(Reason::KeySchemaMismatch.into());
     }
@@ -125,7 +133,9 @@ fn append(
         return Err(Reason::AutoIncrementCondition.into());
     }
     if cells.iter().any(|cell| cell.version.is_some()) {
-        return Err(invalid("Versions can't be given in a row with pk auto increment."));
+        return Err(invalid(
+            "Versions can't be given in a row with pk auto increment.",
+        ));
     }
     let others: Vec<KeyValue> = key.iter().filter_map(|column| key_value(&column.value)).collect();
     Ok(RowOperation::Append {
@@ -139,7 +149,9 @@ fn puts_alone(changes: Vec<CellChange>) -> Result<Vec<PutCell>, ServiceError> {
     let puts = changes.into_iter().map(|change| match change {
         CellChange::Put(cell) => Ok(cell),
         CellChange::DeleteVersion { .. } | CellChange::DeleteAll { .. } | CellChange::Increment { .. } => {
-            Err(invalid("Only columns can be put in a row with pk auto increment."))
+            Err(invalid(
+                "Only columns can be put in a row with pk auto increment.",
+            ))
         }
     });
     puts.collect()
@@ -147,7 +159,9 @@ fn puts_alone(changes: Vec<CellChange>) -> Result<Vec<PutCell>, ServiceError> {
 
 fn columns(cells: Vec<PutCell>) -> Vec<(souk_engine::storage::ColumnName, souk_engine::storage::Value)> {
     let cells = cells.into_iter();
-    cells.map(|cell| (cell.column.as_str().into(), stored(cell.value))).collect()
+    cells
+        .map(|cell| (cell.column.as_str().into(), stored(cell.value)))
+        .collect()
 }
 
 fn change(change: CellChange) -> ColumnChange {
@@ -191,7 +205,12 @@ fn expectation(given: RowExistence) -> &'static str {
 /// Puts a row.
 pub(crate) async fn put_row(context: &Context, body: Bytes) -> Answered {
     let request: messages::PutRowRequest = decode(body).map_err(Reason::from)?;
-    let asked = Asked::read(OperationType::Put, request.row, request.condition, request.return_content)?;
+    let asked = Asked::read(
+        OperationType::Put,
+        request.row,
+        request.condition,
+        request.return_content,
+    )?;
     let transaction = request.transaction_id.as_deref();
     let (row, written) = one(context, &request.table_name, asked, transaction).await?;
     Ok(Answer::ok(&messages::PutRowResponse {

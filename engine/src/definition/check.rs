@@ -25,9 +25,7 @@ impl TableDefinition {
         }
         limit("MAX_TABLE_NAME_BYTES", MAX_TABLE_NAME_BYTES, self.name().len())?;
         let mut key = self.schema.key.iter();
-        if !self.is_hashed()
-            && key.any(|(name, _)| name == HASH_COLUMN)
-        {
+        if !self.is_hashed() && key.any(|(name, _)| name == HASH_COLUMN) {
             let message = format!(
                 "has key column {HASH_COLUMN:?}, which is of tables whose keys are {HASH_COLUMN:?} and {ID_COLUMN:?} alone"
             );
