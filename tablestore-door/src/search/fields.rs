@@ -24,11 +24,17 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn is_date(&self, field: &str) -> bool {
-        self.resolve(field).is_some_and(|field| field.kind == FieldKind::Date)
+        self.resolve(field)
+            .is_some_and(|field| field.kind == FieldKind::Date)
     }
 
     /// Reads a value for a field. Whether it fits the field is the index's to say, but for times.
-    pub(super) fn value(&self, field: &str, bytes: Option<&Bytes>, part: &str) -> Result<QueryValue, ServiceError> {
+    pub(super) fn value(
+        &self,
+        field: &str,
+        bytes: Option<&Bytes>,
+        part: &str,
+    ) -> Result<QueryValue, ServiceError> {
         let bytes = bytes.ok_or_else(|| missing(part))?.clone();
         let value = variant::decode(bytes).map_err(|_| Reason::UnknownVariantType)?;
         if self.is_date(field) {
@@ -44,8 +50,14 @@ impl<'a> Fields<'a> {
     }
 
     /// The same of a value that may be left out.
-    pub(super) fn optional(&self, field: &str, bytes: Option<&Bytes>) -> Result<Option<QueryValue>, ServiceError> {
-        bytes.map(|bytes| self.value(field, Some(bytes), "A value")).transpose()
+    pub(super) fn optional(
+        &self,
+        field: &str,
+        bytes: Option<&Bytes>,
+    ) -> Result<Option<QueryValue>, ServiceError> {
+        bytes
+            .map(|bytes| self.value(field, Some(bytes), "A value"))
+            .transpose()
     }
 
     /// The time that a value stands for, as the field's times are written, in nanoseconds since the Unix epoch. A number is in milliseconds where
@@ -61,7 +73,11 @@ impl<'a> Fields<'a> {
             Value::String(text) => formats.iter().find_map(|format| format.of_text(text)),
             Value::Double(_) | Value::Boolean(_) | Value::Binary(_) => None,
         };
-        nanos.ok_or_else(|| invalid(format!("The value for the DATE field '{field}' is none by its date formats.")))
+        nanos.ok_or_else(|| {
+            invalid(format!(
+                "The value for the DATE field '{field}' is none by its date formats."
+            ))
+        })
     }
 
     /// A number of a field whose times aren't of Tablestore's formats.
@@ -87,10 +103,29 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The name of a field that a part of a search is about.
+/// The name of a field that a part of a search is about, as the index has it.
 pub(super) fn name(field: Option<&str>) -> Result<String, ServiceError> {
     let field = field.filter(|field| !field.is_empty());
-    field.map(str::to_owned).ok_or_else(|| missing("The name of a field"))
+    field
+        .map(index_name)
+        .ok_or_else(|| missing("The name of a field"))
+}
+
+/// Stands before names that begin with `_`, which an index keeps for itself; and so before those that begin with both.
+const MARK: char = 'u';
+
+/// What the index calls a field, or a path from one.
+pub(super) fn index_name(field: &str) -> String {
+    match field.trim_start_matches(MARK).starts_with('_') {
+        true => format!("{MARK}{field}"),
+        false => field.to_owned(),
+    }
+}
+
+/// What clients call a field of the index, or a path from one.
+pub(super) fn client_name(field: &str) -> &str {
+    let is_marked = field.trim_start_matches(MARK).starts_with('_');
+    field.strip_prefix(MARK).filter(|_| is_marked).unwrap_or(field)
 }
 
 /// A point, written as `latitude,longitude`.
@@ -101,7 +136,11 @@ pub(super) fn point(text: &str) -> Result<GeoPoint, ServiceError> {
         GeoPoint::new(degrees(latitude)?, degrees(longitude)?).ok()
     };
     let shown: String = text.chars().take(64).collect();
-    read().ok_or_else(|| invalid(format!("'{shown}' is no point: write it as 'latitude,longitude'.")))
+    read().ok_or_else(|| {
+        invalid(format!(
+            "'{shown}' is no point: write it as 'latitude,longitude'."
+        ))
+    })
 }
 
 /// A number that isn't negative.
@@ -110,7 +149,11 @@ pub(super) fn count(number: i32, part: &str) -> Result<usize, ServiceError> {
 }
 
 /// What the number of an enumeration stands for; `default` where there is none.
-pub(super) fn enumeration<E: TryFrom<i32>>(number: Option<i32>, default: E, part: &str) -> Result<E, ServiceError> {
+pub(super) fn enumeration<E: TryFrom<i32>>(
+    number: Option<i32>,
+    default: E,
+    part: &str,
+) -> Result<E, ServiceError> {
     match number {
         None => Ok(default),
         Some(number) => E::try_from(number).map_err(|_| {
@@ -120,5 +163,25 @@ pub(super) fn enumeration<E: TryFrom<i32>>(number: Option<i32>, default: E, part
             }
             .into()
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{client_name, index_name};
+
+    #[test]
+    fn names_of_fields_come_back() {
+        for (field, name) in [
+            ("_id", "u_id"),
+            ("u_id", "uu_id"),
+            ("uu_id", "uuu_id"),
+            ("user_id", "user_id"),
+            ("u", "u"),
+            ("items._x", "items._x"),
+        ] {
+            assert_eq!(index_name(field), name);
+            assert_eq!(client_name(name), field);
+        }
     }
 }

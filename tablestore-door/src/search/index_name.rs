@@ -38,7 +38,9 @@ pub(super) fn find<'a>(
 /// Refuses a name that no index may have: a letter or `_`, then letters, digits and `_`.
 pub(super) fn check(name: &str) -> Result<(), ServiceError> {
     let begins = name.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic());
-    let is_name = name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    let is_name = name
+        .bytes()
+        .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     match begins && is_name && name.len() <= limits::MAX_NAME_BYTES {
         true => Ok(()),
         false => {
@@ -60,7 +62,11 @@ pub(super) fn engine_name(definition: &TableDefinition, name: &str) -> String {
             let digest = digest.as_ref().iter().take(8);
             full(&digest.fold("x".to_owned(), |own, byte| own + &format!("{byte:02x}")))
         });
-        digests.clone().find(is_free).or_else(|| digests.last()).unwrap_or_default()
+        digests
+            .clone()
+            .find(is_free)
+            .or_else(|| digests.last())
+            .unwrap_or_default()
     })
 }
 
@@ -83,7 +89,14 @@ mod tests {
     #[test]
     fn every_name_has_one_in_the_engine() {
         let mut table = TableDefinition::hashed("demo__orders");
-        let mut names = vec!["orders_index", "Orders_Index", "orders__index", "_index", "index_", "i"];
+        let mut names = vec![
+            "orders_index",
+            "Orders_Index",
+            "orders__index",
+            "_index",
+            "index_",
+            "i",
+        ];
         let long = "a".repeat(255);
         names.push(&long);
         for (nth, name) in names.iter().enumerate() {
@@ -118,7 +131,11 @@ mod tests {
         let table = TableDefinition::hashed("demo__orders")
             .field(Field::long("n"))
             .index(SearchIndexDefinition::new("demo__orders.trial").field(Field::long("n")));
-        let names: Vec<_> = table.indexes.iter().map(|index| client_name(index, "orders")).collect();
+        let names: Vec<_> = table
+            .indexes
+            .iter()
+            .map(|index| client_name(index, "orders"))
+            .collect();
         assert_eq!(names, ["orders", "trial"]);
     }
 }

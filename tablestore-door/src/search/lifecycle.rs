@@ -8,12 +8,13 @@ use souk_engine::index_admin::IndexPhase;
 use souk_engine::{EngineError, SearchIndexDefinition, TableDefinition, TableHandle};
 use souk_tablestore::messages::{
     CreateSearchIndexRequest, CreateSearchIndexResponse, DeleteSearchIndexRequest, DeleteSearchIndexResponse,
-    DescribeSearchIndexRequest, DescribeSearchIndexResponse, FieldSchema, IndexInfo, IndexSchema, IndexStatus,
-    IndexStatusEnum, ListSearchIndexRequest, ListSearchIndexResponse, MeteringInfo, QueryFlowWeight, SyncPhase, SyncStat,
-    UpdateSearchIndexRequest, UpdateSearchIndexResponse,
+    DescribeSearchIndexRequest, DescribeSearchIndexResponse, FieldSchema, IndexInfo, IndexSchema,
+    IndexStatus, IndexStatusEnum, ListSearchIndexRequest, ListSearchIndexResponse, MeteringInfo,
+    QueryFlowWeight, SyncPhase, SyncStat, UpdateSearchIndexRequest, UpdateSearchIndexResponse,
 };
 use souk_tablestore::{Answer, Reason, ServiceError, decode};
 
+use super::fields::index_name;
 use super::index_name::{check, client_name, engine_name, find};
 use super::note::Note;
 use super::refusal::{failed, missing};
@@ -50,7 +51,11 @@ pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
     let index = SearchIndexDefinition::new(engine_name(&definition, &request.index_name));
     let mut index = add_fields(index, &schema.field_schemas)?;
     // Clients of Tablestore name an index in each search: others' searches go where they went.
-    index.weight = if definition.indexes.is_empty() { MAX_WEIGHT } else { 0 };
+    index.weight = if definition.indexes.is_empty() {
+        MAX_WEIGHT
+    } else {
+        0
+    };
     let note = Note {
         name: request.index_name,
         schema: Some(schema),
@@ -70,7 +75,11 @@ pub(crate) async fn update_index(context: &Context, body: Bytes) -> Answered {
     check_time_to_live(request.time_to_live, &named.definition)?;
     let mut changed: Vec<SearchIndexDefinition> = vec![named.index()?.clone()];
     let mut note = named.note()?;
-    if let Some(other) = request.switch_index_name.as_deref().filter(|other| !other.is_empty()) {
+    if let Some(other) = request
+        .switch_index_name
+        .as_deref()
+        .filter(|other| !other.is_empty())
+    {
         let other = find(&named.definition, &named.table, Some(other))?;
         if other.name == named.index()?.name {
             return Err(invalid("An index can't be switched with itself."));
@@ -104,7 +113,11 @@ pub(crate) async fn update_index(context: &Context, body: Bytes) -> Answered {
         }
     };
     let table = named.handle.name();
-    context.engine().change_table(table, change).await.map_err(failed)?;
+    context
+        .engine()
+        .change_table(table, change)
+        .await
+        .map_err(failed)?;
     Ok(Answer::ok(&UpdateSearchIndexResponse {}))
 }
 
@@ -124,7 +137,14 @@ pub(crate) async fn describe_index(context: &Context, body: Bytes) -> Answered {
         IndexPhase::Serving | IndexPhase::Rebuilding => (IndexStatusEnum::Running, true),
     };
     let sync_stat = SyncStat {
-        sync_phase: Some(if is_built { SyncPhase::Incr } else { SyncPhase::Full }.into()),
+        sync_phase: Some(
+            if is_built {
+                SyncPhase::Incr
+            } else {
+                SyncPhase::Full
+            }
+            .into(),
+        ),
         current_sync_timestamp: is_built.then(|| milliseconds(now.checked_sub(lag).unwrap_or(now))),
     };
     let metering = serving.map(|serving| MeteringInfo {
@@ -175,7 +195,11 @@ pub(crate) async fn delete_index(context: &Context, body: Bytes) -> Answered {
     let name = named.index()?.name.clone();
     let others = named.definition.indexes.iter().filter(|index| index.name != name);
     let mut weights = others.clone().map(|index| index.weight);
-    if let Some(heir) = others.clone().next().filter(|_| weights.all(|weight| weight == 0)) {
+    if let Some(heir) = others
+        .clone()
+        .next()
+        .filter(|_| weights.all(|weight| weight == 0))
+    {
         // Searches that name no index need one.
         let heir = heir.name.clone();
         let change = move |definition: &mut TableDefinition| {
@@ -185,7 +209,11 @@ pub(crate) async fn delete_index(context: &Context, body: Bytes) -> Answered {
             }
         };
         let table = named.handle.name();
-        context.engine().change_table(table, change).await.map_err(failed)?;
+        context
+            .engine()
+            .change_table(table, change)
+            .await
+            .map_err(failed)?;
     }
     context.engine().drop_index(&name).await.map_err(failed)?;
     Ok(Answer::ok(&DeleteSearchIndexResponse {}))
@@ -264,7 +292,7 @@ fn with_fields(
         return Ok(index.clone());
     }
     let known = |field: &FieldSchema| {
-        let name = field.field_name();
+        let name = index_name(field.field_name());
         index.fields.iter().any(|known| known.name() == name)
     };
     if let Some(twice) = added.iter().find(|field| known(field)) {

@@ -21,7 +21,8 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
         SearchNode::MatchPhrase(body) => Query::MatchPhrase {
             field: name(body.field_name.as_deref())?,
             text: body.text().to_owned(),
-            slop: u32::try_from(body.slop()).map_err(|_| invalid("The slop of a match phrase query is negative."))?,
+            slop: u32::try_from(body.slop())
+                .map_err(|_| invalid("The slop of a match phrase query is negative."))?,
             weight: weight(body.weight)?,
         },
         SearchNode::Term(body) => {
@@ -34,7 +35,10 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
         }
         SearchNode::Terms(body) => {
             let field = name(body.field_name.as_deref())?;
-            let values = body.terms.iter().map(|term| fields.value(&field, Some(term), "A term"));
+            let values = body
+                .terms
+                .iter()
+                .map(|term| fields.value(&field, Some(term), "A term"));
             Query::Terms {
                 values: values.collect::<Result<_, _>>()?,
                 field,
@@ -66,11 +70,17 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
         SearchNode::GeoDistance(body) => Query::GeoDistance {
             field: name(body.field_name.as_deref())?,
             center: point(body.center_point())?,
-            distance_meters: body.distance.ok_or_else(|| missing("The distance of a geo distance query"))?,
+            distance_meters: body
+                .distance
+                .ok_or_else(|| missing("The distance of a geo distance query"))?,
         },
         SearchNode::GeoPolygon(body) => Query::GeoPolygon {
             field: name(body.field_name.as_deref())?,
-            vertices: body.points.iter().map(|text| point(text)).collect::<Result<_, _>>()?,
+            vertices: body
+                .points
+                .iter()
+                .map(|text| point(text))
+                .collect::<Result<_, _>>()?,
         },
         SearchNode::Bool {
             must,
@@ -93,7 +103,7 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
             weight(body.weight)?,
         ),
         SearchNode::Nested { query: inside, body } => Query::Nested {
-            path: body.path.clone().ok_or_else(|| missing("The path of a nested query"))?,
+            path: name(body.path.as_deref())?,
             query: Box::new(query(inside, fields)?),
             score_mode: match enumeration(body.score_mode, pb::ScoreMode::None, "score mode")? {
                 pb::ScoreMode::None => ScoreMode::None,
@@ -103,23 +113,33 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
                 pb::ScoreMode::Min => ScoreMode::Min,
             },
             weight: weight(body.weight)?,
-            inner_hits: body.inner_hits.as_ref().map(|asked| inner_hits(asked, fields)).transpose()?,
+            inner_hits: body
+                .inner_hits
+                .as_ref()
+                .map(|asked| inner_hits(asked, fields))
+                .transpose()?,
         },
         SearchNode::ConstScore { filter } => Query::ConstScore {
             filter: Box::new(query(filter, fields)?),
             weight: DEFAULT_WEIGHT,
         },
-        SearchNode::FunctionScore { query: scored, body } => fields.function_score(query(scored, fields)?, body)?,
+        SearchNode::FunctionScore { query: scored, body } => {
+            fields.function_score(query(scored, fields)?, body)?
+        }
         SearchNode::FunctionsScore {
             query: scored,
             filters,
             body,
         } => {
-            let filters = filters.iter().map(|filter| filter.as_ref().map(|filter| query(filter, fields)).transpose());
+            let filters = filters
+                .iter()
+                .map(|filter| filter.as_ref().map(|filter| query(filter, fields)).transpose());
             let filters: Vec<_> = filters.collect::<Result<_, _>>()?;
             fields.functions_score(query(scored, fields)?, filters, body)?
         }
-        SearchNode::KnnVector { .. } => return Err(unsupported("knn vector queries: indexes have no VECTOR fields")),
+        SearchNode::KnnVector { .. } => {
+            return Err(unsupported("knn vector queries: indexes have no VECTOR fields"));
+        }
         SearchNode::DisMax { queries: all, body } => Query::DisMax {
             queries: queries(all, fields)?,
             tie_breaker: f64::from(body.tie_breaker()),
@@ -146,7 +166,9 @@ pub(super) fn weight(weight: Option<f32>) -> Result<f32, ServiceError> {
     match weight {
         None => Ok(DEFAULT_WEIGHT),
         Some(weight) if weight > 0.0 && weight.is_finite() => Ok(weight),
-        Some(weight) => Err(invalid(format!("The weight of a query is {weight}, which isn't a positive number."))),
+        Some(weight) => Err(invalid(format!(
+            "The weight of a query is {weight}, which isn't a positive number."
+        ))),
     }
 }
 
@@ -224,7 +246,9 @@ fn inner_hits(asked: &pb::InnerHits, fields: Fields<'_>) -> Result<InnerHits, Se
             Some(sort) => fields.sorts(sort)?,
             None => Vec::new(),
         },
-        size: asked.limit.map_or(Ok(default.size), |limit| count(limit, "The limit of inner hits"))?,
+        size: asked
+            .limit
+            .map_or(Ok(default.size), |limit| count(limit, "The limit of inner hits"))?,
         offset: count(asked.offset(), "The offset of inner hits")?,
     })
 }

@@ -22,7 +22,9 @@ fn of_index(error: index::Error) -> ServiceError {
             max,
             actual,
             advice,
-        } => invalid(format!("{path}: {actual} exceeds {limit}, which is {max}; {advice}.")),
+        } => invalid(format!(
+            "{path}: {actual} exceeds {limit}, which is {max}; {advice}."
+        )),
         index::Error::PageTokenInvalid { detail } => invalid(format!("Invalid token: {detail}.")),
         index::Error::DeadlineExceeded { .. } | index::Error::Cancelled => Reason::OperationTimeout.into(),
         error => refused(error.into()),

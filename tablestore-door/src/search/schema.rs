@@ -6,11 +6,12 @@ use souk_engine::index::{Analyzer, Field, FieldKind};
 use souk_engine::storage::TableSchema;
 use souk_engine::{DateFormat, Reading, SearchIndexDefinition, Source, TimeUnit};
 use souk_tablestore::messages::{
-    FieldSchema, FieldType, FuzzyAnalyzerParameter, IndexSchema, IndexSetting, SingleWordAnalyzerParameter, Sorter,
-    SplitAnalyzerParameter, TextSimilarity,
+    FieldSchema, FieldType, FuzzyAnalyzerParameter, IndexSchema, IndexSetting, SingleWordAnalyzerParameter,
+    Sorter, SplitAnalyzerParameter, TextSimilarity,
 };
 use souk_tablestore::{Reason, ServiceError, Strict, decode};
 
+use super::fields::{client_name, index_name};
 use super::refusal::missing;
 use crate::error::{invalid, unsupported};
 
@@ -35,7 +36,9 @@ pub(super) fn check_whole(schema: &IndexSchema, table: &TableSchema) -> Result<(
     if let Some(setting) = &schema.index_setting {
         let is_key = |name: &String| table.key.iter().any(|(key, _)| key == name);
         if let Some(other) = setting.routing_fields.iter().find(|name| !is_key(name)) {
-            return Err(invalid(format!("The routing field '{other}' is no primary key column.")));
+            return Err(invalid(format!(
+                "The routing field '{other}' is no primary key column."
+            )));
         }
     }
     let sorters = schema.index_sort.iter().flat_map(|sort| &sort.sorter);
@@ -48,7 +51,12 @@ pub(super) fn check_whole(schema: &IndexSchema, table: &TableSchema) -> Result<(
             return Err(invalid("An index sort is by the primary key or by fields."));
         }
     }
-    if schema.index_sort.is_some() && schema.field_schemas.iter().any(|field| field.field_type() == FieldType::Nested) {
+    if schema.index_sort.is_some()
+        && schema
+            .field_schemas
+            .iter()
+            .any(|field| field.field_type() == FieldType::Nested)
+    {
         return Err(invalid("An index with a NESTED field can't have an index sort."));
     }
     Ok(())
@@ -65,15 +73,19 @@ pub(super) fn add_fields(
         let field = field(given, "", &mut source)?;
         if given.is_virtual_field() {
             let [column] = given.source_field_names.as_slice() else {
-                return Err(invalid(format!("The virtual field '{name}' needs exactly one source field.")));
+                return Err(invalid(format!(
+                    "The virtual field '{name}' needs exactly one source field."
+                )));
             };
             column.clone_into(&mut source.column);
             source.reading = Reading::Converted;
         } else if !given.source_field_names.is_empty() {
-            return Err(invalid(format!("The field '{name}' has a source field and isn't virtual.")));
+            return Err(invalid(format!(
+                "The field '{name}' has a source field and isn't virtual."
+            )));
         }
         source.json = given.is_array() || matches!(field.kind(), FieldKind::Nested(_));
-        index = match source == Source::column(name) {
+        index = match source == Source::column(field.name()) {
             true => index.field(field),
             false => index.field_from(field, source),
         };
@@ -82,7 +94,10 @@ pub(super) fn add_fields(
 }
 
 fn name_of(given: &FieldSchema) -> Result<&str, ServiceError> {
-    given.field_name.as_deref().ok_or_else(|| missing("The name of a field"))
+    given
+        .field_name
+        .as_deref()
+        .ok_or_else(|| missing("The name of a field"))
 }
 
 /// One field; `path` leads to it inside the top-level one, whose `source` learns of formats of dates.
@@ -90,10 +105,14 @@ fn field(given: &FieldSchema, path: &str, source: &mut Source) -> Result<Field, 
     let name = name_of(given)?;
     let is_inside = !path.is_empty();
     if is_inside && given.is_virtual_field() {
-        return Err(unsupported(format!("virtual fields inside of NESTED fields, as '{name}'")));
+        return Err(unsupported(format!(
+            "virtual fields inside of NESTED fields, as '{name}'"
+        )));
     }
     if path.split('.').count() > MAX_LEVELS {
-        return Err(invalid(format!("Fields are nested in more than {MAX_LEVELS} levels.")));
+        return Err(invalid(format!(
+            "Fields are nested in more than {MAX_LEVELS} levels."
+        )));
     }
     let number = given.field_type.unwrap_or_default();
     let of = FieldType::try_from(number)
@@ -127,16 +146,29 @@ fn field(given: &FieldSchema, path: &str, source: &mut Source) -> Result<Field, 
         FieldType::Flattened => return Err(unsupported(format!("FLATTENED fields, as '{name}'"))),
     };
     if given.vector_options.is_some() || given.json_type.is_some() {
-        return Err(unsupported(format!("options of VECTOR and JSON fields, as '{name}' has")));
+        return Err(unsupported(format!(
+            "options of VECTOR and JSON fields, as '{name}' has"
+        )));
     }
-    if given.text_similarity.is_some_and(|similarity| similarity != i32::from(TextSimilarity::Bm25)) {
-        return Err(unsupported(format!("other similarities than BM25, as '{name}' has")));
+    if given
+        .text_similarity
+        .is_some_and(|similarity| similarity != i32::from(TextSimilarity::Bm25))
+    {
+        return Err(unsupported(format!(
+            "other similarities than BM25, as '{name}' has"
+        )));
     }
     let is_nested = matches!(kind, FieldKind::Nested(_));
     if !given.field_schemas.is_empty() && !is_nested {
-        return Err(invalid(format!("The field '{name}' has fields inside and isn't NESTED.")));
+        return Err(invalid(format!(
+            "The field '{name}' has fields inside and isn't NESTED."
+        )));
     }
-    let field = Field::new(name, kind);
+    let field = match is_inside {
+        // What is nested is found by its name.
+        true => Field::new(name, kind),
+        false => Field::new(index_name(name), kind),
+    };
     Ok(match given.is_array() || is_nested {
         true => field.array(),
         false => field,
@@ -149,7 +181,9 @@ fn dates(given: &FieldSchema, name: &str) -> Result<Vec<DateFormat>, ServiceErro
         return Err(invalid(format!("The DATE field '{name}' has no date formats.")));
     }
     if formats.len() > MAX_DATE_FORMATS {
-        return Err(invalid(format!("The field '{name}' has more than {MAX_DATE_FORMATS} date formats.")));
+        return Err(invalid(format!(
+            "The field '{name}' has more than {MAX_DATE_FORMATS} date formats."
+        )));
     }
     let formats = formats.iter().map(|format| format.parse());
     let formats = formats.collect::<Result<_, souk_engine::NoDateFormat>>();
@@ -170,21 +204,29 @@ fn analyzer_of(given: &FieldSchema, name: &str) -> Result<Analyzer, ServiceError
             let parameter: SplitAnalyzerParameter = parameter(given, name)?;
             Analyzer::Split {
                 case_sensitive: parameter.case_sensitive(),
-                delimiter: parameter.delimiter.filter(|delimiter| !delimiter.trim().is_empty()),
+                delimiter: parameter
+                    .delimiter
+                    .filter(|delimiter| !delimiter.trim().is_empty()),
             }
         }
         analyzer::MIN_WORD => Analyzer::MinWord,
         analyzer::MAX_WORD => Analyzer::MaxWord,
         analyzer::FUZZY => {
             let parameter: FuzzyAnalyzerParameter = parameter(given, name)?;
-            let chars = |chars: Option<i32>, default| chars.map_or(default, |chars| u8::try_from(chars).unwrap_or(u8::MAX));
+            let chars = |chars: Option<i32>, default| {
+                chars.map_or(default, |chars| u8::try_from(chars).unwrap_or(u8::MAX))
+            };
             Analyzer::Fuzzy {
                 min_chars: chars(parameter.min_chars, FUZZY_CHARS.0),
                 max_chars: chars(parameter.max_chars, FUZZY_CHARS.1),
                 case_sensitive: parameter.case_sensitive(),
             }
         }
-        other => return Err(invalid(format!("The field '{name}' has an unknown analyzer: '{other}'."))),
+        other => {
+            return Err(invalid(format!(
+                "The field '{name}' has an unknown analyzer: '{other}'."
+            )));
+        }
     })
 }
 
@@ -201,10 +243,12 @@ pub(super) fn described(index: &SearchIndexDefinition) -> IndexSchema {
     let fields = index.fields.iter().map(|field| {
         let source = index.source(field.name());
         let mut told = told(field, "", &source);
-        if source.column != field.name() {
+        let name = client_name(field.name()).to_owned();
+        if source.column != name {
             told.is_virtual_field = Some(true);
             told.source_field_names = vec![source.to_string()];
         }
+        told.field_name = Some(name);
         told
     });
     IndexSchema {
@@ -372,6 +416,7 @@ mod tests {
                 ..schema("items", FieldType::Nested)
             },
             schema("place", FieldType::GeoPoint),
+            schema("_id", FieldType::Keyword),
         ];
         let format = |text: &str| text.parse::<DateFormat>().expect(text);
         let fuzzy = Analyzer::Fuzzy {
@@ -384,16 +429,22 @@ mod tests {
             .field(Field::long("n"))
             .field_from(Field::keyword("tags").array(), Source::column("tags").json())
             .field(Field::text("name", fuzzy))
-            .field_from(Field::keyword("n_text"), Source::column("n").read(Reading::Converted))
+            .field_from(
+                Field::keyword("n_text"),
+                Source::column("n").read(Reading::Converted),
+            )
             .field_from(
                 Field::date("day"),
                 Source::column("day").dates("", vec![format("yyyy-MM-dd"), format("epoch_millis")]),
             )
             .field_from(
                 Field::nested("items", items),
-                Source::column("items").json().dates("at", vec![format("epoch_second")]),
+                Source::column("items")
+                    .json()
+                    .dates("at", vec![format("epoch_second")]),
             )
-            .field(Field::geo_point("place"));
+            .field(Field::geo_point("place"))
+            .field_from(Field::keyword("u_id"), Source::column("_id"));
         let definition = read(&fields).expect("a definition");
         assert_eq!(definition, expected);
         // What it is told as makes the same again.

@@ -1,8 +1,8 @@
 //! Scores by functions.
 
 use souk_engine::index::{
-    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode, Modifier,
-    Query, QueryValue, ScoreFunction,
+    CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
+    Modifier, Query, QueryValue, ScoreFunction,
 };
 use souk_tablestore::messages::{
     self as pb, DateTimeUnit, DateTimeValue, DecayFuncDateParam, DecayFuncGeoParam, DecayFuncNumericParam,
@@ -21,7 +21,11 @@ const SEED: u64 = 0;
 
 impl Fields<'_> {
     /// A query whose score is multiplied with a number of the row.
-    pub(super) fn function_score(&self, query: Query, body: &pb::FunctionScoreQuery) -> Result<Query, ServiceError> {
+    pub(super) fn function_score(
+        &self,
+        query: Query,
+        body: &pb::FunctionScoreQuery,
+    ) -> Result<Query, ServiceError> {
         let factor = body.field_value_factor.as_ref();
         let factor = factor.ok_or_else(|| missing("The field value factor of a function score query"))?;
         let function = Function::FieldValueFactor {
@@ -81,7 +85,11 @@ impl Fields<'_> {
             (None, Some(decay), None) => Function::Decay(self.decay(decay)?),
             (None, None, Some(_)) => Function::Random { seed: SEED },
             (None, None, None) => Function::One,
-            _ => return Err(invalid("A function of a functions score query is of several kinds.")),
+            _ => {
+                return Err(invalid(
+                    "A function of a functions score query is of several kinds.",
+                ));
+            }
         };
         Ok(ScoreFunction {
             function,
@@ -94,34 +102,43 @@ impl Fields<'_> {
         let field = name(body.field_name.as_deref())?;
         let shape = enumeration(body.math_function, DecayMathFunction::Gauss, "decay function")?;
         let mode = enumeration(body.multi_value_mode, MultiValueMode::Min, "multi value mode")?;
-        let kind = body.param_type.ok_or_else(|| missing("The type of the parameter of a decay function"))?;
-        let (origin, scale, offset) = match enumeration(Some(kind), DecayFuncParamType::Date, "decay parameter")? {
-            DecayFuncParamType::Date => {
-                let param: DecayFuncDateParam = parameter(body)?;
-                let origin = match (param.origin_long, &param.origin_string) {
-                    (Some(number), None) => Value::Integer(number),
-                    (None, Some(text)) => Value::from(text.as_str()),
-                    _ => return Err(invalid("A decay function of times needs one origin.")),
-                };
-                let origin = QueryValue::Time(self.time(&field, &origin)?);
-                let scale = param.scale.as_ref().ok_or_else(no_scale)?;
-                let offset = param.offset.as_ref().map_or(Ok(0), nanoseconds)?;
-                // Of times the index has seconds.
-                let seconds = |nanos: i64| nanos as f64 / 1e9;
-                (DecayOrigin::Value(origin), seconds(nanoseconds(scale)?), seconds(offset))
-            }
-            DecayFuncParamType::Numeric => {
-                let param: DecayFuncNumericParam = parameter(body)?;
-                let origin = param.origin.ok_or_else(|| missing("The origin of a decay function"))?;
-                let origin = DecayOrigin::Value(QueryValue::Double(origin));
-                (origin, param.scale.ok_or_else(no_scale)?, param.offset())
-            }
-            DecayFuncParamType::Geo => {
-                let param: DecayFuncGeoParam = parameter(body)?;
-                let origin = DecayOrigin::Point(point(param.origin())?);
-                (origin, param.scale.ok_or_else(no_scale)?, param.offset())
-            }
-        };
+        let kind = body
+            .param_type
+            .ok_or_else(|| missing("The type of the parameter of a decay function"))?;
+        let (origin, scale, offset) =
+            match enumeration(Some(kind), DecayFuncParamType::Date, "decay parameter")? {
+                DecayFuncParamType::Date => {
+                    let param: DecayFuncDateParam = parameter(body)?;
+                    let origin = match (param.origin_long, &param.origin_string) {
+                        (Some(number), None) => Value::Integer(number),
+                        (None, Some(text)) => Value::from(text.as_str()),
+                        _ => return Err(invalid("A decay function of times needs one origin.")),
+                    };
+                    let origin = QueryValue::Time(self.time(&field, &origin)?);
+                    let scale = param.scale.as_ref().ok_or_else(no_scale)?;
+                    let offset = param.offset.as_ref().map_or(Ok(0), nanoseconds)?;
+                    // Of times the index has seconds.
+                    let seconds = |nanos: i64| nanos as f64 / 1e9;
+                    (
+                        DecayOrigin::Value(origin),
+                        seconds(nanoseconds(scale)?),
+                        seconds(offset),
+                    )
+                }
+                DecayFuncParamType::Numeric => {
+                    let param: DecayFuncNumericParam = parameter(body)?;
+                    let origin = param
+                        .origin
+                        .ok_or_else(|| missing("The origin of a decay function"))?;
+                    let origin = DecayOrigin::Value(QueryValue::Double(origin));
+                    (origin, param.scale.ok_or_else(no_scale)?, param.offset())
+                }
+                DecayFuncParamType::Geo => {
+                    let param: DecayFuncGeoParam = parameter(body)?;
+                    let origin = DecayOrigin::Point(point(param.origin())?);
+                    (origin, param.scale.ok_or_else(no_scale)?, param.offset())
+                }
+            };
         Ok(Decay {
             field,
             shape: match shape {
@@ -175,7 +192,9 @@ fn modifier(modifier: FunctionModifier) -> Modifier {
 /// It is of a unit whose lengths differ.
 pub(super) fn nanoseconds(length: &DateTimeValue) -> Result<i64, ServiceError> {
     const SECOND: i64 = 1_000_000_000;
-    let unit = length.unit.ok_or_else(|| missing("The unit of a length of time"))?;
+    let unit = length
+        .unit
+        .ok_or_else(|| missing("The unit of a length of time"))?;
     let nanos = match enumeration(Some(unit), DateTimeUnit::Second, "unit of time")? {
         DateTimeUnit::Week => 7 * 86_400 * SECOND,
         DateTimeUnit::Day => 86_400 * SECOND,
@@ -184,7 +203,9 @@ pub(super) fn nanoseconds(length: &DateTimeValue) -> Result<i64, ServiceError> {
         DateTimeUnit::Second => SECOND,
         DateTimeUnit::Millisecond => SECOND / 1_000,
         DateTimeUnit::Year | DateTimeUnit::QuarterYear | DateTimeUnit::Month => {
-            return Err(unsupported("lengths of time in years, quarters and months, which differ"));
+            return Err(unsupported(
+                "lengths of time in years, quarters and months, which differ",
+            ));
         }
     };
     let length = i64::from(length.value()).checked_mul(nanos);

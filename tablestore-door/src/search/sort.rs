@@ -8,7 +8,7 @@ use super::fields::{Fields, enumeration, name, point};
 use super::note::Note;
 use super::query::query;
 use super::refusal::missing;
-use crate::error::{invalid, unsupported};
+use crate::error::unsupported;
 
 /// What stands for an end of the order instead of a value that is missing.
 const FIRST: &str = "_first";
@@ -18,7 +18,10 @@ impl Fields<'_> {
     /// The order of a search that has none: that of the index, which is by primary key unless it was made with another.
     pub(super) fn default_sorts(&self) -> Result<Vec<Sort>, ServiceError> {
         let schema = Note::of(self.index).and_then(|note| note.schema);
-        match schema.and_then(|schema| schema.index_sort).filter(|sort| !sort.sorter.is_empty()) {
+        match schema
+            .and_then(|schema| schema.index_sort)
+            .filter(|sort| !sort.sorter.is_empty())
+        {
             Some(sort) => self.sorts(&sort),
             None => Ok(vec![Sort::PrimaryKey { descending: false }]),
         }
@@ -53,7 +56,9 @@ impl Fields<'_> {
     fn field_sort(&self, sort: &pb::FieldSort) -> Result<Sort, ServiceError> {
         let field = name(sort.field_name.as_deref())?;
         if sort.missing_field.is_some() || !sort.missing_fields.is_empty() {
-            return Err(unsupported("missing_field of a sort: other columns that stand in for a field"));
+            return Err(unsupported(
+                "missing_field of a sort: other columns that stand in for a field",
+            ));
         }
         let missing = match &sort.missing_value {
             None => Missing::Last,
@@ -81,12 +86,16 @@ impl Fields<'_> {
     }
 
     /// Which objects a sort by a field looks at: all around it, or those of a filter.
-    fn nested(&self, field: &str, filter: Option<&pb::NestedFilter>) -> Result<Option<NestedSort>, ServiceError> {
+    fn nested(
+        &self,
+        field: &str,
+        filter: Option<&pb::NestedFilter>,
+    ) -> Result<Option<NestedSort>, ServiceError> {
         let Some(given) = filter else {
             let around = self.resolve(field).and_then(|field| field.scope.clone());
             return Ok(around.map(|path| NestedSort { path, filter: None }));
         };
-        let path = given.path.clone().ok_or_else(|| missing("The path of a nested filter"))?;
+        let path = name(given.path.as_deref())?;
         let filter = given.filter.clone().map(|filter| {
             let node = SearchNode::decode(filter)?;
             query(&node, *self)
@@ -103,7 +112,9 @@ impl Fields<'_> {
         }
         let descending = is_descending(sort.order, SortOrder::Asc)?;
         if sort.mode.is_some_and(|mode| mode != i32::from(SortMode::Min)) {
-            return Err(unsupported("sorts by another than the shortest of several distances"));
+            return Err(unsupported(
+                "sorts by another than the shortest of several distances",
+            ));
         }
         let points = sort.points.iter().map(|text| point(text));
         Ok(Sort::GeoDistance {
@@ -117,4 +128,3 @@ impl Fields<'_> {
 pub(super) fn is_descending(order: Option<i32>, default: SortOrder) -> Result<bool, ServiceError> {
     Ok(enumeration(order, default, "sort order")? == SortOrder::Desc)
 }
-
