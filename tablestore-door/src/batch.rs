@@ -207,7 +207,7 @@ fn read_told(read: Result<ReadRow, ServiceError>) -> messages::RowInBatchGetRowR
 }
 
 /// What became of a write: what is given back of its row, and what it cost.
-type Became = Result<(Option<Bytes>, CapacityUnits), ServiceError>;
+pub(crate) type Became = Result<(Option<Bytes>, CapacityUnits), ServiceError>;
 
 /// Writes several rows of several tables.
 pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
@@ -274,7 +274,7 @@ fn check_repeated(rows: &[Asked]) -> Result<(), Reason> {
 ///
 /// # Errors
 /// What concerns all of them alike.
-async fn table(
+pub(crate) async fn table(
     context: &Context,
     name: &str,
     rows: Vec<Asked>,
@@ -303,33 +303,27 @@ async fn table(
     }
     let returning: Vec<_> = writes.iter().map(|write| write.returning.clone()).collect();
     let steps = steps(writes);
-    let written = match (transaction, is_atomic) {
-        (Some(id), _) => {
-            let mut written = Vec::new();
-            for step in steps {
-                written.extend(handle.write_in(id, step, !is_atomic).await.map_err(refused)?);
+    if is_atomic && transaction.is_none() {
+        let written = at_once(&handle, steps).await.map_err(refused)?;
+        return Ok(merged(became, written_told(&returning, schema, written)));
+    }
+    let mut written = Vec::new();
+    for step in steps {
+        let rows = match transaction {
+            Some(id) => handle.write_in(id, step, !is_atomic).await,
+            None => handle.write_each(step).await,
+        };
+        match rows {
+            Ok(rows) => written.extend(rows),
+            Err(error) if written.is_empty() => return Err(refused(error)),
+            // The rows before are written.
+            Err(error) => {
+                let mut told = written_told(&returning, schema, written);
+                told.resize(returning.len(), Err(refused(error)));
+                return Ok(merged(became, told));
             }
-            written
         }
-        (None, true) => at_once(&handle, steps).await.map_err(refused)?,
-        (None, false) => {
-            let mut written = Vec::new();
-            for step in steps {
-                match handle.write_each(step).await {
-                    Ok(rows) => written.extend(rows),
-                    Err(error) if written.is_empty() => return Err(refused(error)),
-                    // The rows before are written.
-                    Err(error) => {
-                        let error = refused(error);
-                        let mut told = written_told(&returning, schema, written);
-                        told.resize(returning.len(), Err(error));
-                        return Ok(merged(became, told));
-                    }
-                }
-            }
-            written
-        }
-    };
+    }
     Ok(merged(became, written_told(&returning, schema, written)))
 }
 

@@ -6,7 +6,7 @@ use souk_access::{Role, RowAccess, Rules, Verdict};
 use souk_tablestore::{Answer, Operation, Reason, ServiceError};
 
 use crate::context::Context;
-use crate::{batch, range, read, search, secondary, splits, stream, table, transaction, write};
+use crate::{batch, bulk, range, read, search, secondary, splits, stream, table, transaction, write};
 
 /// What an operation comes to: it reads the body of a request, and answers with a message.
 pub(crate) type Answered = Result<Answer, ServiceError>;
@@ -46,9 +46,9 @@ pub(crate) async fn dispatch(context: &Context, operation: Operation, body: Byte
         Operation::DescribeStream => stream::describe(context, body),
         Operation::GetShardIterator => stream::iterator(context, body).await,
         Operation::GetStreamRecord => stream::records(context, body).await,
-        Operation::BulkImport
-        | Operation::BulkExport
-        | Operation::CreateTunnel
+        Operation::BulkImport => bulk::import(context, body).await,
+        Operation::BulkExport => bulk::export(context, body).await,
+        Operation::CreateTunnel
         | Operation::DeleteTunnel
         | Operation::ListTunnel
         | Operation::DescribeTunnel

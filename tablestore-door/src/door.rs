@@ -225,6 +225,7 @@ impl Shared {
                 return response(Answer::error(&error), id, None);
             }
         };
+        server::let_in(&head.extensions);
         let done = self.done(&signer, head, body).await;
         let answer = done.unwrap_or_else(|error| {
             tracing::debug!(

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use souk_engine::storage::{
-    IndexEntry, KeyKind, KeyValue, SecondaryIndexSchema, TableSchema, Value as Stored,
+    CapacityUnits, IndexEntry, IndexRequest, KeyKind, KeyValue, SecondaryIndexSchema, TableSchema,
+    Value as Stored,
 };
-use souk_engine::{TableDefinition, TableHandle, ValueType};
+use souk_engine::{RowsPage, TableDefinition, TableHandle, ValueType};
 use souk_tablestore::plainbuffer::Encoder;
-use souk_tablestore::{KeyColumn, KeyElement, ServiceError};
+use souk_tablestore::{KeyColumn, KeyElement, Reason, ServiceError};
 
 use crate::context::Context;
 use crate::error::refused;
 use crate::schema::{PrimaryKeyOrValue, column_type, with_key};
 use crate::value::{key_element, stored_key, told};
-use souk_tablestore::Reason;
 
 /// What a client means by the name of a table.
 pub(crate) enum Named {
@@ -50,17 +50,13 @@ impl IndexTable {
         for (table, definition) in context.tables() {
             if let Some(index) = definition.schema.indexes.iter().find(|index| index.name == name) {
                 let table = context.table(&table)?;
-                return Self::new(table, Arc::clone(&definition), index.clone()).map(Some);
+                return Ok(Some(Self::new(table, Arc::clone(&definition), index.clone())));
             }
         }
         Ok(None)
     }
 
-    fn new(
-        table: TableHandle,
-        definition: Arc<TableDefinition>,
-        index: SecondaryIndexSchema,
-    ) -> Result<Self, ServiceError> {
+    fn new(table: TableHandle, definition: Arc<TableDefinition>, index: SecondaryIndexSchema) -> Self {
         let mut schema = TableSchema::new(&index.name);
         for column in with_key(&definition.schema, &index.columns) {
             let kind = match column_type(&definition, &column) {
@@ -74,12 +70,12 @@ impl IndexTable {
             };
             schema = schema.key(column, kind);
         }
-        Ok(Self {
+        Self {
             table,
             definition,
             index,
             schema,
-        })
+        }
     }
 
     /// The values by which the engine orders its entries, those of its columns and then of the table's key: as many as are known from
@@ -130,13 +126,14 @@ impl IndexTable {
         row.finish(false, None);
     }
 
-    /// Which included columns a read asks for: those of the names that it gives. `None` are all.
+    /// The columns that a read of some names is about; `None` are all. What entries always have is named where nothing else is.
     pub(crate) fn selected(&self, names: &[String]) -> Option<Vec<String>> {
         if names.is_empty() {
             return None;
         }
-        let named = self.index.included.iter().filter(|column| names.contains(column));
-        Some(named.cloned().collect())
+        let included = self.index.included.iter().filter(|column| names.contains(column));
+        let columns = self.index.columns.iter().take(1);
+        Some(columns.chain(included).cloned().collect())
     }
 
     /// Whether a read that gives these names is answered with the entry: it has one of them, or none was given.
@@ -146,13 +143,27 @@ impl IndexTable {
             || !entry.included.is_empty()
     }
 
-    /// A page of entries from the first one that `request` gives; what is told is what could not be read.
-    pub(crate) async fn page(
+    /// The first entries of a range: none at its end alone. There may be expired ones before them.
+    pub(crate) async fn page(&self, request: &IndexRequest) -> Result<RowsPage<IndexEntry>, ServiceError> {
+        let (mut token, mut cost) = (String::new(), CapacityUnits::default());
+        loop {
+            let mut page = self.part(request, &token).await?;
+            cost += page.consumed;
+            if !page.items.is_empty() || page.next_page_token.is_empty() {
+                page.consumed = cost;
+                return Ok(page);
+            }
+            token = page.next_page_token;
+        }
+    }
+
+    /// What is read of a range at once, behind a token. There may be more, even where nothing was found.
+    pub(crate) async fn part(
         &self,
-        request: &souk_engine::storage::IndexRequest,
-        min_sequence: u64,
-    ) -> Result<souk_engine::RowsPage<IndexEntry>, ServiceError> {
-        let page = self.table.index_page(request, "", min_sequence).await;
+        request: &IndexRequest,
+        token: &str,
+    ) -> Result<RowsPage<IndexEntry>, ServiceError> {
+        let page = self.table.index_page(request, token, 0).await;
         page.map(|(page, _)| page).map_err(refused)
     }
 }

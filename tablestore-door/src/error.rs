@@ -77,7 +77,10 @@ pub(crate) fn of_store(error: StoreError) -> ServiceError {
 fn of_index(error: index::Error) -> ServiceError {
     match error {
         index::Error::InvalidSchema(wrong) => invalid(format!("The search index can't be: {wrong}.")),
-        index::Error::InvalidRequest(wrong) => invalid(format!("The search can't be: {wrong}.")),
+        index::Error::InvalidQuery(wrong) => invalid(format!("The search can't be: {wrong}.")),
+        error @ index::Error::LimitExceeded { .. } => invalid(error.to_string()),
+        index::Error::PageTokenInvalid { detail } => invalid(format!("Invalid token: {detail}.")),
+        index::Error::DeadlineExceeded { .. } | index::Error::Cancelled => Reason::OperationTimeout.into(),
         error => internal(&error),
     }
 }
@@ -119,7 +122,7 @@ fn over(limit: &str, max: usize, actual: usize) -> ServiceError {
     }
 }
 
-pub(crate) fn internal(error: &dyn std::error::Error) -> ServiceError {
+pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> ServiceError {
     tracing::error!(error, "a call to the Tablestore endpoint failed");
     Reason::Internal.into()
 }

@@ -17,7 +17,7 @@
 //! | `value`, `schema`, `entries` | values and keys; what tables and their indexes look like to clients; secondary indexes as tables |
 //! | `options` | what of rows is read, and on what condition they are written |
 //! | `table`, `secondary`, `splits` | the operations on tables |
-//! | `read`, `range`, `write`, `batch`, `transaction`, `stream` | the operations on rows, and on their changes |
+//! | `read`, `range`, `write`, `batch`, `bulk`, `transaction`, `stream` | the operations on rows, and on their changes |
 //! | `search` | the operations of search indexes |
 //! | `dispatch` | which operation is which of them, and who may |
 //! | `door` | HTTP: heads, signatures, bodies, limits, answers |
@@ -43,6 +43,7 @@
 
 mod access_keys;
 mod batch;
+mod bulk;
 mod context;
 mod dispatch;
 mod door;

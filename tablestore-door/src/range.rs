@@ -20,10 +20,10 @@ use crate::transaction;
 use crate::value::{check_key, key_value, one_key, write_row};
 
 /// A page of a range.
-struct RangePage {
-    rows: Bytes,
-    next: Option<Bytes>,
-    consumed: CapacityUnits,
+pub(crate) struct RangePage {
+    pub(crate) rows: Bytes,
+    pub(crate) next: Option<Bytes>,
+    pub(crate) consumed: CapacityUnits,
 }
 
 /// An end of a range: a cut behind or before all keys that begin with some values.
@@ -68,14 +68,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
             let seeing =
                 transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
             let definition = table.definition();
-            let (start, end) = ends(&definition.schema, &start, &end, direction)?;
-            let range = RangeRequest {
-                start: start.of_rows()?,
-                end: end.of_rows()?,
-                limit,
-                options: asked.options()?,
-                ..RangeRequest::all(direction)
-            };
+            let range = self::request(&definition.schema, [&start, &end], direction, limit, asked)?;
             rows(&table, &definition.schema, &range, seeing).await?
         }
         Named::Index(index) => {
@@ -97,7 +90,26 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     }))
 }
 
-async fn rows(
+/// What is asked of the rows of a table between two ends.
+pub(crate) fn request(
+    schema: &TableSchema,
+    [start, end]: [&[KeyColumn]; 2],
+    direction: Direction,
+    limit: usize,
+    asked: Asked,
+) -> Result<RangeRequest, ServiceError> {
+    let (start, end) = ends(schema, start, end, direction)?;
+    Ok(RangeRequest {
+        start: start.of_rows()?,
+        end: end.of_rows()?,
+        limit,
+        options: asked.options()?,
+        ..RangeRequest::all(direction)
+    })
+}
+
+/// Reads a page of the rows of a table.
+pub(crate) async fn rows(
     table: &TableHandle,
     schema: &TableSchema,
     range: &RangeRequest,
@@ -146,9 +158,9 @@ async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result
     };
     // One more than are given back, which is the next one.
     let mut page = index
-        .page(&with_columns(range.request(index, range.limit + 1)), 0)
+        .page(&with_columns(range.request(index, range.limit + 1)))
         .await?;
-    let next = following(index, &mut page, range.limit);
+    let next = following(index, &range, &mut page).await?;
     let mut cost = page.consumed;
     if let Some(filter) = filter {
         let mut range = range;
@@ -156,21 +168,16 @@ async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result
             range.end = cut.clone();
         }
         page.items.clear();
-        let mut request = with_columns(range.request(index, 0)).filter(filter);
-        // What was read a moment ago is read again; where others have written meanwhile, it may be more than a page.
+        let request = with_columns(range.request(index, 0)).filter(filter);
+        // What was read a moment ago is read again, in as many parts as its filter takes.
+        let mut token = String::new();
         loop {
-            let (part, _) = index.table.index_page(&request, "", 0).await.map_err(refused)?;
+            let part = index.part(&request, &token).await?;
             cost += part.consumed;
-            let last = part.items.last().cloned();
             page.items.extend(part.items);
-            match last {
-                Some(last) if !part.next_page_token.is_empty() => {
-                    request.start = IndexBound::After(index.whole(&last));
-                    if range.direction == Direction::Backward {
-                        request.start = IndexBound::Before(index.whole(&last));
-                    }
-                }
-                _ => break,
+            token = part.next_page_token;
+            if token.is_empty() {
+                break;
             }
         }
     }
@@ -189,16 +196,28 @@ async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result
     })
 }
 
-/// The key at which the page behind this one begins, and the cut before it; what is beyond `limit` is taken off.
-fn following(
+/// The key at which the page behind this one begins, and the cut before it; what is beyond the limit is taken off.
+async fn following(
     index: &IndexTable,
+    range: &IndexRange,
     page: &mut RowsPage<IndexEntry>,
-    limit: usize,
-) -> Option<(Bytes, IndexBound)> {
-    let ended_early = !page.next_page_token.is_empty() && page.items.len() > 1;
-    let next = match page.items.len() > limit || ended_early {
-        true => page.items.pop()?,
-        false => return None,
+) -> Result<Option<(Bytes, IndexBound)>, ServiceError> {
+    let has_more = !page.next_page_token.is_empty();
+    let next = match page.items.last() {
+        Some(_) if page.items.len() > range.limit || has_more && page.items.len() > 1 => page.items.pop(),
+        // One that fills a page alone: the one behind it is looked at without what it includes.
+        Some(last) if has_more => {
+            let mut request = range.request(index, 1).columns(index.index.columns.first());
+            request.start = match range.direction {
+                Direction::Forward => IndexBound::After(index.whole(last)),
+                Direction::Backward => IndexBound::Before(index.whole(last)),
+            };
+            index.page(&request).await?.items.pop()
+        }
+        _ => None,
+    };
+    let Some(next) = next else {
+        return Ok(None);
     };
     let mut out = Encoder::new();
     let mut row = out.row();
@@ -206,7 +225,13 @@ fn following(
         row.key(&column.name, &column.value);
     }
     row.finish(false, None);
-    Some((out.finish(), IndexBound::Before(index.whole(&next))))
+    // Where the page ends, as seen from its beginning.
+    let whole = index.whole(&next);
+    let cut = match range.direction {
+        Direction::Forward => IndexBound::Before(whole),
+        Direction::Backward => IndexBound::After(whole),
+    };
+    Ok(Some((out.finish(), cut)))
 }
 
 /// Both ends of a range, checked.

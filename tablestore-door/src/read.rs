@@ -92,7 +92,7 @@ pub(crate) async fn entry(
     if let Some(columns) = index.selected(&asked.columns) {
         request = request.columns(columns);
     }
-    let page = index.page(&request, 0).await?;
+    let page = index.page(&request).await?;
     let mut out = Encoder::new();
     for entry in page
         .items

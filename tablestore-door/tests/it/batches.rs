@@ -1,13 +1,12 @@
 //! Several rows in one request: each has an answer of its own, with HTTP 200.
 
-use souk_tablestore::KeyColumn;
 use souk_tablestore::messages::{
     self as pb, Condition, OperationType, RowExistenceExpectation, RowInBatchWriteRowRequest,
 };
+use souk_tablestore::{KeyColumn, KeyElement, Value};
 
 use crate::client::{Client, cell, cells, deletion, expecting, ignore, key, plain, row, rows};
 use crate::server::Server;
-use souk_tablestore::Value;
 
 fn there(id: &str) -> Vec<KeyColumn> {
     key([("id", id.into())])
@@ -264,5 +263,49 @@ async fn an_atomic_batch_happens_as_a_whole() {
     );
     let found = client.get("notes", there("a")).await.expect("it");
     assert_eq!(cells(&found)[1], ("n", Value::Integer(1)), "none was written");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn many_rows_are_imported_and_exported() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    client.create(&plain("notes")).await;
+    let ids: Vec<String> = (0..501).map(|nth| format!("{nth:03}")).collect();
+    let mut rows: Vec<_> = ids
+        .iter()
+        .map(|id| pb::RowInBulkImportRequest {
+            r#type: OperationType::Put.into(),
+            row_change: row(there(id), vec![cell("n", 1_i64)]),
+        })
+        .collect();
+    rows.push(pb::RowInBulkImportRequest {
+        r#type: OperationType::Delete.into(),
+        row_change: deletion(there("500")),
+    });
+    let import = pb::BulkImportRequest {
+        table_name: "notes".to_owned(),
+        rows,
+    };
+    let imported: pb::BulkImportResponse = client.call("BulkImport", &import).await.expect("an answer");
+    assert!(imported.rows.len() == 502 && imported.rows.iter().all(|row| row.is_ok));
+    let mut export = pb::BulkExportRequest {
+        table_name: "notes".to_owned(),
+        inclusive_start_primary_key: row(key([("id", KeyElement::Minimum)]), Vec::new()),
+        exclusive_end_primary_key: row(key([("id", KeyElement::Maximum)]), Vec::new()),
+        ..pb::BulkExportRequest::default()
+    };
+    let mut exported = Vec::new();
+    loop {
+        let page: pb::BulkExportResponse = client.call("BulkExport", &export).await.expect("a page");
+        assert_eq!(page.data_block_type(), pb::DataBlockType::PlainBuffer);
+        exported.extend(crate::client::rows(&page.rows).into_iter().map(|row| row.key));
+        match page.next_start_primary_key {
+            Some(next) => export.inclusive_start_primary_key = next,
+            None => break,
+        }
+    }
+    let expected: Vec<_> = ids[..500].iter().map(|id| there(id)).collect();
+    assert_eq!(exported, expected);
     server.end().await;
 }

@@ -148,7 +148,6 @@ async fn what_isnt_a_request_is_refused() {
         ("SQLQuery", "Unsupported operation: SQLQuery."),
         ("Nothing", "Unsupported operation: Nothing."),
         ("getrow", "Unsupported operation: getrow."),
-        ("BulkImport", "Unsupported operation: BulkImport."),
         ("tunnel/create", "Unsupported operation: tunnel/create."),
     ] {
         let reply = client
