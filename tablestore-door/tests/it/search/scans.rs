@@ -93,7 +93,7 @@ async fn a_scan_without_a_session_sees_what_is_there() {
     shops.put("bb", vec![cell("price", 25_i64)]).await;
     assert_eq!(shops.ids(term("price", 25_i64)).await, "bb");
     let second = shops
-        .scan(None, everything(), first.next_token)
+        .scan(None, everything(), first.next_token.clone())
         .await
         .expect("a page");
     assert_eq!([ids(&first), ids(&second)], ["ab", "bbc"]);
