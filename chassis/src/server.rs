@@ -27,6 +27,7 @@ use tower::ServiceBuilder;
 use crate::callers::CallerKey;
 use crate::callers::pool::{Columns, Full, Pool, refusal};
 use crate::config::ServerConfig;
+use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health::{self, Health};
 use crate::layers::admission::{AdmissionLayer, Admit};
 use crate::layers::body::hold_until_dropped;
@@ -285,6 +286,14 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         methods,
         http1: false,
     })
+}
+
+/// Notes on the connection of a request that its front has let the caller in by itself: it is a caller's connection from then on, as after
+/// admission.
+pub fn let_in(extensions: &http::Extensions) {
+    if let Some(info) = extensions.get::<Arc<ConnectionInfo>>() {
+        info.activity.let_in(Standing::Caller);
+    }
 }
 
 /// What is told of the answer to a request, in its extensions; `None` when it went well.

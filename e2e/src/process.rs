@@ -16,6 +16,8 @@ use crate::log::Log;
 const LISTENING: &str = "listening on ";
 /// What it prints before that, around the address where its metrics are.
 const METRICS: [&str; 2] = ["metrics on http://", "/metrics"];
+/// What it prints before that, around the address for clients of Tablestore, if it has one.
+const TABLESTORE: &str = "Tablestore endpoint on http://";
 /// How long a process may take to answer calls.
 const START_MAX: Duration = Duration::from_secs(60);
 /// How long a process may take to end after SIGTERM.
@@ -27,6 +29,7 @@ pub struct Process {
     child: Child,
     address: SocketAddr,
     metrics: Option<SocketAddr>,
+    tablestore: Option<SocketAddr>,
 }
 
 /// Where a process's standard error goes.
@@ -99,11 +102,15 @@ impl Process {
         }
         let stdout = child.stdout.take().context("standard output is a pipe")?;
         let mut lines = BufReader::new(stdout).lines();
-        let mut metrics = None;
+        let (mut metrics, mut tablestore) = (None, None);
         let listening = async {
             while let Some(line) = lines.next_line().await? {
                 if let Some(told) = line.strip_prefix(METRICS[0]) {
                     metrics = Some(told.trim_end_matches(METRICS[1]).parse()?);
+                } else if let Some(told) = line.strip_prefix(TABLESTORE) {
+                    // The demo says more behind it.
+                    let address = told.split_once(": ").map_or(told, |(address, _)| address);
+                    tablestore = Some(address.parse()?);
                 } else if let Some((_, address)) = line.split_once(LISTENING) {
                     return Ok(address.trim().parse::<SocketAddr>()?);
                 }
@@ -124,6 +131,7 @@ impl Process {
             child,
             address,
             metrics,
+            tablestore,
         })
     }
 
@@ -159,6 +167,12 @@ impl Process {
     #[must_use]
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics
+    }
+
+    /// Where clients of Tablestore reach it, if it has an endpoint for them.
+    #[must_use]
+    pub fn tablestore(&self) -> Option<SocketAddr> {
+        self.tablestore
     }
 
     /// A line of what Linux tells about it in `/proc/ID/status`, as `VmRSS`.

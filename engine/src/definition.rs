@@ -5,6 +5,7 @@
 //! code ([`crate::Resource::definition`]), or from the [catalog](crate::Engine::create_table).
 
 pub(crate) mod check;
+mod date_format;
 pub mod index_name;
 mod source;
 mod value_type;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use souk_index::Field;
 use souk_storage::{SecondaryIndexSchema, TableSchema};
 
+pub use self::date_format::{DateFormat, NoDateFormat};
 pub use self::source::{Reading, Source, TimeUnit};
 pub use self::value_type::{ColumnDefinition, Member, ValueType};
 use crate::key::{self, ID_COLUMN};
@@ -74,6 +76,9 @@ pub struct SearchIndexDefinition {
     /// came with its table.
     #[serde(default)]
     pub(crate) created_after: u64,
+    /// What those who made it keep with it, in their own words: the engine doesn't read it, and the index is the same whatever it says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 impl SearchIndexDefinition {
@@ -88,6 +93,7 @@ impl SearchIndexDefinition {
             version: 0,
             builds: 0,
             created_after: 0,
+            note: String::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::columns::{ColumnPlaces, point_at, point_columns};
 use crate::definition::{
-    ColumnDefinition, Reading, SearchIndexDefinition, Source, TableDefinition, ValueType,
+    ColumnDefinition, DateFormat, Reading, SearchIndexDefinition, Source, TableDefinition, ValueType,
 };
 use crate::value_tree::ValueTree;
 
@@ -42,7 +42,44 @@ struct FieldReader {
     /// Which of the reader's cells.
     from: usize,
     path: Vec<String>,
+    how: How,
+}
+
+/// How the values of a field, and of the fields inside it, are read.
+#[derive(Debug, Default)]
+struct How {
     reading: Reading,
+    /// How times are written; none is as the reading says.
+    dates: Vec<DateFormat>,
+    /// Of the fields of a NESTED field, in their order.
+    inside: Vec<Self>,
+}
+
+impl How {
+    /// Of a field at a path from a top-level one, which comes from `source`.
+    fn of(kind: &FieldKind, source: &Source, path: &str) -> Self {
+        let inside = match kind {
+            FieldKind::Nested(fields) => fields.as_slice(),
+            _ => &[],
+        };
+        let inside = inside.iter().map(|field| {
+            let path = match path {
+                "" => field.name().to_owned(),
+                path => format!("{path}.{}", field.name()),
+            };
+            Self::of(field.kind(), source, &path)
+        });
+        Self {
+            // Inside of objects values are as they are.
+            reading: if path.is_empty() {
+                source.reading
+            } else {
+                Reading::AsIs
+            },
+            dates: source.dates.get(path).cloned().unwrap_or_default(),
+            inside: inside.collect(),
+        }
+    }
 }
 
 /// Some cells of a row that are one value.
@@ -70,18 +107,21 @@ impl DocumentReader {
         };
         let (mut cells, mut known) = (Vec::new(), Vec::new());
         let reader = |field: &Field| {
+            let source = search.source(field.name());
+            let how = How::of(field.kind(), &source, "");
             let Source {
                 column,
                 mut path,
-                reading,
-            } = search.source(field.name());
+                json,
+                ..
+            } = source;
             let declared = columns.iter().find(|declared| declared.name == column);
             let mut declared = declared.map(|declared| declared.value.clone());
             if declared == Some(ValueType::Attributes) && path.len() > 1 {
                 // Their names may have dots.
                 path = vec![path.join(".")];
             }
-            if declared.is_none() && !path.is_empty() {
+            if json || (declared.is_none() && !path.is_empty()) {
                 declared = Some(ValueType::Json);
             }
             let read_as = (column, declared);
@@ -110,7 +150,7 @@ impl DocumentReader {
                 kind: field.kind().clone(),
                 from,
                 path,
-                reading,
+                how,
             }
         };
         Self {
@@ -128,7 +168,7 @@ impl DocumentReader {
         for field in &self.fields {
             if let Some(Some(value)) = values.get(field.from) {
                 let mut push = |value| document.push(field.name.clone(), value);
-                put(&field.kind, field.reading, value, &field.path, &mut push);
+                put(&field.kind, &field.how, value, &field.path, &mut push);
             }
         }
         document
@@ -157,33 +197,27 @@ impl Cells {
 }
 
 /// Gives the values that a field of a kind has at a place in a value.
-fn put(
-    kind: &FieldKind,
-    reading: Reading,
-    value: &ValueTree,
-    path: &[String],
-    push: &mut dyn FnMut(FieldValue),
-) {
+fn put(kind: &FieldKind, how: &How, value: &ValueTree, path: &[String], push: &mut dyn FnMut(FieldValue)) {
     match (value, path.split_first()) {
         (ValueTree::List(objects), None) if matches!(kind, FieldKind::Nested(_)) => {
-            put_objects(kind, objects, push);
+            put_objects(kind, how, objects, push);
         }
         (ValueTree::List(elements), _) => {
             for element in elements {
-                put(kind, reading, element, path, push);
+                put(kind, how, element, path, push);
             }
         }
         (ValueTree::Object(members), Some((name, path))) => {
             let named = members.iter().find(|(member, _)| member == name);
             if let Some((_, value)) = named {
-                put(kind, reading, value, path, push);
+                put(kind, how, value, path, push);
             }
         }
         // No place in a value without members.
         (ValueTree::Bytes(_), Some(_)) => push(value.to_field_value()),
         (_, Some(_)) => {}
         (ValueTree::Object(members), None) => match kind {
-            FieldKind::Nested(_) => put_objects(kind, std::slice::from_ref(value), push),
+            FieldKind::Nested(_) => put_objects(kind, how, std::slice::from_ref(value), push),
             FieldKind::Attributes if members.is_empty() => {}
             FieldKind::Attributes => {
                 let mut object = Object::new();
@@ -194,12 +228,12 @@ fn put(
             }
             _ => push(of_object(kind, members).unwrap_or_else(|| value.to_field_value())),
         },
-        (value, None) => push(scalar(kind, reading, value)),
+        (value, None) => push(scalar(kind, how, value)),
     }
 }
 
 /// Gives the objects of a NESTED field, and what is none as it is.
-fn put_objects(kind: &FieldKind, values: &[ValueTree], push: &mut dyn FnMut(FieldValue)) {
+fn put_objects(kind: &FieldKind, how: &How, values: &[ValueTree], push: &mut dyn FnMut(FieldValue)) {
     let FieldKind::Nested(fields) = kind else {
         return;
     };
@@ -210,11 +244,11 @@ fn put_objects(kind: &FieldKind, values: &[ValueTree], push: &mut dyn FnMut(Fiel
             continue;
         };
         let mut object = Object::new();
-        for field in fields {
+        for (field, how) in fields.iter().zip(&how.inside) {
             let named = members.iter().find(|(name, _)| name == field.name());
             if let Some((name, value)) = named {
                 let mut push = |value| object.push(name.clone(), value);
-                put(field.kind(), Reading::AsIs, value, &[], &mut push);
+                put(field.kind(), how, value, &[], &mut push);
             }
         }
         objects.push(object);
@@ -241,7 +275,11 @@ fn of_object(kind: &FieldKind, members: &[(Text, ValueTree)]) -> Option<FieldVal
     point.map(FieldValue::GeoPoint)
 }
 
-fn scalar(kind: &FieldKind, reading: Reading, value: &ValueTree) -> FieldValue {
+fn scalar(kind: &FieldKind, how: &How, value: &ValueTree) -> FieldValue {
+    let reading = how.reading;
+    if *kind == FieldKind::Date && !how.dates.is_empty() {
+        return date(&how.dates, value);
+    }
     let as_text = matches!(kind, FieldKind::Keyword | FieldKind::Text(_)) && reading == Reading::Converted;
     match value {
         ValueTree::Text(text) => {
@@ -262,6 +300,21 @@ fn scalar(kind: &FieldKind, reading: Reading, value: &ValueTree) -> FieldValue {
             FieldValue::Double(*nanos as f64 / NANOS_PER_SECOND)
         }
         other => other.to_field_value(),
+    }
+}
+
+/// A time that is written in one of some ways; what is written otherwise stays what it is, which no DATE takes.
+fn date(formats: &[DateFormat], value: &ValueTree) -> FieldValue {
+    let nanos = match value {
+        ValueTree::Text(text) => formats.iter().find_map(|format| format.of_text(text)),
+        ValueTree::Integer(number) => formats.iter().find_map(|format| format.of_integer(*number)),
+        _ => None,
+    };
+    match (nanos, value) {
+        (Some(nanos), _) => FieldValue::Date(nanos),
+        // A number would be taken for nanoseconds.
+        (None, ValueTree::Integer(number)) => FieldValue::from(number.to_string()),
+        (None, other) => other.to_field_value(),
     }
 }
 
@@ -431,6 +484,62 @@ mod tests {
             .with("free", free)
             .with("inside", "y");
         assert_eq!(document(&definition, columns), expected);
+    }
+
+    #[test]
+    fn json_in_texts_and_times_by_their_formats_are_fields() {
+        let format = |text: &str| text.parse::<DateFormat>().expect(text);
+        let parts = vec![
+            Field::keyword("code"),
+            Field::date("at"),
+            Field::geo_point("spot"),
+        ];
+        let dates = vec![format("yyyy-MM-dd"), format("epoch_second")];
+        let definition = table()
+            .column("sizes", ValueType::String)
+            .field_from(Field::long("sizes").array(), Source::column("sizes").json())
+            .field_from(Field::keyword("written"), Source::column("sizes"))
+            .field_from(
+                Field::nested("parts", parts),
+                Source::column("parts").json().dates("at", dates.clone()),
+            )
+            .field_from(Field::date("day"), Source::column("day").dates("", dates.clone()))
+            .field_from(
+                Field::date("second"),
+                Source::column("second").dates("", dates.clone()),
+            )
+            .field_from(
+                Field::date("wrong"),
+                Source::column("wrong").dates("", dates[..1].to_vec()),
+            );
+        let columns = Columns::new()
+            .string("sizes", "[3, 4]")
+            .string(
+                "parts",
+                r#"[{"code": "a", "at": 2, "spot": "1.5,2"}, {"at": "1970-01-02"}]"#,
+            )
+            .string("day", "1970-01-03")
+            .integer("second", 3)
+            .integer("wrong", 3);
+        let second = 1_000_000_000;
+        let spot = GeoPoint::new(1.5, 2.0).expect("on the globe");
+        let first = Object::new()
+            .with("code", "a")
+            .with("at", FieldValue::Date(2 * second))
+            .with("spot", spot);
+        let other = Object::new().with("at", FieldValue::Date(86_400 * second));
+        let expected = Object::new()
+            .with("sizes", 3)
+            .with("sizes", 4)
+            .with("written", "[3, 4]")
+            .with("parts", vec![first, other])
+            .with("day", FieldValue::Date(2 * 86_400 * second))
+            .with("second", FieldValue::Date(3 * second))
+            .with("wrong", "3");
+        assert_eq!(document(&definition, columns), expected);
+        let kept = serde_json::to_string(&definition.search()).expect("text");
+        let kept: SearchIndexDefinition = serde_json::from_str(&kept).expect("a definition");
+        assert_eq!(Some(&kept), definition.search());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod area;
 mod bounding_box;
 mod circle;
+pub mod geohash;
 mod grid;
 mod polygon;
 mod stretch;

@@ -106,7 +106,7 @@ pub use page::token_design;
 pub use request::{
     Aggregation, ArrayMode, CalendarUnit, CombineMode, CompositeSource, Decay, DecayOrigin, DecayShape,
     DistanceMode, Figure, Function, FunctionScore, FunctionScoreMode, Fuzziness, GroupOrder, GroupOrderBy,
-    InnerHits, Missing, Modifier, NestedSort, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
+    InnerHits, Minimum, Missing, Modifier, NestedSort, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
     SearchRequest, Sort, SourceKind, TimeZone, TotalRequest, ValueRange, query,
 };
 pub use result::{

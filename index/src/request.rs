@@ -7,6 +7,7 @@ mod aggregation;
 mod calendar;
 mod class;
 mod inner_hits;
+mod minimum;
 pub mod query;
 mod sort;
 
@@ -19,6 +20,7 @@ pub use aggregation::{
 };
 pub use calendar::{CalendarUnit, NoTimeZone, TimeZone};
 pub use inner_hits::InnerHits;
+pub use minimum::Minimum;
 pub use query::{
     CombineMode, Decay, DecayOrigin, DecayShape, DistanceMode, Function, FunctionScore, FunctionScoreMode,
     Fuzziness, Modifier, Operator, Query, QueryValue, ScoreFunction, ScoreMode,

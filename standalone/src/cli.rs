@@ -11,6 +11,7 @@ mod restore;
 mod serve;
 mod stats;
 mod stores;
+mod tablestore;
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -96,6 +97,11 @@ at the first start.")]
   souk serve --set auth.keys=keys
   grpcurl -plaintext -H 'x-api-key: souk_…' localhost:50051 list")]
     MakeKey(make_key::MakeKeyArgs),
+    /// Makes an access key for clients of Tablestore: prints its secret once, and the line for the file of --tablestore-keys.
+    #[command(after_help = "Examples:
+  souk make-tablestore-key --id app --instance shop --role admin --add-to tablestore-keys
+  souk serve --tablestore-listen 127.0.0.1:8087 --tablestore-keys tablestore-keys")]
+    MakeTablestoreKey(make_key::MakeTablestoreKeyArgs),
     /// Makes the key by which services know the calls of their gateway, for the file of `auth.credential_key`.
     MakeCredentialKey,
     /// Counts rows, bytes, versions, index entries and changes of stopped services.
@@ -120,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::Backup(args) => backup::main(&args),
         Command::Restore(args) => restore::main(&args),
         Command::MakeKey(args) => make_key::main(&args),
+        Command::MakeTablestoreKey(args) => make_key::tablestore(&args),
         Command::MakeCredentialKey => make_key::credential_key(),
         Command::Stats(args) => stats::main(&args),
     }
@@ -179,6 +186,21 @@ mod tests {
             ("check", false),
             ("backup --data x", false),
             ("restore --from x", false),
+        ] {
+            let arguments = ["souk"].into_iter().chain(line.split(' '));
+            assert_eq!(Cli::try_parse_from(arguments).is_ok(), taken, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_for_tablestores_clients_needs_keys() {
+        for (line, taken) in [
+            ("serve --tablestore-listen 127.0.0.1:8087 --tablestore-keys x", true),
+            ("serve --tablestore-listen 127.0.0.1:8087", false),
+            ("serve --tablestore-keys x", false),
+            ("demo --tablestore-listen 127.0.0.1:0", true),
+            ("make-tablestore-key --id app --instance shop --role admin", true),
+            ("make-tablestore-key --id app --instance shop", false),
         ] {
             let arguments = ["souk"].into_iter().chain(line.split(' '));
             assert_eq!(Cli::try_parse_from(arguments).is_ok(), taken, "{line}");

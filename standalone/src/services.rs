@@ -15,6 +15,7 @@ use souk_chassis::host::{Exit, Host};
 use souk_chassis::process::{RunError, StartError};
 use souk_chassis::server::{self, Stack};
 use souk_chassis::telemetry::Role;
+use souk_engine::Engine;
 use souk_meta_svc::MediaServices;
 use souk_order_svc::OrderServices;
 use souk_shop_svc::ShopServices;
@@ -40,7 +41,18 @@ pub struct Registration {
     /// The folder of its data, and what it is called as a backend of a gateway.
     pub name: &'static str,
     run: fn(ServiceArgs) -> Local<'static, Result<Exit, RunError>>,
-    open: for<'a> fn(&'a Settings, &'a mut Host, &'a Credentials) -> Local<'a, Result<Stack, StartError>>,
+    open: for<'a> fn(&'a Settings, &'a mut Host, &'a Credentials) -> Local<'a, Result<Opened, StartError>>,
+}
+
+/// The folder of the service whose tables users define.
+pub(crate) const TABLES: &str = TableServices::FOLDER;
+
+/// A service in a process with others.
+pub(crate) struct Opened {
+    /// What it serves.
+    pub(crate) stack: Stack,
+    /// What it works on.
+    pub(crate) engine: Engine,
 }
 
 impl fmt::Debug for Registration {
@@ -67,7 +79,7 @@ impl Registration {
         settings: &Settings,
         host: &mut Host,
         credentials: &Credentials,
-    ) -> Result<Stack, StartError> {
+    ) -> Result<Opened, StartError> {
         self.role.scope((self.open)(settings, host, credentials)).await
     }
 }
@@ -76,13 +88,16 @@ async fn open<S: Service>(
     settings: &Settings,
     host: &mut Host,
     credentials: &Credentials,
-) -> Result<Stack, StartError> {
+) -> Result<Opened, StartError> {
     let directory = settings.data.join(S::FOLDER);
     let health = Health::new();
     let (engine, server) = (&settings.engine, &settings.server);
     let service = hosting::start::<S>(&directory, engine, server, host, &health, credentials).await?;
     let services = hosting::guarded::<S>(hosting::mounted(&service)?, credentials.clone())?;
-    Ok(server::stack(services, &health, server)?)
+    Ok(Opened {
+        stack: server::stack(services, &health, server)?,
+        engine: service.engine().clone(),
+    })
 }
 
 /// The command of one service alone.

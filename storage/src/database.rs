@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use souk_kv::histories::Histories;
@@ -76,6 +77,11 @@ impl Database {
     /// Number of the history that gives the sequences to come.
     pub fn history(&self) -> u64 {
         self.shared.histories.of(u64::MAX)
+    }
+
+    /// How long changes are kept in the log ([`DatabaseOptions::retention`]).
+    pub fn retention(&self) -> Duration {
+        self.shared.options.retention
     }
 
     /// Whether the database works. Full passes by itself; failed is for good: writes are refused, only a restart

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::EngineError;
 use souk_index::{
-    Analyzer, ArrayMode, Encoder, Field, FragmentOrder, Fuzziness, GeoPoint, Highlight, Missing, NestedSort,
+    Analyzer, ArrayMode, Encoder, Field, FragmentOrder, Fuzziness, GeoPoint, Highlight, Minimum, Missing, NestedSort,
     Operator, Query, QueryValue, Relation, Schema, ScoreMode, Sort, SortValue, TotalRequest,
 };
 use souk_proto::search::v1::{self as pb, field_sort, query::Kind, range_query, sort, total_request};
@@ -13,7 +13,6 @@ use souk_proto::r#type::v1::{self as wire, value};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use super::minimum::Minimum;
 use super::{
     WireSearch, cluster_error, clusters, found_clusters, index_error, nearby, nearby_error, read,
     sort_values, total,

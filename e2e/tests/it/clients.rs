@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use souk_e2e::collector::Collector;
+use souk_e2e::process::Process;
 use souk_e2e::spans::SpanKind;
 use souk_e2e::suite::{Layout, Plan};
 
@@ -87,4 +88,45 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// With a key that `souk make-tablestore-key` has made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
+    if prepared().is_none() {
+        println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let keys = folder.path().join("keys").display().to_string();
+    let make = "make-tablestore-key --id app --instance shop --role admin --add-to";
+    let made = tokio::process::Command::new(SOUK)
+        .args(make.split(' '))
+        .arg(&keys)
+        .output()
+        .await?;
+    assert!(made.status.success(), "{made:?}");
+    let secret = String::from_utf8(made.stdout)?.trim().to_owned();
+    let data = folder.path().join("data").display().to_string();
+    let serve = format!(
+        "serve --listen 127.0.0.1:0 --data {data} --tablestore-listen 127.0.0.1:0 --tablestore-keys {keys}"
+    );
+    let arguments: Vec<String> = serve.split(' ').map(str::to_owned).collect();
+    let process = Process::start(SOUK, &arguments, &[], None).await?;
+    let endpoint = process.tablestore().map(|address| format!("http://{address}"));
+    let endpoint = endpoint.ok_or_else(|| anyhow::anyhow!("no endpoint"))?;
+    let example = tokio::process::Command::new(repository().join("clients/run"))
+        .args(["tablestore", &endpoint, "app", &secret, "shop"])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(EXAMPLE_TIMEOUT, example).await??;
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(output.status.success(), "{stdout}{stderr}");
+    assert_eq!(stdout.lines().last(), Some("done"), "{stdout}{stderr}");
+    // It drains with the process.
+    process.stop().await
 }

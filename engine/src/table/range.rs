@@ -22,7 +22,10 @@ impl TableHandle {
     }
 
     /// The same, of what a read has to see.
-    pub(super) async fn range_seeing(
+    ///
+    /// # Errors
+    /// As there; of a transaction as [`TableHandle::write_in`].
+    pub async fn range_seeing(
         &self,
         request: &RangeRequest,
         seeing: Seeing,

@@ -42,7 +42,7 @@ pub(super) fn depth_first_values(node: &Node) -> Option<usize> {
     let (By::Value(field), Size::First(size)) = (&grouping.by, grouping.size) else {
         return None;
     };
-    if matches!(field.kind, Kind::Cell(_) | Kind::Point) {
+    if matches!(field.kind, Kind::Cell(_) | Kind::GeoHash(_) | Kind::Point) {
         return None;
     }
     Ranking::new(grouping)?;

@@ -10,7 +10,7 @@ use tantivy::{DocId, SegmentReader};
 use super::node::FieldOf;
 use crate::attribute;
 use crate::columns::StringColumn;
-use crate::geo::GeoPoint;
+use crate::geo::{GeoPoint, geohash};
 use crate::plan::ordinals_between;
 use crate::points::Points;
 use crate::result::{Datum, SortValue};
@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Attribute,
     /// The H3 cell of a point.
     Cell(Resolution),
+    /// The geohash of a point, of so many characters.
+    GeoHash(u8),
     /// A point: its two coordinates side by side.
     Point,
 }
@@ -58,6 +60,7 @@ impl Raw {
                 Kind::Date => Datum::Date(i64::from_u64(*number)),
                 Kind::Double => Datum::Double(f64::from_u64(*number)),
                 Kind::Boolean => Datum::Boolean(bool::from_u64(*number)),
+                Kind::GeoHash(characters) => Datum::String(geohash::name(*number, characters)),
                 Kind::Cell(_) | Kind::Keyword | Kind::Attribute | Kind::Point => {
                     Datum::String(format!("{number:x}"))
                 }
@@ -181,7 +184,7 @@ impl Values {
                 strings = columns.strings(reader, &field.path)?;
                 strings.as_ref().map(|strings| strings.column.ords().clone())
             }
-            Kind::Cell(_) | Kind::Point => None,
+            Kind::Cell(_) | Kind::GeoHash(_) | Kind::Point => None,
         };
         let among = match (&field.attribute, &strings) {
             (Some(name), Some(strings)) => {
@@ -195,7 +198,7 @@ impl Values {
             (Some(column), Kind::Attribute) => Source::Among(column, among.unwrap_or_default()),
             (Some(column), _) if column.get_cardinality() == Cardinality::Full => Source::Full(column),
             (Some(column), _) => Source::Column(column),
-            (None, Kind::Cell(_) | Kind::Point) => Points::open(reader, &field.path)?
+            (None, Kind::Cell(_) | Kind::GeoHash(_) | Kind::Point) => Points::open(reader, &field.path)?
                 .map_or(Source::Nothing, |points| Source::Points(points, field.kind)),
             (None, _) => Source::Nothing,
         };
@@ -401,6 +404,7 @@ fn number(point: GeoPoint, kind: Kind) -> Option<u64> {
             let place = LatLng::new(point.latitude(), point.longitude()).ok()?;
             Some(u64::from(place.to_cell(resolution)))
         }
+        Kind::GeoHash(characters) => Some(geohash::of_point(point, characters)),
         _ => Some(number_of_point(point)),
     }
 }

@@ -122,6 +122,15 @@ pub enum Aggregation {
         size: usize,
         aggregations: Vec<(String, Aggregation)>,
     },
+    /// A group for each geohash with a point of the document, the fullest first: cells as [`crate::geo::geohash`] has them.
+    GeoHash {
+        field: String,
+        /// Characters of the geohash, 1 to 12.
+        characters: u8,
+        /// How many cells, 1 to [`crate::limits::MAX_CELL_GROUPS`].
+        size: usize,
+        aggregations: Vec<(String, Aggregation)>,
+    },
     /// A group for each combination of several keys, in the order of the keys, by pages: as many as there are. Not inside
     /// other groupings.
     Composite {
@@ -241,6 +250,7 @@ impl Aggregation {
             | Self::Histogram { aggregations, .. }
             | Self::DateHistogram { aggregations, .. }
             | Self::GeoCell { aggregations, .. }
+            | Self::GeoHash { aggregations, .. }
             | Self::Composite { aggregations, .. } => aggregations,
             _ => &[],
         }
@@ -277,6 +287,7 @@ impl Aggregation {
             Self::Histogram { .. } => "histogram",
             Self::DateHistogram { .. } => "date_histogram",
             Self::GeoCell { .. } => "geo_cell",
+            Self::GeoHash { .. } => "geo_hash",
             Self::Composite { .. } => "composite",
         }
     }

@@ -54,7 +54,8 @@ impl<'a> Oracle<'a> {
             | Aggregation::GeoDistance { field, .. }
             | Aggregation::Histogram { field, .. }
             | Aggregation::DateHistogram { field, .. }
-            | Aggregation::GeoCell { field, .. } => field,
+            | Aggregation::GeoCell { field, .. }
+            | Aggregation::GeoHash { field, .. } => field,
         };
         self.universe.leaf(field).scope.clone()
     }
@@ -183,7 +184,7 @@ impl<'a> Oracle<'a> {
                 min_doc_count,
                 ..
             } => (order.clone(), *size, *min_doc_count),
-            Aggregation::GeoCell { size, .. } => (Vec::new(), *size, 1),
+            Aggregation::GeoCell { size, .. } | Aggregation::GeoHash { size, .. } => (Vec::new(), *size, 1),
             Aggregation::Histogram {
                 order,
                 min_doc_count,

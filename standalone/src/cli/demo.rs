@@ -1,6 +1,7 @@
 //! `souk demo`: everything in one process, with demo data that is loaded at the first start.
 
 use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
@@ -15,6 +16,7 @@ use souk_chassis::process::{RunError, StartError};
 use souk_gateway::origins::WebConfig;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
+use super::tablestore::{self, Endpoint};
 use super::{ready, serve};
 use crate::dataset::{DemoRows, load_all};
 
@@ -29,7 +31,7 @@ enum DemoSize {
 }
 
 /// Arguments of the demo.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct DemoArgs {
     /// How much data is loaded at the first start.
     #[arg(long, value_enum, default_value_t)]
@@ -43,8 +45,27 @@ pub(super) struct DemoArgs {
     /// Media items instead of the size's.
     #[arg(long, value_name = "COUNT")]
     media: Option<u64>,
+    /// Where clients of Tablestore find tables; if something else listens there, the demo goes on without.
+    #[arg(long, value_name = "ADDRESS", default_value_t = TABLESTORE)]
+    tablestore_listen: SocketAddr,
     #[command(flatten)]
     service: ServiceArgs,
+}
+
+/// Where the demo listens for clients of Tablestore.
+const TABLESTORE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8087);
+
+impl Default for DemoArgs {
+    fn default() -> Self {
+        Self {
+            size: DemoSize::default(),
+            orders: None,
+            shops: None,
+            media: None,
+            tablestore_listen: TABLESTORE,
+            service: ServiceArgs::default(),
+        }
+    }
 }
 
 impl DemoArgs {
@@ -72,8 +93,10 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
         .auth
         .checked(ProcessKind::Whole, settings.server.listen)?;
     serve::process()
+        .roles([tablestore::ROLE])
         .run(&settings.telemetry, &settings.server, async |host| {
-            let gateway = serve::start(&settings, &WebConfig::loopback(), host).await?;
+            let endpoint = Endpoint::of_demo(args.tablestore_listen, &settings.server).await?;
+            let gateway = serve::start(&settings, &WebConfig::loopback(), endpoint, host).await?;
             let stack = gateway.stack();
             let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
             let target = Client::local(stack.clone(), "souk", methods);

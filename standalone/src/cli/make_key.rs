@@ -1,14 +1,16 @@
-//! `souk make-key` and `souk make-credential-key`: generate API keys and the key of the gateway's credentials.
+//! `souk make-key`, `souk make-tablestore-key` and `souk make-credential-key`: generate API keys, access keys for clients of Tablestore, and
+//! the key of the gateway's credentials.
 
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use souk_access::{Role, credential};
 use souk_gateway::auth::make_key;
+use souk_tablestore_door::AccessKey;
 
 use super::complain;
 
@@ -42,11 +44,7 @@ impl MakeKeyArgs {
     fn run(&self) -> Result<(), Box<dyn Error>> {
         let made = make_key(&self.id, self.role, &self.subject)?;
         match &self.add_to {
-            Some(path) => {
-                let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-                writeln!(file, "{}", made.line)?;
-                file.sync_all()?;
-            }
+            Some(path) => append(path, &made.line)?,
             None => writeln!(
                 io::stderr(),
                 "add this line to the file of auth.keys; the key below can't be found out again:\n{}",
@@ -55,6 +53,50 @@ impl MakeKeyArgs {
         }
         Ok(writeln!(io::stdout(), "{}", made.key)?)
     }
+}
+
+/// Arguments of `souk make-tablestore-key`.
+#[derive(Clone, Debug, Args)]
+pub(super) struct MakeTablestoreKeyArgs {
+    /// The id that clients name: letters, digits, - and _.
+    #[arg(long)]
+    id: String,
+    /// The instance whose tables it meets: 3 to 64 letters, digits and -, a letter first.
+    #[arg(long)]
+    instance: String,
+    /// What its holder is: admin, operator or reader.
+    #[arg(long, value_parser = role)]
+    role: Role,
+    /// Adds the line to this file of keys; without it the line is printed to standard error.
+    #[arg(long, value_name = "FILE")]
+    add_to: Option<PathBuf>,
+}
+
+/// Generates an access key for clients of Tablestore. Standard output has the secret alone; its line, with the secret, goes to the file or to
+/// standard error.
+pub(super) fn tablestore(args: &MakeTablestoreKeyArgs) -> ExitCode {
+    exit_code(args.run())
+}
+
+impl MakeTablestoreKeyArgs {
+    fn run(&self) -> Result<(), Box<dyn Error>> {
+        let (key, line) = AccessKey::make(&self.id, &self.instance, self.role)?;
+        match &self.add_to {
+            Some(path) => append(path, &line)?,
+            None => writeln!(
+                io::stderr(),
+                "add this line to the file of --tablestore-keys, which nobody else may read:\n{line}"
+            )?,
+        }
+        Ok(writeln!(io::stdout(), "{}", key.secret())?)
+    }
+}
+
+/// Adds a line to a file of keys, which is made where there is none.
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    writeln!(file, "{line}")?;
+    file.sync_all()
 }
 
 /// Prints a new key for credentials, which gateway and services share.

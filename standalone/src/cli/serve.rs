@@ -14,6 +14,7 @@ use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
 use souk_gateway::origins::WebConfig;
 
+use super::tablestore::{self, Endpoint, TablestoreArgs};
 use crate::services;
 
 /// Arguments of `souk serve`.
@@ -28,6 +29,8 @@ pub(super) struct ServeArgs {
     /// Web pages that may call from browsers, as in https://shop.example; several with commas.
     #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
     web_origins: Vec<String>,
+    #[command(flatten)]
+    tablestore: TablestoreArgs,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -68,22 +71,26 @@ pub(super) fn process() -> Process {
 
 /// Runs everything until it is told to stop.
 pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
-    let web = args.web()?;
+    let (web, tablestore) = (args.web()?, args.tablestore.clone());
     let settings: Settings = args.service().load()?;
     settings
         .auth
         .checked(ProcessKind::Whole, settings.server.listen)?;
+    let endpoint = tablestore.endpoint(&settings.server)?;
+    let roles = endpoint.is_some().then_some(tablestore::ROLE);
     process()
+        .roles(roles)
         .run(&settings.telemetry, &settings.server, async |host| {
-            Ok(start(&settings, &web, host).await?.stack())
+            Ok(start(&settings, &web, endpoint, host).await?.stack())
         })
         .await
 }
 
-/// Opens all services, each in its own folder, and the gateway over them, for the pages of `web`.
+/// Opens all services, each in its own folder, and the gateway over them, for the pages of `web`; and the endpoint for Tablestore's clients.
 pub(super) async fn start(
     settings: &Settings,
     web: &WebConfig,
+    endpoint: Option<Endpoint>,
     host: &mut Host,
 ) -> Result<Gateway, StartError> {
     // A key of this start: nobody else has to know it.
@@ -92,10 +99,14 @@ pub(super) async fn start(
         .then(CredentialKeys::random)
         .transpose()?
         .map(Reloaded::fixed);
-    let mut backends = Backends::default();
+    let (mut backends, mut tables) = (Backends::default(), None);
     for service in services::ALL {
-        let stack = service.open(settings, host, &credentials).await?;
-        backends = backends.with(service.name, Target::Local(stack));
+        let opened = service.open(settings, host, &credentials).await?;
+        backends = backends.with(service.name, Target::Local(opened.stack));
+        tables = tables.or((service.name == services::TABLES).then_some(opened.engine));
+    }
+    if let Some((endpoint, engine)) = endpoint.zip(tables) {
+        endpoint.open(engine, host).await?;
     }
     let config = GatewayConfig {
         server: settings.server.clone(),

@@ -27,6 +27,8 @@ pub(super) enum Wanted {
     Point,
     /// Points, each as its cell.
     Cell(Resolution),
+    /// Points, each as its geohash of so many characters.
+    GeoHash(u8),
 }
 
 impl Wanted {
@@ -43,6 +45,7 @@ impl Wanted {
         };
         match (self, kind) {
             (Self::Cell(resolution), Kind::Point) => Some(Kind::Cell(resolution)),
+            (Self::GeoHash(characters), Kind::Point) => Some(Kind::GeoHash(characters)),
             (Self::Value, _) => Some(kind),
             (
                 Self::Key,
@@ -63,7 +66,7 @@ impl Wanted {
             Self::Number => "use a LONG, DOUBLE or DATE field",
             Self::LongOrDouble => "use a LONG or DOUBLE field",
             Self::Date => "use a DATE field",
-            Self::Point | Self::Cell(_) => "use a GEO_POINT field",
+            Self::Point | Self::Cell(_) | Self::GeoHash(_) => "use a GEO_POINT field",
         }
     }
 }

@@ -50,6 +50,17 @@ impl Check<'_> {
                 fits?;
                 (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
             }
+            Aggregation::GeoHash {
+                field,
+                characters,
+                size,
+                ..
+            } => {
+                let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
+                let (field, scope) = self.geohashes(field, *characters, at)?;
+                fits?;
+                (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
+            }
             Aggregation::Range { field, ranges, .. } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
                 let (field, scope) = self.field(field, Wanted::Number, None, at)?;
@@ -143,6 +154,15 @@ impl Check<'_> {
             return self.refuse(path, Reason::OutOfRange, message, "use 0 to 15");
         };
         self.field(field, Wanted::Cell(resolution), None, at)
+    }
+
+    fn geohashes(&mut self, field: &str, characters: u8, at: At<'_>) -> Option<Placed> {
+        if !(1..=12).contains(&characters) {
+            let message = format!("{characters} characters are no geohash");
+            let path = format!("{at}.characters");
+            return self.refuse(path, Reason::OutOfRange, message, "use 1 to 12");
+        }
+        self.field(field, Wanted::GeoHash(characters), None, at)
     }
 
     fn ranges(&mut self, count: usize, part: &str, at: At<'_>) -> Option<()> {

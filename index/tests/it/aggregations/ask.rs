@@ -197,6 +197,14 @@ pub(crate) fn grouping(rng: &mut Rng, scope: &str, level: usize) -> Aggregation 
         }
         3 => {
             let field = pick(rng, &POINTS);
+            if rng.bool() {
+                return Aggregation::GeoHash {
+                    field: field.to_owned(),
+                    characters: rng.u8(1..=12),
+                    size: rng.usize(1..12),
+                    aggregations: inside(rng, scope_of(field), level),
+                };
+            }
             Aggregation::GeoCell {
                 field: field.to_owned(),
                 resolution: rng.u8(..8),

@@ -41,7 +41,8 @@ fn own_scope(aggregation: &Aggregation, scope: &str) -> String {
         | Aggregation::GeoDistance { field, .. }
         | Aggregation::Histogram { field, .. }
         | Aggregation::DateHistogram { field, .. }
-        | Aggregation::GeoCell { field, .. } => scope_of(field).to_owned(),
+        | Aggregation::GeoCell { field, .. }
+        | Aggregation::GeoHash { field, .. } => scope_of(field).to_owned(),
         Aggregation::Filters { .. } => scope.to_owned(),
         Aggregation::TopHits { .. } => String::new(),
         Aggregation::Composite { sources, .. } => scope_of(&sources[0].field).to_owned(),
@@ -294,7 +295,7 @@ fn groups_fit(
             min_doc_count,
             ..
         } => (order.as_slice(), *size, *min_doc_count),
-        Aggregation::GeoCell { size, .. } => (&[][..], *size, 1),
+        Aggregation::GeoCell { size, .. } | Aggregation::GeoHash { size, .. } => (&[][..], *size, 1),
         Aggregation::Histogram { order, .. } | Aggregation::DateHistogram { order, .. } => {
             let all: u64 = expected.values().map(|(_, members)| members.len() as u64).sum();
             let expected = intervals(aggregation, expected);

@@ -25,6 +25,28 @@ pub(crate) fn points(entity: &Entity<'_>, field: &str) -> Vec<GeoPoint> {
         .collect()
 }
 
+/// By halving the globe; up to 12 characters doubles are exact.
+fn geohash(point: GeoPoint, characters: u8) -> String {
+    const NAMES: &str = "0123456789bcdefghjkmnpqrstuvwxyz";
+    let mut halves = [
+        (-180.0, 180.0, point.longitude()),
+        (-90.0, 90.0, point.latitude()),
+    ];
+    let mut bits = (0..usize::from(characters) * 5).map(|nth| {
+        let (low, high, place) = &mut halves[nth % 2];
+        let middle: f64 = (*low + *high) / 2.0;
+        let upper = *place >= middle;
+        *if upper { low } else { high } = middle;
+        usize::from(upper)
+    });
+    let mut name = String::new();
+    for _ in 0..characters {
+        let number = bits.by_ref().take(5).fold(0, |number, bit| number * 2 + bit);
+        name.extend(NAMES.chars().nth(number));
+    }
+    name
+}
+
 fn cell(point: GeoPoint, resolution: u8) -> Datum {
     let place = LatLng::new(point.latitude(), point.longitude()).expect("a place");
     let cell = place.to_cell(Resolution::try_from(resolution).expect("a resolution"));
@@ -185,6 +207,14 @@ fn keys(aggregation: &Aggregation, entity: &Entity<'_>) -> BTreeMap<Rank, Vec<Op
             let cells = points(entity, field)
                 .into_iter()
                 .map(|point| cell(point, *resolution));
+            cells.map(|cell| (rank(&cell), vec![Some(cell)])).collect()
+        }
+        Aggregation::GeoHash {
+            field, characters, ..
+        } => {
+            let cells = points(entity, field)
+                .into_iter()
+                .map(|point| Datum::String(geohash(point, *characters)));
             cells.map(|cell| (rank(&cell), vec![Some(cell)])).collect()
         }
         Aggregation::Range { field, ranges, .. } => {

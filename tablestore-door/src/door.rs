@@ -1,0 +1,382 @@
+//! HTTP: heads, signatures, bodies, limits, answers.
+//!
+//! Connections, their limits and the drain are chassis's, as of a gateway: a [`Door`] stands in front of an empty stack of gRPC services,
+//! and answers everything by itself.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as Waking, Poll};
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use souk_access::reload::{self, FileError};
+use souk_access::rules::RulesError;
+use souk_chassis::config::ServerConfig;
+use souk_chassis::health::Health;
+use souk_chassis::methods::DescriptorError;
+use souk_chassis::reflection::ReflectionError;
+use souk_chassis::reload::Reloaded;
+use souk_chassis::server::{self, Listener, Services, Stack};
+use souk_chassis::telemetry::Role;
+use souk_engine::Engine;
+use souk_tablestore::limits::MAX_BODY_BYTES;
+use souk_tablestore::{Answer, ErrorCode, Reason, RequestHead, ServiceError, SigningKey};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tracing::Instrument as _;
+
+use crate::access_keys::{AccessKey, AccessKeys};
+use crate::context::Context;
+use crate::dispatch::{Permissions, dispatch};
+use crate::error::invalid;
+
+/// Its `service.name` in telemetry.
+pub const ROLE: Role = Role::new("souk-tablestore");
+/// Calls at a time, of all keys together; each may hold a body of [`MAX_BODY_BYTES`] twice.
+pub const CALLS_MAX: usize = 64;
+/// How long a call waits for a place.
+pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long the body of a request may take.
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a call works.
+pub const WORK_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Why there is no door.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// The rules of who may do what.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The descriptors of the contract.
+    #[error(transparent)]
+    Descriptors(#[from] DescriptorError),
+    /// The same.
+    #[error(transparent)]
+    Reflection(#[from] ReflectionError),
+}
+
+/// Why a file of access keys can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysFileError {
+    /// It can't be read, or a line of it can't be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Others can read or change it.
+    #[error("{0} holds secrets that sign, and everybody on this machine can read or change it: chmod 600 it")]
+    Open(String),
+}
+
+/// Reads a file of access keys, and again whenever it changes. Must be called inside a tokio runtime.
+///
+/// # Errors
+/// [`KeysFileError`].
+pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, KeysFileError> {
+    const OTHERS: u32 = 0o007;
+    // Reading it tells why it can't be looked at.
+    let mode = std::fs::metadata(path).map_or(0, |data| data.permissions().mode());
+    if mode & OTHERS != 0 {
+        return Err(KeysFileError::Open(path.display().to_string()));
+    }
+    Ok(reload::follow(path, |text| {
+        AccessKeys::read(text).map_err(|error| error.to_string())
+    })?)
+}
+
+/// The endpoint. Clones are the same one.
+#[derive(Clone)]
+pub struct Door {
+    shared: Arc<Shared>,
+    stack: Stack,
+}
+
+struct Shared {
+    engine: Engine,
+    keys: Arc<Reloaded<AccessKeys>>,
+    permissions: Permissions,
+    places: Arc<Semaphore>,
+    /// Whether anybody may know a secret.
+    is_open: bool,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Door")
+    }
+}
+
+impl Door {
+    /// The endpoint of the tables of an engine, for the holders of `keys`.
+    ///
+    /// # Errors
+    /// When the contract can't be read.
+    pub fn new(
+        engine: Engine,
+        keys: Arc<Reloaded<AccessKeys>>,
+        config: &ServerConfig,
+    ) -> Result<Self, DoorError> {
+        Self::with(engine, keys, false, config)
+    }
+
+    /// The endpoint of a demo, for the holders of a key whose secret everybody knows. It answers calls by an address or `localhost` alone: a
+    /// web page that has its own name resolved to this machine (DNS rebinding) could sign, too.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn demo(engine: Engine, key: AccessKey, config: &ServerConfig) -> Result<Self, DoorError> {
+        Self::with(engine, Reloaded::fixed(AccessKeys::of(key)), true, config)
+    }
+
+    fn with(
+        engine: Engine,
+        keys: Arc<Reloaded<AccessKeys>>,
+        is_open: bool,
+        config: &ServerConfig,
+    ) -> Result<Self, DoorError> {
+        let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)?;
+        let stack = server::stack(services, &Health::new(), config)?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                engine,
+                keys,
+                permissions: Permissions::new()?,
+                places: Arc::new(Semaphore::new(CALLS_MAX)),
+                is_open,
+            }),
+            stack,
+        })
+    }
+
+    /// Serves it until `stop`, then drains: at most `calls_deadline` for the calls under way.
+    pub async fn serve(
+        self,
+        listener: Listener,
+        config: &ServerConfig,
+        stop: impl Future<Output = ()> + Send,
+        calls_deadline: Duration,
+    ) {
+        let stack = self.stack.clone().behind(self);
+        let served = server::serve(listener, stack, config, stop, calls_deadline).await;
+        if served.calls_cut_off > 0 {
+            tracing::warn!(
+                calls = served.calls_cut_off,
+                "calls to the Tablestore endpoint were cut off"
+            );
+        }
+    }
+
+    async fn answer(self, request: Request<Body>) -> Response<Body> {
+        let id = uuid::Uuid::new_v4().to_string();
+        let (head, body) = request.into_parts();
+        let answered = {
+            let work = self.shared.answered(&head, body, &id);
+            self.stack.own_answer(&head, None, work).await
+        };
+        answered.unwrap_or_else(|refusal| {
+            let reason = match refusal.code() {
+                Code::ResourceExhausted => Reason::ServerBusy,
+                Code::Internal | Code::Unknown => Reason::Internal,
+                _ => Reason::ServerUnavailable,
+            };
+            response(Answer::error(&reason.into()), &id, None)
+        })
+    }
+}
+
+impl tower::Service<Request<Body>> for Door {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Waking<'_>) -> Poll<Result<(), Infallible>> {
+        // Each call waits by itself.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let door = self.clone();
+        Box::pin(async move { Ok(door.answer(request).await) })
+    }
+}
+
+/// A request whose signature is good.
+struct Signer {
+    head: RequestHead,
+    signing: SigningKey,
+    key: AccessKey,
+}
+
+impl Shared {
+    async fn answered(&self, head: &Parts, body: Body, id: &str) -> Response<Body> {
+        let signer = match self.signer(head) {
+            Ok(signer) => signer,
+            Err(error) => {
+                tracing::debug!(request = id, code = %error.code, "a request to the Tablestore endpoint was refused");
+                return response(Answer::error(&error), id, None);
+            }
+        };
+        server::let_in(&head.extensions);
+        let done = self.done(&signer, head, body).await;
+        let answer = done.unwrap_or_else(|error| {
+            tracing::debug!(
+                request = id,
+                operation = signer.head.operation.name(),
+                code = %error.code,
+                "a call to the Tablestore endpoint failed"
+            );
+            Answer::error(&error)
+        });
+        response(answer, id, Some(&signer))
+    }
+
+    /// Who signed the request.
+    fn signer(&self, head: &Parts) -> Result<Signer, ServiceError> {
+        if self.is_open && !is_by_address(head) {
+            let text = "This endpoint is a demo's, and is called by an address or localhost.";
+            return Err(ServiceError::new(ErrorCode::AuthFailed, text));
+        }
+        let head = RequestHead::parse(&head.method, head.uri.path(), &head.headers, SystemTime::now())?;
+        let keys = self.keys.get();
+        let key = keys.get(&head.access_key_id).ok_or(Reason::UnknownAccessKey)?;
+        let signing = SigningKey::new(key.secret(), head.scheme());
+        signing.verify(&head)?;
+        if head.security_token.is_some() {
+            // It is part of what is signed, and no key here has one.
+            return Err(Reason::UnknownUser.into());
+        }
+        if key.instance() != head.instance {
+            return Err(Reason::UnknownInstance.into());
+        }
+        self.permissions.check(key.role(), head.operation)?;
+        Ok(Signer {
+            key: key.clone(),
+            head,
+            signing,
+        })
+    }
+
+    /// Reads the body and does what it asks for.
+    async fn done(&self, signer: &Signer, head: &Parts, body: Body) -> Result<Answer, ServiceError> {
+        let _places = self.places(&signer.key).await?;
+        let body = tokio::time::timeout(BODY_TIME_MAX, whole(head, body)).await;
+        let body = signer.head.body(body.map_err(|_| Reason::RequestTimeout)??)?;
+        let deadline = Instant::now() + WORK_TIME_MAX;
+        let min_sequence = signer.head.min_sequence.unwrap_or_default();
+        let context = Context::new(&self.engine, &signer.key, deadline, min_sequence);
+        let operation = signer.head.operation;
+        // A task of its own, so that a panic is an answer.
+        let work = async move { dispatch(&context, operation, body).await };
+        let work = AbortOnDropHandle::new(tokio::spawn(Role::inherit(work.in_current_span())));
+        match tokio::time::timeout_at(deadline, work).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                tracing::error!(%error, operation = operation.name(), "a call to the Tablestore endpoint panicked");
+                Err(Reason::Internal.into())
+            }
+            Err(_) => Err(Reason::OperationTimeout.into()),
+        }
+    }
+
+    /// A place among the calls of the key, and one among all.
+    async fn places(&self, key: &AccessKey) -> Result<[OwnedSemaphorePermit; 2], ServiceError> {
+        let both = async {
+            let of_key = Arc::clone(&key.places).acquire_owned().await;
+            let of_all = Arc::clone(&self.places).acquire_owned().await;
+            Some([of_key.ok()?, of_all.ok()?])
+        };
+        let both = tokio::time::timeout(PLACE_WAIT_MAX, both).await;
+        both.ok().flatten().ok_or_else(|| Reason::ServerBusy.into())
+    }
+}
+
+/// Whether a request names its server by an address, which nobody can have resolved to another, or as `localhost`.
+fn is_by_address(head: &Parts) -> bool {
+    let in_address = head.uri.authority().map(|authority| authority.as_str());
+    let in_headers = head
+        .headers
+        .get_all(HOST)
+        .iter()
+        .map(|host| host.to_str().unwrap_or_default());
+    let mut names = in_address.into_iter().chain(in_headers);
+    names.all(|name| {
+        name.parse::<SocketAddr>().is_ok()
+            || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+            || name
+                .split(':')
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case("localhost"))
+    })
+}
+
+/// All bytes of a body, at most [`MAX_BODY_BYTES`].
+async fn whole(head: &Parts, mut body: Body) -> Result<Bytes, ServiceError> {
+    let told = head
+        .headers
+        .get(CONTENT_LENGTH)
+        .and_then(|told| told.to_str().ok()?.parse().ok());
+    let told: usize = told.unwrap_or_default();
+    if told > MAX_BODY_BYTES {
+        return Err(Reason::BodyTooLarge.into());
+    }
+    // No more than has come is held.
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|status: Status| match status.code() {
+            Code::DeadlineExceeded => ServiceError::from(Reason::RequestTimeout),
+            _ => invalid("The request ends before its body does."),
+        })?;
+        if let Ok(data) = frame.into_data() {
+            if bytes.len() + data.len() > MAX_BODY_BYTES {
+                return Err(Reason::BodyTooLarge.into());
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+fn response(answer: Answer, id: &str, signer: Option<&Signer>) -> Response<Body> {
+    let signer = signer.map(|signer| (&signer.head, &signer.signing));
+    let mut response = answer.into_response(id, SystemTime::now(), signer);
+    let length = HeaderValue::from(response.body().len());
+    response.headers_mut().insert(CONTENT_LENGTH, length);
+    response.map(|bytes| Body::new(Full::new(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http::header::HOST;
+
+    use super::is_by_address;
+
+    #[test]
+    fn names_that_can_be_rebound_are_told_from_addresses() {
+        for (host, taken) in [
+            ("127.0.0.1:8087", true),
+            ("127.0.0.1", true),
+            ("[::1]:8087", true),
+            ("[::1]", true),
+            ("localhost:8087", true),
+            ("LOCALHOST", true),
+            ("evil.example:8087", false),
+            ("localhost.evil.example", false),
+            ("127.0.0.1.evil.example", false),
+            ("", false),
+        ] {
+            let request = Request::builder().uri("/GetRow").header(HOST, host).body(());
+            let (head, ()) = request.expect("a request").into_parts();
+            assert_eq!(is_by_address(&head), taken, "{host}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The engine's errors as Tablestore's: codes, statuses and texts.
+
+use souk_engine::storage::Error as StoreError;
+use souk_engine::storage::limits as store;
+use souk_engine::{EngineError, index};
+use souk_tablestore::{ErrorCode, Reason, ServiceError};
+
+/// What a client is told of an error of the engine. What is no client's fault goes to the log.
+pub(crate) fn refused(error: EngineError) -> ServiceError {
+    match error {
+        EngineError::TableNotFound { .. } => Reason::NoSuchTable.into(),
+        EngineError::TableClosed { .. } => Reason::PartitionUnavailable.into(),
+        EngineError::TableExists { .. } => Reason::TableExists.into(),
+        EngineError::InvalidDefinition { problem, .. } => invalid(format!("The table {problem}.")),
+        EngineError::InvalidRow { problem, .. } => invalid(format!("The row {problem}.")),
+        EngineError::LimitExceeded { limit, max, actual } => over(limit, max, actual),
+        EngineError::RowsTooLarge { .. } => invalid("The rows of the request are too large for one answer."),
+        EngineError::NotSearched { .. } | EngineError::NotFound { name: "index", .. } => no_index(),
+        EngineError::IndexExists { .. } => index_exists(),
+        EngineError::IndexNeeded { why, .. } => invalid(format!("The index can't be dropped: {why}.")),
+        EngineError::PageTokenInvalid { detail } => invalid(format!("Invalid token: {detail}.")),
+        EngineError::ViewExpired | EngineError::ExportExpired => Reason::ScanExpired.into(),
+        EngineError::SequenceAhead { field, given, last } => invalid(format!(
+            "{field} is {given}, which no write has; the last is {last}."
+        )),
+        EngineError::ViewBehind { wanted, reached } | EngineError::SnapshotBehind { wanted, reached } => {
+            invalid(format!(
+                "The token's view ends at {reached}, before the sequence {wanted} that is asked for."
+            ))
+        }
+        EngineError::TooManyExports { .. }
+        | EngineError::TooManyViews { .. }
+        | EngineError::TooManyWatches { .. }
+        | EngineError::TooManySplits { .. }
+        | EngineError::TooManyTransactions { .. }
+        | EngineError::TooBusy { .. } => Reason::ServerBusy.into(),
+        EngineError::Contended { .. } => Reason::RowConflict.into(),
+        EngineError::DeadlineExceeded(_) | EngineError::IndexStalled { .. } => {
+            Reason::OperationTimeout.into()
+        }
+        EngineError::IndexBuilding { .. } => {
+            ServiceError::new(ErrorCode::TableNotReady, "The index is not ready.")
+        }
+        EngineError::IndexFailed { .. } => Reason::PartitionUnavailable.into(),
+        EngineError::Closing => Reason::ServerUnavailable.into(),
+        EngineError::Storage(error) => of_store(error),
+        EngineError::Index(error) => of_index(error),
+        error => internal(&error),
+    }
+}
+
+/// What a client is told of an error of the store.
+pub(crate) fn of_store(error: StoreError) -> ServiceError {
+    match error {
+        StoreError::Invalid { subject, problem } => invalid(format!("{subject} {problem}.")),
+        StoreError::LimitExceeded { limit, max, actual } => over(limit, max, actual),
+        StoreError::MatchedTooMuch { .. } => invalid("The patterns of the filter look at too much text."),
+        StoreError::TableNotFound { .. } => Reason::NoSuchTable.into(),
+        StoreError::TableExists { .. } => Reason::TableExists.into(),
+        StoreError::IndexNotFound { .. } => no_index(),
+        StoreError::IndexExists { .. } => index_exists(),
+        StoreError::IndexNotReady { .. } => Reason::TableNotReady.into(),
+        StoreError::IndexFailed { reason, .. } => invalid(format!("The index couldn't be built: {reason}.")),
+        StoreError::ConditionFailed { .. } => Reason::ConditionCheckFailed.into(),
+        StoreError::Contended { .. } | StoreError::TransactionConflict { .. } => Reason::RowConflict.into(),
+        StoreError::TransactionNotFound { .. } => Reason::NoSuchTransaction.into(),
+        StoreError::TransactionBusy { .. } => Reason::TransactionBusy.into(),
+        StoreError::OutsidePartition { .. } => Reason::OutsideOfTransaction.into(),
+        StoreError::DiskFull { .. } | StoreError::Unavailable { .. } | StoreError::OutcomeUnknown { .. } => {
+            tracing::warn!(%error, "a call to the Tablestore endpoint failed");
+            Reason::ServerUnavailable.into()
+        }
+        error => internal(&error),
+    }
+}
+
+fn of_index(error: index::Error) -> ServiceError {
+    match error {
+        index::Error::InvalidSchema(wrong) => invalid(format!("The search index can't be: {wrong}.")),
+        index::Error::InvalidQuery(wrong) => invalid(format!("The search can't be: {wrong}.")),
+        error @ index::Error::LimitExceeded { .. } => invalid(error.to_string()),
+        index::Error::PageTokenInvalid { detail } => invalid(format!("Invalid token: {detail}.")),
+        index::Error::DeadlineExceeded { .. } | index::Error::Cancelled => Reason::OperationTimeout.into(),
+        error => internal(&error),
+    }
+}
+
+/// `OTSParameterInvalid` with a text of ours, where Tablestore's isn't published.
+pub(crate) fn invalid(text: impl Into<String>) -> ServiceError {
+    ServiceError::new(ErrorCode::ParameterInvalid, text)
+}
+
+/// What is asked for can't be done here, though Tablestore can.
+pub(crate) fn unsupported(what: impl std::fmt::Display) -> ServiceError {
+    invalid(format!("Unsupported: {what}."))
+}
+
+pub(crate) fn no_index() -> ServiceError {
+    ServiceError::new(ErrorCode::ObjectNotExist, "Requested index does not exist.")
+}
+
+fn index_exists() -> ServiceError {
+    ServiceError::new(ErrorCode::ObjectAlreadyExist, "Requested index already exists.")
+}
+
+fn over(limit: &str, max: usize, actual: usize) -> ServiceError {
+    match limit {
+        "MAX_ROW_BYTES" => Reason::RowTooLarge.into(),
+        "MAX_TRANSACTION_BYTES" => Reason::TransactionTooLarge.into(),
+        "MAX_BATCH_BYTES" => Reason::BatchTooLarge {
+            limit: max,
+            size: actual,
+        }
+        .into(),
+        "MAX_STAGED_BYTES" | "MAX_STAGED_OF_CALLER_BYTES" | "MAX_TRANSACTIONS" => Reason::ServerBusy.into(),
+        "MAX_CREATED_TABLES" | "MAX_TABLES" => Reason::TooManyTables.into(),
+        "MAX_FILTER_NODES" => Reason::TooManyFilters {
+            limit: store::MAX_FILTER_NODES,
+        }
+        .into(),
+        limit => invalid(format!("{actual} exceeds {limit}, which is {max}.")),
+    }
+}
+
+pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> ServiceError {
+    tracing::error!(error, "a call to the Tablestore endpoint failed");
+    Reason::Internal.into()
+}

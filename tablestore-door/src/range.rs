@@ -1,0 +1,315 @@
+//! Reading ranges of rows, of a table or of a secondary index.
+
+use bytes::Bytes;
+use souk_engine::storage::limits::MAX_SCANNED_ROWS;
+use souk_engine::storage::{
+    CapacityUnits, Direction, IndexBound, IndexEntry, IndexRequest, KeyBound, KeyValue, PrimaryKey,
+    RangeRequest, TableSchema,
+};
+use souk_engine::{RowsPage, TableHandle};
+use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::{Answer, KeyColumn, KeyElement, KeyUse, Reason, ServiceError, decode, messages};
+
+use crate::context::Context;
+use crate::dispatch::Answered;
+use crate::entries::{IndexTable, Named};
+use crate::error::{of_store, refused, unsupported};
+use crate::options::Asked;
+use crate::read::consumed;
+use crate::transaction;
+use crate::value::{check_key, key_value, one_key, write_row};
+
+/// A page of a range.
+pub(crate) struct RangePage {
+    pub(crate) rows: Bytes,
+    pub(crate) next: Option<Bytes>,
+    pub(crate) consumed: CapacityUnits,
+}
+
+/// An end of a range: a cut behind or before all keys that begin with some values.
+#[derive(Clone, Debug)]
+struct Cut {
+    values: Vec<KeyValue>,
+    after: bool,
+}
+
+/// Reads a page of a range.
+pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
+    let request: messages::GetRangeRequest = decode(body).map_err(Reason::from)?;
+    let start = KeyUse::RangeEnd.decode(request.inclusive_start_primary_key)?;
+    let end = KeyUse::RangeEnd.decode(request.exclusive_end_primary_key)?;
+    let direction = match messages::Direction::try_from(request.direction) {
+        Ok(messages::Direction::Forward) => Direction::Forward,
+        Ok(messages::Direction::Backward) => Direction::Backward,
+        Err(_) => return Err(Reason::MalformedMessage.into()),
+    };
+    if request.token.is_some_and(|token| !token.is_empty()) {
+        return Err(unsupported(
+            "a token within a row of a range; rows of ranges are whole",
+        ));
+    }
+    let limit = match request.limit {
+        None => MAX_SCANNED_ROWS,
+        Some(limit) => match usize::try_from(limit) {
+            Ok(limit) if limit > 0 => limit.min(MAX_SCANNED_ROWS),
+            _ => return Err(Reason::InvalidLimit.into()),
+        },
+    };
+    let asked = Asked {
+        columns: request.columns_to_get,
+        time: request.time_range,
+        max_versions: request.max_versions,
+        filter: request.filter,
+        start_column: request.start_column,
+        end_column: request.end_column,
+    };
+    let page = match Named::find(context, &request.table_name)? {
+        Named::Table(table) => {
+            let seeing =
+                transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
+            let definition = table.definition();
+            let range = self::request(&definition.schema, [&start, &end], direction, limit, asked)?;
+            rows(&table, &definition.schema, &range, seeing).await?
+        }
+        Named::Index(index) => {
+            let (start, end) = ends(&index.schema, &start, &end, direction)?;
+            let range = IndexRange {
+                start: start.of_entries(&index),
+                end: end.of_entries(&index),
+                direction,
+                limit,
+            };
+            entries(&index, range, &asked).await?
+        }
+    };
+    Ok(Answer::ok(&messages::GetRangeResponse {
+        consumed: consumed(page.consumed),
+        rows: page.rows,
+        next_start_primary_key: page.next,
+        next_token: None,
+    }))
+}
+
+/// What is asked of the rows of a table between two ends.
+pub(crate) fn request(
+    schema: &TableSchema,
+    [start, end]: [&[KeyColumn]; 2],
+    direction: Direction,
+    limit: usize,
+    asked: Asked,
+) -> Result<RangeRequest, ServiceError> {
+    let (start, end) = ends(schema, start, end, direction)?;
+    Ok(RangeRequest {
+        start: start.of_rows()?,
+        end: end.of_rows()?,
+        limit,
+        options: asked.options()?,
+        ..RangeRequest::all(direction)
+    })
+}
+
+/// Reads a page of the rows of a table.
+pub(crate) async fn rows(
+    table: &TableHandle,
+    schema: &TableSchema,
+    range: &RangeRequest,
+    seeing: souk_engine::Seeing,
+) -> Result<RangePage, ServiceError> {
+    let page = table.range_seeing(range, seeing).await.map_err(refused)?.value;
+    let mut out = Encoder::new();
+    for row in &page.rows {
+        write_row(schema, row, &mut out);
+    }
+    Ok(RangePage {
+        rows: out.finish(),
+        next: page.next.map(|key| one_key(schema, &key)),
+        consumed: page.consumed,
+    })
+}
+
+/// A range of a secondary index.
+struct IndexRange {
+    start: IndexBound,
+    end: IndexBound,
+    direction: Direction,
+    /// Most entries; not 0.
+    limit: usize,
+}
+
+impl IndexRange {
+    fn request(&self, index: &IndexTable, limit: usize) -> IndexRequest {
+        IndexRequest {
+            start: self.start.clone(),
+            end: self.end.clone(),
+            limit,
+            ..IndexRequest::all(&index.index.name, self.direction)
+        }
+    }
+}
+
+/// A page of entries. Where it ends is found without the filter, since the key at which the next one begins has to be told: entries that
+/// don't pass count, too.
+async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result<RangePage, ServiceError> {
+    let filter = asked.index_filter()?;
+    let selected = index.selected(&asked.columns);
+    let with_columns = |request: IndexRequest| match &selected {
+        Some(columns) => request.columns(columns.clone()),
+        None => request,
+    };
+    // One more than are given back, which is the next one.
+    let mut page = index
+        .page(&with_columns(range.request(index, range.limit + 1)))
+        .await?;
+    let next = following(index, &range, &mut page).await?;
+    let mut cost = page.consumed;
+    if let Some(filter) = filter {
+        let mut range = range;
+        if let Some((_, cut)) = &next {
+            range.end = cut.clone();
+        }
+        page.items.clear();
+        let request = with_columns(range.request(index, 0)).filter(filter);
+        // What was read a moment ago is read again, in as many parts as its filter takes.
+        let mut token = String::new();
+        loop {
+            let part = index.part(&request, &token).await?;
+            cost += part.consumed;
+            page.items.extend(part.items);
+            token = part.next_page_token;
+            if token.is_empty() {
+                break;
+            }
+        }
+    }
+    let mut out = Encoder::new();
+    for entry in page
+        .items
+        .iter()
+        .filter(|entry| index.has_any(&asked.columns, entry))
+    {
+        index.write(entry, &mut out);
+    }
+    Ok(RangePage {
+        rows: out.finish(),
+        next: next.map(|(key, _)| key),
+        consumed: cost,
+    })
+}
+
+/// The key at which the page behind this one begins, and the cut before it; what is beyond the limit is taken off.
+async fn following(
+    index: &IndexTable,
+    range: &IndexRange,
+    page: &mut RowsPage<IndexEntry>,
+) -> Result<Option<(Bytes, IndexBound)>, ServiceError> {
+    let has_more = !page.next_page_token.is_empty();
+    let next = match page.items.last() {
+        Some(_) if page.items.len() > range.limit || has_more && page.items.len() > 1 => page.items.pop(),
+        // One that fills a page alone: the one behind it is looked at without what it includes.
+        Some(last) if has_more => {
+            let mut request = range.request(index, 1).columns(index.index.columns.first());
+            request.start = match range.direction {
+                Direction::Forward => IndexBound::After(index.whole(last)),
+                Direction::Backward => IndexBound::Before(index.whole(last)),
+            };
+            index.page(&request).await?.items.pop()
+        }
+        _ => None,
+    };
+    let Some(next) = next else {
+        return Ok(None);
+    };
+    let mut out = Encoder::new();
+    let mut row = out.row();
+    for column in index.key(&next) {
+        row.key(&column.name, &column.value);
+    }
+    row.finish(false, None);
+    // Where the page ends, as seen from its beginning.
+    let whole = index.whole(&next);
+    let cut = match range.direction {
+        Direction::Forward => IndexBound::Before(whole),
+        Direction::Backward => IndexBound::After(whole),
+    };
+    Ok(Some((out.finish(), cut)))
+}
+
+/// Both ends of a range, checked.
+fn ends(
+    schema: &TableSchema,
+    start: &[KeyColumn],
+    end: &[KeyColumn],
+    direction: Direction,
+) -> Result<(Cut, Cut), ServiceError> {
+    check_key(schema, start)?;
+    check_key(schema, end)?;
+    let order = start
+        .iter()
+        .zip(end)
+        .map(|(start, end)| compared(&start.value, &end.value));
+    let order = order.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then);
+    match direction {
+        Direction::Forward if order.is_ge() => return Err(Reason::BeginAboveEnd.into()),
+        Direction::Backward if order.is_le() => return Err(Reason::BeginBelowEnd.into()),
+        Direction::Forward | Direction::Backward => {}
+    }
+    // Inclusive where it begins, exclusive where it ends: both cuts lie on the same side of a whole key.
+    let after = direction == Direction::Backward;
+    Ok((Cut::of(start, after), Cut::of(end, after)))
+}
+
+/// Values of one type, or what stands below and above them.
+fn compared(left: &KeyElement, right: &KeyElement) -> std::cmp::Ordering {
+    let place = |element: &KeyElement| match element {
+        KeyElement::Minimum => 0,
+        KeyElement::Integer(_)
+        | KeyElement::String(_)
+        | KeyElement::Binary(_)
+        | KeyElement::AutoIncrement => 1,
+        KeyElement::Maximum => 2,
+    };
+    place(left)
+        .cmp(&place(right))
+        .then_with(|| key_value(left).cmp(&key_value(right)))
+}
+
+impl Cut {
+    /// `after` says on which side of a key that is whole.
+    fn of(key: &[KeyColumn], after: bool) -> Self {
+        let mut values = Vec::with_capacity(key.len());
+        for column in key {
+            match key_value(&column.value) {
+                Some(value) => values.push(value),
+                None => {
+                    let after = column.value == KeyElement::Maximum;
+                    return Self { values, after };
+                }
+            }
+        }
+        Self { values, after }
+    }
+
+    fn of_rows(self) -> Result<KeyBound, ServiceError> {
+        if self.values.is_empty() {
+            return Ok(match self.after {
+                true => KeyBound::Max,
+                false => KeyBound::Min,
+            });
+        }
+        let key = PrimaryKey::new(self.values).map_err(of_store)?;
+        Ok(match self.after {
+            true => KeyBound::After(key),
+            false => KeyBound::Before(key),
+        })
+    }
+
+    fn of_entries(self, index: &IndexTable) -> IndexBound {
+        let values = index.bound(&self.values);
+        match (values.is_empty(), self.after) {
+            (true, true) => IndexBound::Max,
+            (true, false) => IndexBound::Min,
+            (false, true) => IndexBound::After(values),
+            (false, false) => IndexBound::Before(values),
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Searches.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use prost::Message as _;
+use souk_engine::index::limits::{MAX_PAGE_SIZE, MAX_SKIP};
+use souk_engine::index::{AggregationResult, InnerHitList, SearchRequest, TotalRequest};
+use souk_engine::storage::TableSchema;
+use souk_engine::{RowHit, Search, SearchIndexDefinition, TableDefinition, TableHandle};
+use souk_tablestore::messages::{
+    self as pb, QueryFlowWeight, SearchHit, SearchInnerHit, SearchQuery, SearchResponse,
+};
+use souk_tablestore::{
+    AggregationNode, Answer, GroupByBody, GroupByNode, Reason, SearchNode, ServiceError, TotalCount, decode,
+};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::columns::Columns;
+use super::fields::{Fields, client_name, count, name};
+use super::figures::{self, TopRows};
+use super::highlight::{highlight, marked};
+use super::index_name::find;
+use super::note::Note;
+use super::query::query;
+use super::refusal::{failed, missing};
+use super::token::{self, Token};
+use crate::context::Context;
+use crate::dispatch::Answered;
+use crate::error::{invalid, unsupported};
+
+/// Hits of a page that doesn't say.
+const HITS: usize = 10;
+/// The total of a search that doesn't count.
+const UNCOUNTED: i64 = -1;
+
+/// Finds rows.
+pub(crate) async fn search(context: &Context, body: Bytes) -> Answered {
+    let request: pb::SearchRequest = decode(body).map_err(Reason::from)?;
+    within(request.timeout_ms, found(context, request)).await
+}
+
+/// Gives work so many milliseconds, if it says how many.
+pub(super) async fn within<T>(
+    milliseconds: Option<i32>,
+    work: impl Future<Output = Result<T, ServiceError>>,
+) -> Result<T, ServiceError> {
+    let given = milliseconds
+        .and_then(|given| u64::try_from(given).ok())
+        .filter(|given| *given > 0);
+    match given {
+        None => work.await,
+        Some(given) => {
+            let ended = timeout(Duration::from_millis(given), work).await;
+            ended.unwrap_or_else(|_| Err(Reason::OperationTimeout.into()))
+        }
+    }
+}
+
+/// What a search asks for, as trees.
+struct Asked {
+    query: SearchNode,
+    figures: Vec<AggregationNode>,
+    groups: Vec<GroupByNode>,
+}
+
+impl Asked {
+    /// Takes the trees out of a search.
+    fn take(search: &mut SearchQuery) -> Result<Self, ServiceError> {
+        let mut query = match search.query.take() {
+            Some(query) => SearchNode::decode(query)?,
+            None => return Err(missing("The query of a search")),
+        };
+        let figures = AggregationNode::decode(search.aggs.take().unwrap_or_default())?;
+        let groups = GroupByNode::decode(search.group_bys.take().unwrap_or_default())?;
+        if let Some(filter) = search.filter.take().and_then(|filter| filter.query) {
+            if !figures.is_empty() || !groups.is_empty() {
+                return Err(unsupported(
+                    "a filter behind the query together with aggregations, which it wouldn't be for",
+                ));
+            }
+            query = SearchNode::Bool {
+                must: vec![query],
+                must_not: Vec::new(),
+                filter: vec![SearchNode::decode(filter)?],
+                should: Vec::new(),
+                body: pb::BoolQuery::default(),
+            };
+        }
+        Ok(Self {
+            query,
+            figures,
+            groups,
+        })
+    }
+
+    /// The tokens of the pages of groups.
+    fn tokens(&self) -> impl Iterator<Item = &str> {
+        self.groups.iter().filter_map(|node| match &node.body {
+            GroupByBody::Composite { body, .. } => {
+                body.next_token.as_deref().filter(|token| !token.is_empty())
+            }
+            _ => None,
+        })
+    }
+}
+
+async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
+    let table = request
+        .table_name
+        .take()
+        .ok_or_else(|| missing("The table name"))?;
+    let handle = context.table(&table)?;
+    let definition = handle.definition();
+    let mut search: SearchQuery =
+        decode(request.search_query.take().unwrap_or_default()).map_err(Reason::from)?;
+    let token = search.token.take().filter(|token| !token.is_empty());
+    let token = token.map(Token::read).transpose()?;
+    let named = find(&definition, &table, request.index_name.as_deref())?;
+    let index = flowing(&definition, &table, named, token.as_ref())?;
+    let asked = Asked::take(&mut search)?;
+    let sort = match &token {
+        None => search.sort.take(),
+        Some(token) => of_token(&mut search, token)?,
+    };
+    let inner = token.map(|token| token.inner);
+    let handle = handle
+        .for_search(
+            Some(&index.name),
+            inner.as_deref().into_iter().chain(asked.tokens()),
+        )
+        .map_err(failed)?;
+    let request_of_index = {
+        let schema = handle.schema().map_err(failed)?;
+        let fields = Fields {
+            schema: &schema,
+            index,
+        };
+        SearchRequest {
+            query: query(&asked.query, fields)?,
+            sort: match &sort {
+                Some(sort) if !sort.sorter.is_empty() => fields.sorts(sort)?,
+                _ => fields.default_sorts()?,
+            },
+            page_size: limit(search.limit)?,
+            after: inner,
+            skip: offset(search.offset)?,
+            total: match TotalCount::of(&search) {
+                TotalCount::Off => TotalRequest::None,
+                TotalCount::UpTo(most) => TotalRequest::AtLeast(u64::from(most)),
+                TotalCount::Exact => TotalRequest::Exact,
+            },
+            aggregations: fields.aggregations(&asked.figures, &asked.groups)?,
+            collapse: search
+                .collapse
+                .as_ref()
+                .map(|collapse| name(collapse.field_name.as_deref()))
+                .transpose()?,
+            profile: false,
+        }
+    };
+    let columns = Columns::read(request.columns_to_get, index)?;
+    let has_aggregations = (!asked.figures.is_empty(), !asked.groups.is_empty());
+    let search = Search {
+        min_sequence: context.min_sequence,
+        rows: columns.needs_rows(),
+        highlight: search.highlight.as_ref().map(highlight).transpose()?,
+        ..Search::new(request_of_index)
+    };
+    let found = handle.search(search).await.map_err(failed)?;
+    let top_rows = top_rows(
+        &handle,
+        &definition.schema,
+        &columns,
+        &found.aggregations,
+        found.sequence,
+    )
+    .await?;
+    let (aggs, group_bys) = figures::level(&asked.figures, &asked.groups, found.aggregations, &top_rows)?;
+    let mut rows = Vec::with_capacity(found.hits.len());
+    let mut search_hits = Vec::with_capacity(found.hits.len());
+    for hit in found.hits {
+        let key = TableHandle::key_of(&hit.key).map_err(failed)?;
+        rows.push(columns.write(&definition.schema, &key, hit.row.as_ref()));
+        search_hits.push(told(hit));
+    }
+    let next = Some(found.next_page_token).filter(|inner| !inner.is_empty());
+    Ok(Answer::ok(&SearchResponse {
+        total_hits: Some(
+            found
+                .total
+                .map_or(UNCOUNTED, |total| i64::try_from(total.value).unwrap_or(i64::MAX)),
+        ),
+        rows,
+        is_all_succeeded: Some(true),
+        search_hits,
+        next_token: next.map(|inner| Token::new(&index.name, sort.as_ref(), inner).write()),
+        aggs: has_aggregations.0.then(|| aggs.encode_to_vec().into()),
+        group_bys: has_aggregations.1.then(|| group_bys.encode_to_vec().into()),
+        consumed: None,
+        reserved_consumed: None,
+    }))
+}
+
+/// The index that a search goes to: the one that it names, or one of those among which the searches that name it are shared out. A page
+/// comes from the index of the page before.
+pub(super) fn flowing<'a>(
+    definition: &'a TableDefinition,
+    table: &str,
+    named: &'a SearchIndexDefinition,
+    token: Option<&Token>,
+) -> Result<&'a SearchIndexDefinition, ServiceError> {
+    let flows = Note::of(named).map(|note| note.flows).unwrap_or_default();
+    let weight = |flow: &QueryFlowWeight| u32::try_from(flow.weight()).unwrap_or_default();
+    // Of one that was deleted since, nothing flows.
+    let flows: Vec<_> = flows
+        .iter()
+        .filter_map(|flow| {
+            Some((
+                find(definition, table, flow.index_name.as_deref()).ok()?,
+                weight(flow),
+            ))
+        })
+        .collect();
+    if let Some(token) = token {
+        let mut known = flows.iter().map(|(index, _)| *index).chain([named]);
+        return known
+            .find(|index| index.name == token.index)
+            .ok_or_else(token::wrong);
+    }
+    let all: u32 = flows.iter().map(|(_, weight)| *weight).sum();
+    if all == 0 {
+        return Ok(named);
+    }
+    let mut drawn = u32::try_from(Uuid::new_v4().as_u128() % u128::from(all)).unwrap_or_default();
+    for (index, weight) in flows {
+        if drawn < weight {
+            return Ok(index);
+        }
+        drawn -= weight;
+    }
+    Ok(named)
+}
+
+/// The order that a token goes on in; another one can't be given with it.
+fn of_token(search: &mut SearchQuery, token: &Token) -> Result<Option<pb::Sort>, ServiceError> {
+    if search.offset() != 0 {
+        return Err(invalid("Offset and token cannot be given at the same time."));
+    }
+    let sort = token.sort()?;
+    let given = search.sort.take().filter(|given| !given.sorter.is_empty());
+    match given {
+        Some(given) if Some(&given) != sort.as_ref() => Err(invalid(
+            "Sort and token cannot be given at the same time: the token has the order.",
+        )),
+        _ => Ok(sort),
+    }
+}
+
+fn limit(given: Option<i32>) -> Result<usize, ServiceError> {
+    let limit = given.map_or(Ok(HITS), |limit| count(limit, "limit"))?;
+    match limit > MAX_PAGE_SIZE {
+        true => Err(invalid(format!(
+            "limit is {limit}, which exceeds {MAX_PAGE_SIZE}."
+        ))),
+        false => Ok(limit),
+    }
+}
+
+fn offset(given: Option<i32>) -> Result<usize, ServiceError> {
+    let offset = given.map_or(Ok(0), |offset| count(offset, "offset"))?;
+    match offset > MAX_SKIP {
+        true => Err(invalid(format!(
+            "offset is {offset}, which exceeds {MAX_SKIP}: use the tokens of pages."
+        ))),
+        false => Ok(offset),
+    }
+}
+
+/// The rows of top rows aggregations, as they are by now.
+async fn top_rows(
+    handle: &TableHandle,
+    schema: &TableSchema,
+    columns: &Columns,
+    aggregations: &[(String, AggregationResult)],
+    sequence: i64,
+) -> Result<TopRows, ServiceError> {
+    let mut keys = Vec::new();
+    figures::top_keys(aggregations, &mut keys);
+    keys.sort_unstable();
+    keys.dedup();
+    if keys.is_empty() {
+        return Ok(TopRows::new());
+    }
+    let rows = handle
+        .rows(&keys, sequence.unsigned_abs())
+        .await
+        .map_err(failed)?;
+    let mut shown = TopRows::new();
+    for (key, row) in keys.into_iter().zip(rows) {
+        if let Some(row) = row {
+            shown.insert(key.to_vec(), columns.write(schema, &row.key, Some(&row)));
+        }
+    }
+    Ok(shown)
+}
+
+fn told(hit: RowHit) -> SearchHit {
+    let inner = hit
+        .inner_hits
+        .into_iter()
+        .map(|(path, list)| inner_hits(client_name(&path), &list));
+    SearchHit {
+        score: hit.score,
+        highlight_result: Some(hit.highlights).filter(|marks| !marks.is_empty()).map(marked),
+        search_inner_hits: inner.collect(),
+        nested_doc_offset: None,
+    }
+}
+
+fn inner_hits(path: &str, list: &InnerHitList) -> SearchInnerHit {
+    let hits = list.hits.iter().map(|hit| SearchHit {
+        score: Some(f64::from(hit.score)),
+        nested_doc_offset: Some(i32::try_from(hit.offset).unwrap_or(i32::MAX)),
+        ..SearchHit::default()
+    });
+    SearchInnerHit {
+        path: Some(path.to_owned()),
+        search_hits: hits.collect(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Names of search indexes: clients choose them freely, those of the engine are `<table>.<name>` in lower case.
+
+use ring::digest::{SHA256, digest};
+use souk_engine::definition::index_name::{MAX_INDEX_NAME_BYTES, table_of};
+use souk_engine::{SearchIndexDefinition, TableDefinition};
+use souk_tablestore::{ServiceError, limits};
+
+use super::note::Note;
+use crate::error::{invalid, no_index};
+
+/// What clients call an index: as they named it, or, if it wasn't made here, what follows the table's name in its own; the first one
+/// of a table has the name of that, as `table` is called by clients.
+pub(super) fn client_name(index: &SearchIndexDefinition, table: &str) -> String {
+    if let Some(note) = Note::of(index) {
+        return note.name;
+    }
+    let own = index.name.strip_prefix(table_of(&index.name)).unwrap_or_default();
+    match own.strip_prefix('.') {
+        Some(own) => own.to_owned(),
+        None => table.to_owned(),
+    }
+}
+
+/// The index of a table that a client names.
+///
+/// # Errors
+/// There is none.
+pub(super) fn find<'a>(
+    definition: &'a TableDefinition,
+    table: &str,
+    name: Option<&str>,
+) -> Result<&'a SearchIndexDefinition, ServiceError> {
+    let mut indexes = definition.indexes.iter();
+    let found = indexes.find(|index| name.is_some_and(|name| client_name(index, table) == name));
+    found.ok_or_else(no_index)
+}
+
+/// Refuses a name that no index may have: a letter or `_`, then letters, digits and `_`.
+pub(super) fn check(name: &str) -> Result<(), ServiceError> {
+    let begins = name.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic());
+    let is_name = name
+        .bytes()
+        .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    match begins && is_name && name.len() <= limits::MAX_NAME_BYTES {
+        true => Ok(()),
+        false => {
+            let name: String = name.chars().take(limits::MAX_NAME_BYTES).collect();
+            Err(invalid(format!("Invalid index name: '{name}'.")))
+        }
+    }
+}
+
+/// What a new index of a table is called in the engine: behind the table's name by its own if that fits there and is free, else by a
+/// digest of it.
+pub(super) fn engine_name(definition: &TableDefinition, name: &str) -> String {
+    let is_free = |own: &String| definition.search_index(own).is_none();
+    let full = |own: &str| format!("{}.{own}", definition.name());
+    let own = Some(full(name)).filter(|own| fits(name) && is_free(own));
+    own.unwrap_or_else(|| {
+        let digests = (0..=definition.indexes.len()).map(|nth| {
+            let digest = digest(&SHA256, format!("{nth}{name}").as_bytes());
+            let digest = digest.as_ref().iter().take(8);
+            full(&digest.fold("x".to_owned(), |own, byte| own + &format!("{byte:02x}")))
+        });
+        digests
+            .clone()
+            .find(is_free)
+            .or_else(|| digests.last())
+            .unwrap_or_default()
+    })
+}
+
+/// Whether a name is one that the engine takes.
+fn fits(name: &str) -> bool {
+    let of = |each: char| each.is_ascii_lowercase() || each.is_ascii_digit() || each == '_';
+    name.len() <= MAX_INDEX_NAME_BYTES
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.chars().all(of)
+        && !name.ends_with('_')
+        && !name.contains("__")
+}
+
+#[cfg(test)]
+mod tests {
+    use souk_engine::index::Field;
+
+    use super::*;
+
+    #[test]
+    fn every_name_has_one_in_the_engine() {
+        let mut table = TableDefinition::hashed("demo__orders");
+        let mut names = vec![
+            "orders_index",
+            "Orders_Index",
+            "orders__index",
+            "_index",
+            "index_",
+            "i",
+        ];
+        let long = "a".repeat(255);
+        names.push(&long);
+        for (nth, name) in names.iter().enumerate() {
+            check(name).expect(name);
+            let own = engine_name(&table, name);
+            let note = Note {
+                name: (*name).to_owned(),
+                ..Note::default()
+            };
+            let index = SearchIndexDefinition {
+                note: note.text(),
+                ..SearchIndexDefinition::new(&own)
+            };
+            let rest = own.strip_prefix("demo__orders.").expect("behind the table");
+            assert!(fits(rest), "{own}");
+            table = table.index(index.field(Field::long("n")));
+            assert_eq!(table.indexes.len(), nth + 1);
+            let found = find(&table, "orders", Some(name)).expect(name);
+            assert_eq!(found.name, own);
+        }
+        // One of another name may have it already.
+        assert_ne!(engine_name(&table, "orders_index"), "demo__orders.orders_index");
+        assert!(find(&table, "orders", Some("other")).is_err());
+        assert!(find(&table, "orders", None).is_err());
+        for wrong in ["", "1a", "a-b", "a.b", "表", &"a".repeat(256)] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn indexes_that_were_made_elsewhere_have_names_too() {
+        let table = TableDefinition::hashed("demo__orders")
+            .field(Field::long("n"))
+            .index(SearchIndexDefinition::new("demo__orders.trial").field(Field::long("n")));
+        let names: Vec<_> = table
+            .indexes
+            .iter()
+            .map(|index| client_name(index, "orders"))
+            .collect();
+        assert_eq!(names, ["orders", "trial"]);
+    }
+}

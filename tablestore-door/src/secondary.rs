@@ -1,0 +1,41 @@
+//! The operations on secondary indexes.
+
+use bytes::Bytes;
+use souk_tablestore::{Answer, Reason, decode, messages};
+
+use crate::context::Context;
+use crate::dispatch::Answered;
+use crate::error::no_index;
+use crate::{schema, table};
+
+/// Adds a secondary index to a table. Rows that are there are in it, too, whatever `include_base_data` says; until all of them are it
+/// can't be read.
+pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
+    let request: messages::CreateIndexRequest = decode(body).map_err(Reason::from)?;
+    context.table(&request.main_table_name)?;
+    table::free(context, &request.index_meta.name)?;
+    let meta = request.index_meta;
+    table::change(context, &request.main_table_name, move |definition| {
+        let index = schema::index(definition, &meta)?;
+        definition.schema.indexes.push(index);
+        Ok(())
+    })
+    .await?;
+    Ok(Answer::ok(&messages::CreateIndexResponse {}))
+}
+
+/// Drops a secondary index.
+pub(crate) async fn drop(context: &Context, body: Bytes) -> Answered {
+    let request: messages::DropIndexRequest = decode(body).map_err(Reason::from)?;
+    let name = request.index_name;
+    table::change(context, &request.main_table_name, move |definition| {
+        let before = definition.schema.indexes.len();
+        definition.schema.indexes.retain(|index| index.name != name);
+        match definition.schema.indexes.len() < before {
+            true => Ok(()),
+            false => Err(no_index()),
+        }
+    })
+    .await?;
+    Ok(Answer::ok(&messages::DropIndexResponse {}))
+}

@@ -1,0 +1,322 @@
+//! Writing one row.
+
+use bytes::Bytes;
+use souk_engine::storage::{
+    CellPut, ColumnChange, Condition, Error as StoreError, Existence, KeyValue, ReturnRow, RowOperation,
+    TableSchema, WrittenRow,
+};
+use souk_engine::{EngineError, TableHandle, TableWrite};
+use souk_tablestore::messages::{self, OperationType};
+use souk_tablestore::{
+    Answer, CellChange, KeyColumn, KeyElement, PutCell, Reason, Returning, RowChange, RowCondition,
+    RowExistence, ServiceError, decode,
+};
+
+use crate::context::Context;
+use crate::dispatch::Answered;
+use crate::entries::Named;
+use crate::error::{invalid, refused};
+use crate::options::filter;
+use crate::read::consumed;
+use crate::transaction;
+use crate::value::{check_key, key_value, one_key, one_row, primary_key, stored};
+
+/// What a request says about the write of a row, read without a look at the table.
+pub(crate) struct Asked {
+    pub(crate) change: RowChange,
+    pub(crate) condition: RowCondition,
+    pub(crate) returning: Returning,
+}
+
+impl Asked {
+    pub(crate) fn read(
+        kind: OperationType,
+        row: Bytes,
+        condition: messages::Condition,
+        returning: Option<messages::ReturnContent>,
+    ) -> Result<Self, ServiceError> {
+        Ok(Self {
+            change: RowChange::decode(kind, row)?,
+            condition: condition.try_into()?,
+            returning: returning.try_into()?,
+        })
+    }
+
+    /// The write, of a table with this schema.
+    pub(crate) fn write(self, schema: &TableSchema) -> Result<TableWrite, ServiceError> {
+        let returning = match (&self.change, self.returning) {
+            // No row is there behind it.
+            (RowChange::Delete { .. }, Returning::AfterModify(_)) | (_, Returning::Nothing) => {
+                ReturnRow::None
+            }
+            (_, Returning::AfterModify(columns)) if columns.is_empty() => ReturnRow::Key,
+            (_, Returning::Key) => ReturnRow::Key,
+            (_, Returning::AfterModify(columns)) => {
+                ReturnRow::AfterModify(columns.iter().map(ToString::to_string).collect())
+            }
+        };
+        let numbered = self
+            .change
+            .key()
+            .iter()
+            .any(|column| column.value == KeyElement::AutoIncrement);
+        let operation = match self.change {
+            RowChange::Put { key, cells } if numbered => append(schema, &key, cells, &self.condition)?,
+            RowChange::Update { key, changes } if numbered => {
+                append(schema, &key, puts_alone(changes)?, &self.condition)?
+            }
+            RowChange::Put { key, cells } => put(schema, &key, cells)?,
+            RowChange::Update { key, changes } => RowOperation::Update {
+                key: primary_key(schema, &key)?,
+                changes: changes.into_iter().map(change).collect(),
+            },
+            RowChange::Delete { key } => RowOperation::Delete {
+                key: primary_key(schema, &key)?,
+            },
+        };
+        let is_write = !matches!(operation, RowOperation::Delete { .. });
+        let existence = existence(self.condition.existence);
+        if is_write && !numbered && schema.auto_increment.is_some() && existence != Existence::MustExist {
+            // Numbers are given by the server.
+            return Err(Reason::AutoIncrementTableExpectation {
+                expectation: expectation(self.condition.existence).into(),
+            }
+            .into());
+        }
+        let condition = Condition {
+            existence,
+            revision: None,
+            columns: self.condition.columns.map(filter).transpose()?,
+        };
+        Ok(TableWrite::new(operation).when(condition).returning(returning))
+    }
+}
+
+fn put(schema: &TableSchema, key: &[KeyColumn], cells: Vec<PutCell>) -> Result<RowOperation, ServiceError> {
+    let key = primary_key(schema, key)?;
+    if cells.iter().any(|cell| cell.version.is_some()) {
+        let cells = cells.into_iter().map(|cell| CellPut {
+            column: cell.column.to_string(),
+            value: stored(cell.value),
+            version: cell.version,
+        });
+        return Ok(RowOperation::PutCells {
+            key,
+            cells: cells.collect(),
+        });
+    }
+    Ok(RowOperation::Put {
+        key,
+        columns: columns(cells),
+    })
+}
+
+/// A row that the server gives a number.
+fn append(
+    schema: &TableSchema,
+    key: &[KeyColumn],
+    cells: Vec<PutCell>,
+    condition: &RowCondition,
+) -> Result<RowOperation, ServiceError> {
+    check_key(schema, key)?;
+    let at = key
+        .iter()
+        .position(|column| column.value == KeyElement::AutoIncrement);
+    if at != schema.auto_increment {
+        return Err(Reason::KeySchemaMismatch.into());
+    }
+    if condition.existence != RowExistence::Ignore {
+        let expectation = expectation(condition.existence).into();
+        return Err(Reason::AutoIncrementExpectation { expectation }.into());
+    }
+    if condition.columns.is_some() {
+        return Err(Reason::AutoIncrementCondition.into());
+    }
+    if cells.iter().any(|cell| cell.version.is_some()) {
+        return Err(invalid(
+            "Versions can't be given in a row with pk auto increment.",
+        ));
+    }
+    let others: Vec<KeyValue> = key.iter().filter_map(|column| key_value(&column.value)).collect();
+    Ok(RowOperation::Append {
+        key: others,
+        columns: columns(cells),
+    })
+}
+
+/// What an update of a row that isn't there yet puts.
+fn puts_alone(changes: Vec<CellChange>) -> Result<Vec<PutCell>, ServiceError> {
+    let puts = changes.into_iter().map(|change| match change {
+        CellChange::Put(cell) => Ok(cell),
+        CellChange::DeleteVersion { .. } | CellChange::DeleteAll { .. } | CellChange::Increment { .. } => {
+            Err(invalid(
+                "Only columns can be put in a row with pk auto increment.",
+            ))
+        }
+    });
+    puts.collect()
+}
+
+fn columns(cells: Vec<PutCell>) -> Vec<(souk_engine::storage::ColumnName, souk_engine::storage::Value)> {
+    let cells = cells.into_iter();
+    cells
+        .map(|cell| (cell.column.as_str().into(), stored(cell.value)))
+        .collect()
+}
+
+fn change(change: CellChange) -> ColumnChange {
+    match change {
+        CellChange::Put(cell) => ColumnChange::Put {
+            column: cell.column.to_string(),
+            value: stored(cell.value),
+            version: cell.version,
+        },
+        CellChange::DeleteVersion { column, version } => ColumnChange::DeleteVersion {
+            column: column.to_string(),
+            version,
+        },
+        CellChange::DeleteAll { column } => ColumnChange::DeleteAll {
+            column: column.to_string(),
+        },
+        CellChange::Increment { column, by } => ColumnChange::Increment {
+            column: column.to_string(),
+            by,
+        },
+    }
+}
+
+fn existence(given: RowExistence) -> Existence {
+    match given {
+        RowExistence::Ignore => Existence::Ignore,
+        RowExistence::Expected => Existence::MustExist,
+        RowExistence::NotExpected => Existence::MustNotExist,
+    }
+}
+
+/// As texts name it.
+fn expectation(given: RowExistence) -> &'static str {
+    match given {
+        RowExistence::Ignore => "IGNORE",
+        RowExistence::Expected => "EXPECT_EXIST",
+        RowExistence::NotExpected => "EXPECT_NOT_EXIST",
+    }
+}
+
+/// Puts a row.
+pub(crate) async fn put_row(context: &Context, body: Bytes) -> Answered {
+    let request: messages::PutRowRequest = decode(body).map_err(Reason::from)?;
+    let asked = Asked::read(
+        OperationType::Put,
+        request.row,
+        request.condition,
+        request.return_content,
+    )?;
+    let transaction = request.transaction_id.as_deref();
+    let (row, written) = one(context, &request.table_name, asked, transaction).await?;
+    Ok(Answer::ok(&messages::PutRowResponse {
+        consumed: consumed(written.consumed),
+        row,
+    }))
+}
+
+/// Updates a row.
+pub(crate) async fn update_row(context: &Context, body: Bytes) -> Answered {
+    let request: messages::UpdateRowRequest = decode(body).map_err(Reason::from)?;
+    let asked = Asked::read(
+        OperationType::Update,
+        request.row_change,
+        request.condition,
+        request.return_content,
+    )?;
+    let transaction = request.transaction_id.as_deref();
+    let (row, written) = one(context, &request.table_name, asked, transaction).await?;
+    Ok(Answer::ok(&messages::UpdateRowResponse {
+        consumed: consumed(written.consumed),
+        row,
+    }))
+}
+
+/// Deletes a row.
+pub(crate) async fn delete_row(context: &Context, body: Bytes) -> Answered {
+    let request: messages::DeleteRowRequest = decode(body).map_err(Reason::from)?;
+    let asked = Asked::read(
+        OperationType::Delete,
+        request.primary_key,
+        request.condition,
+        request.return_content,
+    )?;
+    let transaction = request.transaction_id.as_deref();
+    let (row, written) = one(context, &request.table_name, asked, transaction).await?;
+    Ok(Answer::ok(&messages::DeleteRowResponse {
+        consumed: consumed(written.consumed),
+        row,
+    }))
+}
+
+/// The table of a write. Secondary indexes are written by the store alone.
+pub(crate) fn written_table(context: &Context, name: &str) -> Result<TableHandle, ServiceError> {
+    match Named::find(context, name)? {
+        Named::Table(table) => Ok(table),
+        Named::Index(_) => Err(Reason::IndexTableWritten.into()),
+    }
+}
+
+async fn one(
+    context: &Context,
+    table_name: &str,
+    asked: Asked,
+    transaction: Option<&str>,
+) -> Result<(Option<Bytes>, WrittenRow), ServiceError> {
+    let table = written_table(context, table_name)?;
+    let definition = table.definition();
+    let is_put = matches!(asked.change, RowChange::Put { .. });
+    let write = asked.write(&definition.schema)?;
+    let returning = write.returning.clone();
+    let refused = |error| too_large(error, is_put);
+    let written = match transaction::id(context, table_name, transaction)? {
+        Some(id) => {
+            let written = table.write_in(id, vec![write], false).await.map_err(refused)?;
+            written.into_iter().next().transpose().map_err(refused)?
+        }
+        None => {
+            let written = table.write(vec![write], None).await.map_err(refused)?;
+            written.value.into_iter().next()
+        }
+    };
+    let written = written.unwrap_or_default();
+    Ok((returned(&definition.schema, &returning, &written), written))
+}
+
+/// What a write gives back of its row.
+pub(crate) fn returned(schema: &TableSchema, asked: &ReturnRow, written: &WrittenRow) -> Option<Bytes> {
+    match asked {
+        ReturnRow::None => None,
+        ReturnRow::Key => written.key.as_ref().map(|key| one_key(schema, key)),
+        ReturnRow::AfterModify(_) | ReturnRow::All => {
+            written.row.as_ref().map(|row| one_row(schema, Some(row)))
+        }
+    }
+}
+
+/// A row that is larger than a write may be has a text of its own.
+fn too_large(error: EngineError, is_put: bool) -> ServiceError {
+    match error {
+        EngineError::Storage(StoreError::LimitExceeded {
+            limit: "MAX_BATCH_BYTES",
+            max,
+            actual,
+        }) => match is_put {
+            true => Reason::PutTooLarge {
+                limit: max,
+                size: actual,
+            }
+            .into(),
+            false => Reason::UpdateTooLarge {
+                limit: max,
+                size: actual,
+            }
+            .into(),
+        },
+        error => refused(error),
+    }
+}

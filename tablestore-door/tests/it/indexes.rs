@@ -1,0 +1,242 @@
+//! Secondary indexes, read as the tables that they are to clients.
+
+use prost::Message as _;
+use souk_tablestore::messages::{
+    self as pb, ComparatorType, DefinedColumnType, Direction, FilterType, IndexType, IndexUpdateMode,
+    PrimaryKeyType, SingleColumnValueFilter,
+};
+use souk_tablestore::{KeyColumn, KeyElement, Value, variant};
+
+use crate::client::{Client, cell, cells, get, key, put, row, rows, table};
+use crate::server::Server;
+
+fn index(name: &str, columns: &[&str], included: &[&str]) -> pb::IndexMeta {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    pb::IndexMeta {
+        name: name.to_owned(),
+        primary_key: owned(columns),
+        defined_column: owned(included),
+        index_update_mode: IndexUpdateMode::Async.into(),
+        index_type: IndexType::Global.into(),
+        index_sync_phase: None,
+    }
+}
+
+fn orders(indexes: Vec<pb::IndexMeta>) -> pb::CreateTableRequest {
+    let keys = [("id", PrimaryKeyType::String), ("nth", PrimaryKeyType::Integer)];
+    let mut orders = table("orders", &keys, None);
+    let columns = [
+        ("city", DefinedColumnType::String),
+        ("rank", DefinedColumnType::Integer),
+        ("price", DefinedColumnType::Double),
+    ];
+    orders.table_meta.defined_column = columns
+        .map(|(name, kind)| pb::DefinedColumnSchema {
+            name: name.to_owned(),
+            r#type: kind.into(),
+        })
+        .into();
+    orders.index_metas = indexes;
+    orders
+}
+
+async fn filled(client: &mut Client) {
+    for (id, nth, city, rank) in [
+        ("a", 1_i64, Some("杭州"), 3_i64),
+        ("a", 2, Some("上海"), 1),
+        ("b", 1, Some("上海"), 2),
+        ("b", 2, None, 1),
+        ("c", 1, Some("上海"), 1),
+    ] {
+        let mut columns = vec![cell("price", Value::Double(1.5)), cell("rank", rank)];
+        columns.extend(city.map(|city| cell("city", city)));
+        let there = key([("id", id.into()), ("nth", nth.into())]);
+        client.put("orders", there, columns).await.expect("put");
+    }
+}
+
+fn range(name: &str, start: Vec<KeyColumn>, end: Vec<KeyColumn>) -> pb::GetRangeRequest {
+    pb::GetRangeRequest {
+        table_name: name.to_owned(),
+        direction: Direction::Forward.into(),
+        max_versions: Some(1),
+        inclusive_start_primary_key: row(start, Vec::new()),
+        exclusive_end_primary_key: row(end, Vec::new()),
+        ..pb::GetRangeRequest::default()
+    }
+}
+
+/// City, id and number of all entries, and how many pages had them.
+async fn read(client: &mut Client, mut request: pb::GetRangeRequest) -> (Vec<Vec<KeyElement>>, usize) {
+    let (mut entries, mut pages) = (Vec::new(), 0);
+    loop {
+        let page: pb::GetRangeResponse = client.call("GetRange", &request).await.expect("a page");
+        pages += 1;
+        let keys = rows(&page.rows).into_iter();
+        entries.extend(keys.map(|row| row.key.into_iter().map(|column| column.value).collect::<Vec<_>>()));
+        match page.next_start_primary_key {
+            Some(next) => request.inclusive_start_primary_key = next,
+            None => return (entries, pages),
+        }
+    }
+}
+
+fn by_city(city: KeyElement, id: KeyElement, nth: KeyElement) -> Vec<KeyColumn> {
+    key([("city", city), ("id", id), ("nth", nth)])
+}
+
+fn entry(city: &str, id: &str, nth: i64) -> Vec<KeyElement> {
+    vec![city.into(), id.into(), nth.into()]
+}
+
+use KeyElement::{Maximum, Minimum};
+
+#[tokio::test]
+async fn an_index_is_read_as_a_table() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    client
+        .create(&orders(vec![index("by_city", &["city"], &["price"])]))
+        .await;
+    filled(&mut client).await;
+    let all = range(
+        "by_city",
+        by_city(Minimum, Minimum, Minimum),
+        by_city(Maximum, Maximum, Maximum),
+    );
+    let expected = [
+        entry("上海", "a", 2),
+        entry("上海", "b", 1),
+        entry("上海", "c", 1),
+        entry("杭州", "a", 1),
+    ];
+    assert_eq!(read(&mut client, all.clone()).await, (expected.to_vec(), 1));
+    let mut paged = all.clone();
+    paged.limit = Some(3);
+    assert_eq!(read(&mut client, paged).await, (expected.to_vec(), 2));
+    let mut backward = range(
+        "by_city",
+        by_city(Maximum, Maximum, Maximum),
+        by_city(Minimum, Minimum, Minimum),
+    );
+    (backward.direction, backward.limit) = (Direction::Backward.into(), Some(1));
+    let reversed: Vec<_> = expected.iter().rev().cloned().collect();
+    assert_eq!(read(&mut client, backward).await, (reversed, 4));
+    let one = range(
+        "by_city",
+        by_city("上海".into(), "a".into(), KeyElement::Integer(3)),
+        by_city("上海".into(), "c".into(), KeyElement::Integer(1)),
+    );
+    assert_eq!(read(&mut client, one).await.0, [entry("上海", "b", 1)]);
+
+    // Entries that don't pass are read, and not told.
+    let filter = SingleColumnValueFilter {
+        comparator: ComparatorType::GreaterThan.into(),
+        column_name: "price".to_owned(),
+        column_value: variant::encode(&Value::Double(9.0)),
+        filter_if_missing: true,
+        latest_version_only: true,
+        value_trans_rule: None,
+    };
+    let filter = pb::Filter {
+        r#type: FilterType::SingleColumnValue.into(),
+        filter: filter.encode_to_vec().into(),
+    };
+    let mut filtered = all;
+    (filtered.filter, filtered.limit) = (Some(filter.encode_to_vec().into()), Some(1));
+    assert_eq!(read(&mut client, filtered).await, (Vec::new(), 4));
+
+    let found: pb::GetRowResponse = client
+        .call(
+            "GetRow",
+            &get(
+                "by_city",
+                by_city("上海".into(), "b".into(), KeyElement::Integer(1)),
+            ),
+        )
+        .await
+        .expect("an entry");
+    assert_eq!(cells(&rows(&found.row)[0]), [("price", Value::Double(1.5))]);
+    let written = put(
+        "by_city",
+        by_city("x".into(), "b".into(), KeyElement::Integer(1)),
+        Vec::new(),
+    );
+    let refused = client.refused("PutRow", &written).await;
+    refused.is(400, "OTSParameterInvalid", "Can't write index table directly");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_index_is_created_described_and_dropped() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    client.create(&orders(Vec::new())).await;
+    filled(&mut client).await;
+    // With columns of the table's key at its end, which are there anyway.
+    let create = pb::CreateIndexRequest {
+        main_table_name: "orders".to_owned(),
+        index_meta: index("by_rank", &["rank", "id", "nth"], &["city"]),
+        include_base_data: Some(true),
+    };
+    let _: pb::CreateIndexResponse = client.call("CreateIndex", &create).await.expect("created");
+    let again = client.refused("CreateIndex", &create).await;
+    again.is(409, "OTSObjectAlreadyExist", "Requested table already exists.");
+    let describe = |name: &str| pb::DescribeTableRequest {
+        table_name: name.to_owned(),
+    };
+    let told: pb::DescribeTableResponse = client
+        .call("DescribeTable", &describe("orders"))
+        .await
+        .expect("it");
+    assert_eq!(told.index_metas[0].name, "by_rank");
+    assert_eq!(told.index_metas[0].primary_key, ["rank", "id", "nth"]);
+    let told: pb::DescribeTableResponse = client
+        .call("DescribeTable", &describe("by_rank"))
+        .await
+        .expect("it");
+    let columns: Vec<_> = told
+        .table_meta
+        .primary_key
+        .iter()
+        .map(|column| (column.name.as_str(), column.r#type()))
+        .collect();
+    let expected = [
+        ("rank", PrimaryKeyType::Integer),
+        ("id", PrimaryKeyType::String),
+        ("nth", PrimaryKeyType::Integer),
+    ];
+    assert_eq!(columns, expected);
+    let listed: pb::ListTableResponse = client
+        .call("ListTable", &pb::ListTableRequest {})
+        .await
+        .expect("a list");
+    assert_eq!(listed.table_names, ["by_rank", "orders"]);
+    server.indexed("demo__orders", "by_rank").await;
+    let by_rank = |rank: KeyElement| key([("rank", rank), ("id", Minimum), ("nth", Minimum)]);
+    let first = range("by_rank", by_rank(Minimum), by_rank(KeyElement::Integer(2)));
+    assert_eq!(
+        read(&mut client, first).await.0.len(),
+        3,
+        "rows from before are in it"
+    );
+
+    let drop = pb::DropIndexRequest {
+        main_table_name: "orders".to_owned(),
+        index_name: "by_rank".to_owned(),
+    };
+    let _: pb::DropIndexResponse = client.call("DropIndex", &drop).await.expect("dropped");
+    assert_eq!(client.refused("DropIndex", &drop).await.code, "OTSObjectNotExist");
+    let gone = client.refused("DescribeTable", &describe("by_rank")).await;
+    assert_eq!(gone.code, "OTSObjectNotExist");
+    let of_double = pb::CreateIndexRequest {
+        index_meta: index("by_price", &["price"], &[]),
+        ..create
+    };
+    let text = "Invalid column type, only STRING,INTEGER,BINARY is allowed.";
+    client
+        .refused("CreateIndex", &of_double)
+        .await
+        .is(400, "OTSParameterInvalid", text);
+    server.end().await;
+}

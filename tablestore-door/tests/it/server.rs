@@ -1,0 +1,105 @@
+//! The endpoint on an engine of its own, in a temporary folder.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use souk_access::{Reloaded, Role};
+use souk_chassis::config::ServerConfig;
+use souk_chassis::server::Listener;
+use souk_engine::storage::IndexState;
+use souk_engine::{Engine, EngineConfig, Tables};
+use souk_tablestore_door::{AccessKeys, Door};
+use tempfile::TempDir;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::client::Client;
+
+/// The keys of the tests: two of one instance, one of another, and one that reads alone.
+const KEYS: &str = "demo demo-secret-of-tests demo admin
+other other-secret-of-tests demo admin
+stranger stranger-secret-of-tests elsewhere admin
+reader reader-secret-of-tests demo reader
+";
+
+/// How long what ends may take.
+const END_MAX: Duration = Duration::from_secs(30);
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) engine: Engine,
+    stop: CancellationToken,
+    serving: AbortOnDropHandle<()>,
+    _folder: TempDir,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(EngineConfig::new(folder.path()), Tables::new());
+        let engine = engine.await.expect("an engine");
+        let config = ServerConfig {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            workers: 0,
+            ..ServerConfig::default()
+        };
+        let keys = AccessKeys::read(KEYS).expect("keys");
+        let door = Door::new(engine.clone(), Reloaded::fixed(keys), &config).expect("a door");
+        let listener = Listener::bind(&config).await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let serving = tokio::spawn(async move {
+            door.serve(listener, &config, stopped.cancelled(), END_MAX).await;
+        });
+        Self {
+            address,
+            engine,
+            stop,
+            serving: AbortOnDropHandle::new(serving),
+            _folder: folder,
+        }
+    }
+
+    /// A client with the key of an id.
+    pub(crate) fn client(&self, id: &str) -> Client {
+        let line = KEYS.lines().find(|line| line.split(' ').next() == Some(id));
+        let mut parts = line.expect("a key").split(' ').skip(1);
+        let (secret, instance) = (
+            parts.next().expect("a secret"),
+            parts.next().expect("an instance"),
+        );
+        Client::new(self.address, id, secret, instance)
+    }
+
+    /// Waits until a secondary index can be read.
+    pub(crate) async fn indexed(&self, table: &str, index: &str) {
+        let table = self.engine.table(table).expect("a table");
+        let ready = async {
+            while table.secondary_index_state(index).expect("an index") != IndexState::Ready {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(END_MAX, ready).await.expect("in time");
+    }
+
+    /// Drains and closes.
+    pub(crate) async fn end(self) {
+        self.stop.cancel();
+        tokio::time::timeout(END_MAX, self.serving)
+            .await
+            .expect("in time")
+            .expect("no panic");
+        self.engine.close(Instant::now() + END_MAX).await.expect("closed");
+    }
+}
+
+/// Names of roles that keys have are those of access.
+#[test]
+fn keys_of_the_tests_are_of_roles() {
+    for line in KEYS.lines() {
+        let role = line.rsplit(' ').next().expect("a role");
+        assert!(Role::of_word(role).is_some(), "{line}");
+    }
+}
