@@ -56,7 +56,6 @@ pub struct AnalyzedToken {
 }
 
 /// The tokens of `text`, in the order of their positions.
-#[must_use]
 pub fn analyze(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<AnalyzedToken> {
     let mut tokens = Vec::new();
     let Ok(()) = each_token(analyzer, phase, text, |token| {
@@ -161,14 +160,12 @@ pub(crate) fn slop_positions(analyzer: &Analyzer, slop: u32) -> usize {
 }
 
 /// A text in lower case, character by character: as texts are compared whose case doesn't matter.
-#[must_use]
 pub fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// The name under which [`register`] makes `analyzer` known: the same for equal parameters, in every version that reads
 /// this version's indexes. It stands for [`Phase::Index`]; query texts go through [`analyze`].
-#[must_use]
 pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
     let case = if analyzer.is_case_sensitive() { ".case" } else { "" };
     match analyzer {
@@ -203,7 +200,6 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
 ///
 /// A phrase then is found where its characters (words of other scripts: its words) follow each other, whatever separates
 /// them. The characters take some 2 bytes each on the disk: 12.4 bytes for a name of 6.7 characters.
-#[must_use]
 pub fn phrase_analyzer(analyzer: &Analyzer) -> Option<Analyzer> {
     match analyzer {
         Analyzer::MinWord | Analyzer::MaxWord => Some(Analyzer::single_word()),

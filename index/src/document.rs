@@ -75,7 +75,6 @@ pub struct Object {
 
 impl Object {
     /// An object without fields.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -119,7 +118,6 @@ impl Object {
     }
 
     /// The values of `field`; empty when it has none.
-    #[must_use]
     pub fn values(&self, field: &str) -> &[FieldValue] {
         self.fields
             .iter()

@@ -123,20 +123,17 @@ impl GeoPoint {
     }
 
     /// Degrees north of the equator.
-    #[must_use]
     pub fn latitude(self) -> f64 {
         f64::from(self.lat_e7) / UNITS
     }
 
     /// Degrees east of Greenwich, from -180, to less than 180.
-    #[must_use]
     pub fn longitude(self) -> f64 {
         f64::from(self.lon_e7) / UNITS
     }
 
     /// The great-circle distance in metres, by the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky and
     /// Telescope 68, 1984): 0 between equal points, the same in both directions, never NaN.
-    #[must_use]
     pub fn distance_meters(self, other: Self) -> f64 {
         haversine(
             (self.latitude(), self.longitude()),

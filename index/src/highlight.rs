@@ -80,7 +80,6 @@ pub struct Highlight {
 
 impl Highlight {
     /// One fragment of some 100 characters of each of `fields`, with marks in `<em>`.
-    #[must_use]
     pub fn new(fields: Vec<String>) -> Self {
         Self {
             fields,
@@ -195,7 +194,6 @@ impl Highlighter {
     }
 
     /// The most bytes of [`MAX_SEARCH_BYTES`](crate::limits::MAX_SEARCH_BYTES) that it held at a time.
-    #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.allowance.peak() as u64
     }

@@ -307,37 +307,31 @@ impl Index {
 
     /// What the page tokens of an index with a schema and a [label](IndexOptions::label) say of it:
     /// [`token_design`](crate::token_design) reads it from them.
-    #[must_use]
     pub fn token_design(schema: &Schema, label: &str) -> u64 {
         xxh3_64_with_seed(label.as_bytes(), schema.fingerprint())
     }
 
     /// Which opening of the index this is.
-    #[must_use]
     pub fn opening(&self) -> Opening {
         self.shared.opening
     }
 
     /// The index's schema.
-    #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.shared.layout.schema
     }
 
     /// The last change that searches see.
-    #[must_use]
     pub fn applied_sequence(&self) -> u64 {
         self.shared.view().sequence
     }
 
     /// The last change that a crash can't take away: where to resume.
-    #[must_use]
     pub fn durable_sequence(&self) -> u64 {
         self.shared.durable.load(Ordering::Acquire)
     }
 
     /// How much of what belongs into the index is in its last commit.
-    #[must_use]
     pub fn completeness(&self) -> Completeness {
         self.shared.completeness()
     }
@@ -364,7 +358,6 @@ impl Index {
     }
 
     /// The memory that the index takes.
-    #[must_use]
     pub fn memory(&self) -> IndexMemory {
         let shared = &self.shared;
         let limit = shared.options.writer_memory();
@@ -377,14 +370,12 @@ impl Index {
     }
 
     /// The merges since the index was opened; none in memory.
-    #[must_use]
     pub fn merges(&self) -> MergeFigures {
         let directory = self.shared.directory.as_ref();
         directory.map(SoftDirectory::merges).unwrap_or_default()
     }
 
     /// The values that weren't indexed because they don't fit their field.
-    #[must_use]
     pub fn misfits(&self) -> MisfitReport {
         self.shared.misfits.lock().report()
     }

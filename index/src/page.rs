@@ -71,7 +71,6 @@ pub(crate) fn encode(origin: Origin, sort_values: &[RawSortValue]) -> String {
 
 /// The [design](crate::Index::token_design) of the index that gave a token, of a page of hits or of groups; `None` for anything that no
 /// index has given. Whether the token is good is known when it is searched with.
-#[must_use]
 pub fn token_design(token: &str) -> Option<u64> {
     if token.len() > MAX_PAGE_TOKEN_CHARS {
         return None;

@@ -42,7 +42,6 @@ pub struct Searcher {
 
 impl Index {
     /// A view of the last commit, which later commits don't change.
-    #[must_use]
     pub fn searcher(&self) -> Searcher {
         Searcher {
             shared: Arc::clone(&self.shared),
@@ -54,19 +53,16 @@ impl Index {
 impl Searcher {
     /// The search library's view, for tests that read what the files hold.
     #[doc(hidden)]
-    #[must_use]
     pub fn physical(&self) -> &tantivy::Searcher {
         &self.view.searcher
     }
 
     /// Which opening of an index this is a view of.
-    #[must_use]
     pub fn opening(&self) -> Opening {
         self.shared.opening
     }
 
     /// The last change that the view includes.
-    #[must_use]
     pub fn sequence(&self) -> u64 {
         self.view.sequence
     }

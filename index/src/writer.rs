@@ -247,14 +247,12 @@ impl IndexWriter {
     }
 
     /// Whether a commit would let go of much memory: removals are held until then.
-    #[must_use]
     pub fn wants_commit(&self) -> bool {
         self.removed > self.shared.options.writer_memory() / 2
     }
 
     /// Whether merges under way hold as many removals as there is memory for, or those of very many commits. Whoever takes
     /// in more nevertheless isn't refused: better is to wait until merges end.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         let held = self.shared.removals.load(Ordering::Relaxed);
         let much = held.saturating_sub(self.removed) > self.shared.options.writer_memory();
@@ -267,7 +265,6 @@ impl IndexWriter {
     }
 
     /// Segments that searches go through.
-    #[must_use]
     pub fn segments(&self) -> usize {
         self.shared.view().searcher.segment_readers().len()
     }

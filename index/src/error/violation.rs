@@ -34,7 +34,6 @@ pub enum Reason {
 
 impl Reason {
     /// The reason in UPPER_SNAKE_CASE.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownField => "UNKNOWN_FIELD",
@@ -83,13 +82,11 @@ pub struct Violations {
 
 impl Violations {
     /// The violations, in the order of the request.
-    #[must_use]
     pub fn listed(&self) -> &[Violation] {
         &self.listed
     }
 
     /// How many more there were than are listed.
-    #[must_use]
     pub fn unlisted(&self) -> usize {
         self.unlisted
     }

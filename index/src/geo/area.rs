@@ -18,7 +18,6 @@ pub enum Area {
 
 impl Area {
     /// Whether the point is inside or on the boundary.
-    #[must_use]
     pub fn contains(&self, point: GeoPoint) -> bool {
         match self {
             Self::Circle(circle) => circle.contains(point),
