@@ -113,18 +113,6 @@ impl SearchRequest {
         self
     }
 
-    /// The same search, telling how it ran.
-    pub fn profiled(mut self) -> Self {
-        self.profile = true;
-        self
-    }
-
-    /// The same search with one hit for each value of a field.
-    pub fn collapse(mut self, field: impl Into<String>) -> Self {
-        self.collapse = Some(field.into());
-        self
-    }
-
     /// A number that is the same for equal queries with equal orders: what a page token belongs to.
     pub fn fingerprint(&self) -> u64 {
         let spelt = format_args!("{:?}|{:?}", self.query, self.sort);
