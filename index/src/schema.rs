@@ -200,10 +200,10 @@ pub struct ResolvedField {
 
 /// Whose fields those of a scope are, for messages.
 pub(crate) fn owner(scope: Option<&str>) -> String {
-    scope.map_or_else(
-        || "the document itself".to_owned(),
-        |path| format!("the objects of `{path}`"),
-    )
+    match scope {
+        Some(path) => format!("the objects of `{path}`"),
+        None => "the document itself".to_owned(),
+    }
 }
 
 /// The checked schema of an index.
@@ -279,9 +279,7 @@ impl Schema {
 
     /// Whether any field is NESTED.
     pub fn has_nested(&self) -> bool {
-        self.fields
-            .iter()
-            .any(|field| matches!(field.kind, FieldKind::Nested(_)))
+        is_nested(&self.fields)
     }
 
     /// A number that is the same for equal schemas only (64 bits of xxh3), and changes with the physical layout.
@@ -291,6 +289,11 @@ impl Schema {
         hash_fields(&self.fields, &mut hash);
         hash.digest()
     }
+}
+
+fn is_nested(fields: &[Field]) -> bool {
+    let mut kinds = fields.iter().map(|field| &field.kind);
+    kinds.any(|kind| matches!(kind, FieldKind::Nested(_)))
 }
 
 /// Feeds the fields to the hash: lengths first, so that no two schemas spell the same bytes.
@@ -360,17 +363,13 @@ impl Check {
 
     /// At most one field is the key; and none where objects are documents of their own, which carry the key too.
     fn keys(&mut self, fields: &[Field]) {
-        let nested = fields
-            .iter()
-            .any(|field| matches!(field.kind, FieldKind::Nested(_)));
+        let nested = is_nested(fields);
         for (nth, field) in fields.iter().filter(|field| field.key).enumerate() {
             if nth > 0 || nested {
-                self.note(
-                    &field.name,
-                    Reason::TypeMismatch,
-                    "a schema without NESTED fields may have one field that is the key, others none",
-                    "leave `key` out: the field then has values of its own",
-                );
+                let message =
+                    "a schema without NESTED fields may have one field that is the key, others none";
+                let advice = "leave `key` out: the field then has values of its own";
+                self.note(&field.name, Reason::TypeMismatch, message, advice);
             }
         }
     }
@@ -410,11 +409,8 @@ impl Check {
     }
 
     fn add(&mut self, path: &str, kind: &FieldKind, field: &Field, scope: Option<&str>) {
-        if self
-            .by_path
-            .insert(path.to_owned(), self.resolved.len())
-            .is_some()
-        {
+        let known = self.by_path.insert(path.to_owned(), self.resolved.len());
+        if known.is_some() {
             let advice = "give each field and sub-field a name of its own";
             self.note(path, Reason::InvalidName, "two fields have this path", advice);
         }
@@ -451,17 +447,13 @@ impl Check {
                     || max_chars.saturating_sub(*min_chars) > 6
             }
             Analyzer::Split { delimiter, .. } => delimiter.as_ref().is_some_and(String::is_empty),
-            Analyzer::SingleWord { .. } | Analyzer::MinWord | Analyzer::MaxWord | Analyzer::Stemmed(_) => {
-                false
-            }
+            _ => false,
         };
         if wrong {
-            self.note(
-                path,
-                Reason::OutOfRange,
-                "the analyzer's parameters are out of range",
-                "fuzzy needs 1 <= min_chars <= max_chars <= 7, split needs a delimiter that isn't empty",
-            );
+            let message = "the analyzer's parameters are out of range";
+            let advice =
+                "fuzzy needs 1 <= min_chars <= max_chars <= 7, split needs a delimiter that isn't empty";
+            self.note(path, Reason::OutOfRange, message, advice);
         }
         let Analyzer::Stemmed(inside) = analyzer else {
             return;

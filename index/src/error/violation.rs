@@ -62,14 +62,8 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}: {} ({}); {}",
-            self.path,
-            self.message,
-            self.reason.code(),
-            self.advice
-        )
+        let (path, message, advice) = (&self.path, &self.message, &self.advice);
+        write!(out, "{path}: {message} ({}); {advice}", self.reason.code())
     }
 }
 
@@ -128,10 +122,8 @@ impl Violations {
 
     /// Adds the violations of another part of the request.
     pub(crate) fn append(&mut self, other: Self) {
-        other
-            .listed
-            .into_iter()
-            .for_each(|violation| self.push(violation));
+        let listed = other.listed.into_iter();
+        listed.for_each(|violation| self.push(violation));
         self.unlisted += other.unlisted;
     }
 
@@ -192,12 +184,8 @@ pub(crate) trait Checker {
             return Some(());
         }
         let message = format!("{actual} is above the limit {limit} of {max}");
-        self.refuse(
-            path,
-            Reason::LimitExceeded { limit, max, actual },
-            message,
-            advice,
-        )
+        let reason = Reason::LimitExceeded { limit, max, actual };
+        self.refuse(path, reason, message, advice)
     }
 }
 
