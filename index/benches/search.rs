@@ -219,10 +219,15 @@ fn shown(criterion: &mut Criterion) {
     ];
     for (name, request) in searches {
         run(&format!("profile/{name}"), request.clone());
-        run(&format!("profile/{name}, profiled"), request.profiled());
+        let profiled = SearchRequest {
+            profile: true,
+            ..request
+        };
+        run(&format!("profile/{name}, profiled"), profiled);
     }
 
-    let collapsed = SearchRequest::new(paid()).sorted(newest).collapse("buyer");
+    let mut collapsed = SearchRequest::new(paid()).sorted(newest);
+    collapsed.collapse = Some("buyer".to_owned());
     run(
         "collapse/two thirds of all, newest of each buyer",
         collapsed.clone(),

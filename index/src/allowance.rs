@@ -134,9 +134,8 @@ impl Grant {
         if needed <= capacity {
             return Ok(());
         }
-        let wanted = needed
-            .max(capacity.saturating_add(capacity / 2))
-            .max(LEAST_ELEMENTS);
+        let grown = capacity.saturating_add(capacity / 2);
+        let wanted = needed.max(grown).max(LEAST_ELEMENTS);
         self.grow(wanted.saturating_mul(size_of::<T>()))?;
         vec.reserve_exact(wanted - vec.len());
         self.shrink_to(self.used - capacity * size_of::<T>());

@@ -19,12 +19,14 @@ mod token_stream;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
+use frostem::{Algorithm, Stemmer};
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream as _, Tokenizer, TokenizerManager};
 
 pub use fuzzy::MAX_FUZZY_CHARS;
 pub(crate) use script::inside_word;
 use token_stream::{Piece, PieceStream, Spelling};
 
+use crate::attribute::hexadecimal;
 use crate::limits::MAX_TOKEN_BYTES;
 use crate::schema::Analyzer;
 
@@ -56,7 +58,6 @@ pub struct AnalyzedToken {
 }
 
 /// The tokens of `text`, in the order of their positions.
-#[must_use]
 pub fn analyze(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<AnalyzedToken> {
     let mut tokens = Vec::new();
     let Ok(()) = each_token(analyzer, phase, text, |token| {
@@ -79,10 +80,8 @@ pub(crate) fn each_token<E>(
     text: &str,
     mut take: impl FnMut(&Token) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut tokenizer = AnalyzerTokenizer {
-        analyzer: analyzer.clone(),
-        phase,
-    };
+    let analyzer = analyzer.clone();
+    let mut tokenizer = AnalyzerTokenizer { analyzer, phase };
     let mut stream = tokenizer.token_stream(text);
     while stream.advance() {
         take(stream.token())?;
@@ -93,13 +92,8 @@ pub(crate) fn each_token<E>(
 /// Bytes of the tokens of a text that are too long for the index ([`MAX_TOKEN_BYTES`]), those by which phrases are found
 /// only where no other is.
 pub(crate) fn long_tokens(analyzer: &Analyzer, text: &str) -> Vec<usize> {
-    let splits_at_white_space = !matches!(
-        analyzer.base(),
-        Analyzer::Split {
-            delimiter: Some(_),
-            ..
-        }
-    );
+    let splits_at_white_space =
+        !matches!(analyzer.base(), Analyzer::Split { delimiter, .. } if delimiter.is_some());
     let shortest = MAX_TOKEN_BYTES / LOWER_CASE_GROWTH;
     let may_be_long = |part: &[u8]| part.len() > shortest;
     let parts = || text.as_bytes().split(u8::is_ascii_whitespace);
@@ -161,14 +155,12 @@ pub(crate) fn slop_positions(analyzer: &Analyzer, slop: u32) -> usize {
 }
 
 /// A text in lower case, character by character: as texts are compared whose case doesn't matter.
-#[must_use]
 pub fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
 /// The name under which [`register`] makes `analyzer` known: the same for equal parameters, in every version that reads
 /// this version's indexes. It stands for [`Phase::Index`]; query texts go through [`analyze`].
-#[must_use]
 pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
     let case = if analyzer.is_case_sensitive() { ".case" } else { "" };
     match analyzer {
@@ -179,14 +171,10 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
             let (case, delimit) = (u8::from(*case_sensitive), u8::from(*delimit_word));
             format!("souk.single_word.{case}.{delimit}")
         }
-        Analyzer::Split { delimiter: None, .. } => format!("souk.split{case}"),
-        Analyzer::Split {
-            delimiter: Some(delimiter),
-            ..
-        } => {
-            let hex: String = delimiter.bytes().map(|byte| format!("{byte:02x}")).collect();
-            format!("souk.split.{hex}{case}")
-        }
+        Analyzer::Split { delimiter, .. } => match delimiter {
+            None => format!("souk.split{case}"),
+            Some(delimiter) => format!("souk.split.{}{case}", hexadecimal(delimiter.as_bytes())),
+        },
         Analyzer::MinWord => "souk.min_word".to_owned(),
         Analyzer::MaxWord => "souk.max_word".to_owned(),
         Analyzer::Fuzzy {
@@ -203,7 +191,6 @@ pub(crate) fn tokenizer_name(analyzer: &Analyzer) -> String {
 ///
 /// A phrase then is found where its characters (words of other scripts: its words) follow each other, whatever separates
 /// them. The characters take some 2 bytes each on the disk: 12.4 bytes for a name of 6.7 characters.
-#[must_use]
 pub fn phrase_analyzer(analyzer: &Analyzer) -> Option<Analyzer> {
     match analyzer {
         Analyzer::MinWord | Analyzer::MaxWord => Some(Analyzer::single_word()),
@@ -214,10 +201,8 @@ pub fn phrase_analyzer(analyzer: &Analyzer) -> Option<Analyzer> {
 
 /// Makes `analyzer`, and that of its phrases, known to `manager`.
 pub(crate) fn register(manager: &TokenizerManager, analyzer: &Analyzer) {
-    for analyzer in [Some(analyzer.clone()), phrase_analyzer(analyzer)]
-        .into_iter()
-        .flatten()
-    {
+    let analyzers = [Some(analyzer.clone()), phrase_analyzer(analyzer)];
+    for analyzer in analyzers.into_iter().flatten() {
         let name = tokenizer_name(&analyzer);
         let phase = Phase::Index;
         manager.register(&name, TextAnalyzer::from(AnalyzerTokenizer { analyzer, phase }));
@@ -251,20 +236,21 @@ impl Tokenizer for AnalyzerTokenizer {
                     min_chars, max_chars, ..
                 },
                 Phase::Index,
-            ) => Box::new(fuzzy::runs(
-                text,
-                usize::from(*min_chars),
-                usize::from(*max_chars),
-            )),
+            ) => Box::new(fuzzy::runs(text, (*min_chars).into(), (*max_chars).into())),
             // A base is never one.
             (Analyzer::Stemmed(_), _) => Box::new(std::iter::empty()),
         };
         let spelling = match &self.analyzer {
-            Analyzer::Stemmed(_) => Spelling::stems(),
+            Analyzer::Stemmed(_) => Spelling::Stem(Stemmer::new(Algorithm::English)),
             analyzer if analyzer.is_case_sensitive() => Spelling::AsWritten,
             _ => Spelling::Lower,
         };
-        PieceStream::new(text, spelling, pieces)
+        PieceStream {
+            text,
+            spelling,
+            pieces,
+            token: Token::default(),
+        }
     }
 }
 

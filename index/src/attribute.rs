@@ -8,6 +8,8 @@
 //! The library's own JSON fields keep a column for each name, which makes the number of names a cost of every segment,
 //! round integers beside doubles, and cut times to seconds in terms.
 
+use std::ops::Bound;
+
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use crate::document::FieldValue;
@@ -70,14 +72,10 @@ pub(crate) fn document_term(name: &str, value: &FieldValue) -> Option<String> {
     Some(format!("{}{term}", first_of(name, of)))
 }
 
-/// The string that no value of the attribute lies before.
-pub(crate) fn first(name: &str) -> String {
-    format!("{name}{AFTER_NAME}")
-}
-
-/// A string that lies behind all values of the attribute, and before those of others.
-pub(crate) fn behind(name: &str) -> String {
-    format!("{name}{BEHIND_NAME}")
+/// The bounds between which lie all values of the attribute, and no others.
+pub(crate) fn bounds(name: &str) -> (Bound<String>, Bound<String>) {
+    let (first, behind) = (format!("{name}{AFTER_NAME}"), format!("{name}{BEHIND_NAME}"));
+    (Bound::Included(first), Bound::Excluded(behind))
 }
 
 /// The string that no value of this type lies before; strings of texts begin with it.
@@ -151,9 +149,8 @@ fn number(digits: &str) -> Option<SortValue> {
     Some(integer.map_or(SortValue::Double(double), SortValue::Long))
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         // Writing to a string never fails.

@@ -4,6 +4,7 @@ use crate::error::AllowanceExceeded;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
 
 use crate::allowance::{Allowance, Grant};
+use crate::doc_walk::settles;
 use crate::limits::MAX_BLOCK_DOCUMENTS;
 
 #[derive(Debug)]
@@ -118,22 +119,15 @@ impl BitsDocSet {
         let (doc, len) = (bits.next(0), bits.len());
         Self { bits, doc, len }
     }
+
+    fn settle(&mut self, target: DocId) -> DocId {
+        self.doc = self.bits.next(target);
+        self.doc
+    }
 }
 
 impl DocSet for BitsDocSet {
-    fn advance(&mut self) -> DocId {
-        if self.doc != TERMINATED {
-            self.doc = self.bits.next(self.doc + 1);
-        }
-        self.doc
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.doc < target {
-            self.doc = self.bits.next(target);
-        }
-        self.doc
-    }
+    settles!();
 
     /// Doesn't look for the next document: the others of an intersection may be far ahead.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
@@ -170,10 +164,6 @@ impl DocSet for BitsDocSet {
         }
         self.doc = TERMINATED;
         filled
-    }
-
-    fn doc(&self) -> DocId {
-        self.doc
     }
 
     fn size_hint(&self) -> u32 {

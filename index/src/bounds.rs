@@ -123,11 +123,8 @@ impl BoundsCache {
     pub(crate) fn retain(&self, alive: impl Fn(&SegmentId) -> bool) {
         let mut kept = self.0.lock();
         kept.words.retain(|(segment, _), _| alive(segment));
-        kept.bytes = kept
-            .words
-            .iter()
-            .map(|((_, word), bounds)| bytes(word, bounds))
-            .sum();
+        let words = kept.words.iter();
+        kept.bytes = words.map(|((_, word), bounds)| bytes(word, bounds)).sum();
     }
 }
 
@@ -147,7 +144,8 @@ pub(crate) struct Ceiling {
     /// The block, and what its documents score at most.
     at: usize,
     block: Score,
-    highest: Score,
+    /// What any document scores at most.
+    pub(crate) highest: Score,
 }
 
 impl Ceiling {
@@ -164,10 +162,6 @@ impl Ceiling {
         };
         ceiling.block = ceiling.of_block();
         ceiling
-    }
-
-    pub(crate) fn highest(&self) -> Score {
-        self.highest
     }
 
     /// What documents from `doc` on score at most, up to the last document to which that applies. Documents may only

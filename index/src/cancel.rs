@@ -20,13 +20,11 @@ pub struct Cancellation {
 
 impl Cancellation {
     /// Never stops by itself.
-    #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
     /// Stops at `deadline`.
-    #[must_use]
     pub fn at(deadline: Instant) -> Self {
         Self {
             deadline: Some(deadline),

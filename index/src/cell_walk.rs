@@ -11,10 +11,11 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, InvertedIndexReader, Result};
 
 use crate::geo::{Cell, Level, Region, Relation};
+use crate::pace::Pace;
 use crate::run::Run;
 
 /// Cells and dictionary ranges between two looks at the deadline.
-const STEPS_PER_CHECK: usize = 1_024;
+const STEPS_PER_CHECK: u32 = 1_024;
 
 /// The posting lists of the cells of a segment that an area touches.
 #[derive(Debug, Default)]
@@ -28,8 +29,11 @@ pub(crate) struct TouchedCells {
 impl TouchedCells {
     /// How many documents there are in all these cells; one with several points may count several times.
     pub(crate) fn documents(&self) -> u64 {
-        let lists = self.inside.iter().chain(&self.boundary);
-        lists.map(|list| u64::from(list.doc_freq)).sum()
+        self.lists().map(|list| u64::from(list.doc_freq)).sum()
+    }
+
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &TermInfo> {
+        self.inside.iter().chain(&self.boundary)
     }
 }
 
@@ -39,33 +43,31 @@ struct BoundaryCell {
     list: TermInfo,
 }
 
-struct CellWalk<'a, R> {
+struct CellWalk<'a> {
     index: &'a InvertedIndexReader,
-    region: &'a R,
-    run: &'a Run,
+    region: &'a dyn Region,
+    pace: Pace<&'a Run>,
     max_boundary_docs: u32,
     cells: TouchedCells,
     /// Boundary cells of the present level, which aren't among `cells` yet.
     boundary: Vec<BoundaryCell>,
-    steps: usize,
 }
 
 /// Finds the cells of a segment that `region` touches. `index` is the inverted index of the field of cells. Boundary cells
 /// with more documents than `max_boundary_docs` are split, down to the finest level.
 pub(crate) fn walk(
     index: &InvertedIndexReader,
-    region: &impl Region,
+    region: &dyn Region,
     max_boundary_docs: u32,
     run: &Run,
 ) -> Result<TouchedCells> {
     let mut walk = CellWalk {
         index,
         region,
-        run,
+        pace: Pace::new(run, STEPS_PER_CHECK),
         max_boundary_docs,
         cells: TouchedCells::default(),
         boundary: Vec::new(),
-        steps: 0,
     };
     walk.walk_levels()?;
     Ok(walk.cells)
@@ -92,7 +94,7 @@ pub(crate) fn each_block(
     Ok(())
 }
 
-impl<R: Region> CellWalk<'_, R> {
+impl CellWalk<'_> {
     fn walk_levels(&mut self) -> Result<()> {
         let latitudes = self.region.latitudes();
         let mut level = Level::beginning(&latitudes, self.region.longitudes().width);
@@ -117,9 +119,8 @@ impl<R: Region> CellWalk<'_, R> {
             }
             level = finer;
         }
-        self.cells
-            .boundary
-            .extend(self.boundary.drain(..).map(|cell| cell.list));
+        let coarse = self.boundary.drain(..);
+        self.cells.boundary.extend(coarse.map(|cell| cell.list));
         Ok(())
     }
 
@@ -139,14 +140,9 @@ impl<R: Region> CellWalk<'_, R> {
                 continue;
             }
             let numbers = level.numbers(row, &columns);
-            let mut stream = self
-                .index
-                .terms()
-                .range()
-                .ge(numbers.start().to_be_bytes())
-                .le(numbers.end().to_be_bytes())
-                .into_stream()?;
-            self.count_step()?;
+            let (from, to) = (numbers.start().to_be_bytes(), numbers.end().to_be_bytes());
+            let mut stream = self.index.terms().range().ge(from).le(to).into_stream()?;
+            self.pace.step(1)?;
             while let Some((term, list)) = stream.next() {
                 let Ok(number) = term.try_into().map(u64::from_be_bytes) else {
                     continue;
@@ -162,17 +158,8 @@ impl<R: Region> CellWalk<'_, R> {
                         list: list.clone(),
                     }),
                 }
-                self.count_step()?;
+                self.pace.step(1)?;
             }
-        }
-        Ok(())
-    }
-
-    /// Fails now and then, when the search has to stop.
-    fn count_step(&mut self) -> Result<()> {
-        self.steps += 1;
-        if self.steps.is_multiple_of(STEPS_PER_CHECK) {
-            self.run.check_inside()?;
         }
         Ok(())
     }

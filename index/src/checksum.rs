@@ -50,10 +50,8 @@ impl Damage {
 pub(crate) fn is_damage(error: &io::Error) -> bool {
     /// What Linux and others call `EIO`: the device can't read it.
     const UNREADABLE: i32 = 5;
-    matches!(
-        error.kind(),
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
-    ) || error.raw_os_error() == Some(UNREADABLE)
+    let lost = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
+    lost.contains(&error.kind()) || error.raw_os_error() == Some(UNREADABLE)
 }
 
 /// Whether a failure to read means that the system refuses now: no file handles, no memory, no permission. What it says of
@@ -108,7 +106,7 @@ fn footer(file: &mut File, length: u64) -> io::Result<(u32, u64)> {
     Ok((footer.crc, tail_starts + content.len() as u64))
 }
 
-fn damaged(what: &'static str) -> io::Error {
+pub(crate) fn damaged(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

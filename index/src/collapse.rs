@@ -10,24 +10,27 @@
 
 mod group_top_k;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
 use tantivy::query::Weight;
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 
+use crate::allowance::Grant;
 use crate::columns::{NumberColumn, StringColumn};
 use crate::count::Count;
+use crate::doc_walk::each_block;
 use crate::error::{AllowanceExceeded, Checker, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::{MAX_COLLAPSE_GROUPS, limit};
+use crate::pace::Pace;
 use crate::profile::{Recorder, Stopwatch};
 use crate::result::SegmentAccess;
 use crate::run::Run;
 use crate::schema::FieldKind;
-use crate::sort::{PreparedOrder, RawSortValue, RawSortValues, Winner};
-use group_top_k::{GroupTopK, SegmentGroupTopK};
+use crate::sort::{PreparedOrder, RawSortValue, RawSortValues, Winner, spell};
+use group_top_k::GroupTopK;
 
 const COLLAPSING: &str = "collapsing";
 const STRINGS_PER_CHECK: usize = 128;
@@ -107,32 +110,14 @@ impl SegmentGroups {
             value.push(local.map_or(RawSortValue::Missing, RawSortValue::Number));
             Ok(value)
         };
-        let mut values = locals
-            .iter()
-            .map(as_number)
-            .collect::<Result<Vec<_>, AllowanceExceeded>>()?;
-        let Some(strings) = &self.strings else {
-            return Ok(values);
-        };
-        // Sorted, so that each block of the dictionary is decoded once.
-        let numbered = locals.iter().enumerate();
-        let mut ordinals: Vec<(u64, usize)> = numbered
-            .filter_map(|(nth, local)| local.map(|ordinal| (ordinal, nth)))
-            .collect();
-        ordinals.sort_unstable();
-        let mut exceeded: Option<AllowanceExceeded> = None;
-        for part in ordinals.chunks(STRINGS_PER_CHECK) {
-            run.check_reading()?;
-            let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
-            let mut places = part.iter().map(|(_, nth)| *nth);
-            strings.each_string(&sorted, |bytes| {
-                let value = places.next().and_then(|nth| values.get_mut(nth));
-                if let (Some(value), None) = (value, exceeded) {
-                    exceeded = value.spell(bytes).err();
-                }
-            })?;
+        let values = locals.iter().map(as_number);
+        let mut values = values.collect::<Result<Vec<_>, AllowanceExceeded>>()?;
+        if let Some(strings) = &self.strings {
+            let ordinals = locals.iter().enumerate();
+            let ordinals = ordinals.filter_map(|(nth, local)| local.map(|ordinal| (ordinal, nth)));
+            spell(strings, ordinals.collect(), &mut values, run)?;
         }
-        exceeded.map_or(Ok(values), |exceeded| Err(exceeded.into()))
+        Ok(values)
     }
 
     /// The group here that another segment knows by its value; absent when no document of this segment is in it.
@@ -166,10 +151,6 @@ pub(crate) struct Pass<'a> {
 
 impl Pass<'_> {
     /// The heads of the first `wanted` groups behind a position, in order. Counts all matches.
-    #[expect(
-        clippy::mutable_key_type,
-        reason = "only what they hold of the memory can change, which is no part of their value"
-    )]
     pub(crate) fn heads(
         &self,
         collapse: &Collapse,
@@ -181,7 +162,7 @@ impl Pass<'_> {
         let unreadable = |error| self.run.unreadable(error);
         let passed = match after {
             Some(after) => self.passed(collapse, after)?,
-            None => HashSet::new(),
+            None => HashMap::new(),
         };
         let mut heads = GroupTopK::new(self.order, wanted);
         for reader in self.readers {
@@ -195,11 +176,10 @@ impl Pass<'_> {
             let groups = collapse.open(reader, self.run).map_err(failed)?;
             let order = self.order.open(reader, self.scores).map_err(failed)?;
             let mut local = HashSet::new();
-            for (nth, value) in passed.iter().enumerate() {
+            for (nth, value) in passed.keys().enumerate() {
                 if nth.is_multiple_of(STRINGS_PER_CHECK) {
                     self.run.check()?;
                 }
-                let value = value.first().unwrap_or(&RawSortValue::Missing);
                 local.extend(groups.local(value).map_err(unreadable)?);
             }
             let mut segment = heads.segment(order, &groups, after, local).map_err(unreadable)?;
@@ -208,7 +188,11 @@ impl Pass<'_> {
                 record(SegmentAccess::PassedOver);
                 continue;
             }
-            let matches = self.walk(reader, &mut segment).map_err(failed)?;
+            let mut visit = |docs: &[DocId], score: Score| {
+                segment.offer_all(docs, score);
+                Ok(())
+            };
+            let matches = self.each(reader, &mut visit).map_err(failed)?;
             count.add(matches);
             heads.merge(segment).map_err(unreadable)?;
             record(SegmentAccess::AllMatches(matches));
@@ -216,15 +200,15 @@ impl Pass<'_> {
         Ok(heads.into_winners())
     }
 
-    /// The groups of which a match lies at a position or before it.
-    #[expect(
-        clippy::mutable_key_type,
-        reason = "only what they hold of the memory can change, which is no part of their value"
-    )]
-    fn passed(&self, collapse: &Collapse, after: &[RawSortValue]) -> Result<HashSet<RawSortValues>, Error> {
+    /// The groups of which a match lies at a position or before it, each with its memory.
+    fn passed(
+        &self,
+        collapse: &Collapse,
+        after: &[RawSortValue],
+    ) -> Result<HashMap<RawSortValue, Grant>, Error> {
         let failed = |error| self.run.reason(COLLAPSING, error);
         let unreadable = |error| self.run.unreadable(error);
-        let mut passed = HashSet::new();
+        let mut passed = HashMap::new();
         for reader in self.readers {
             self.run.check()?;
             let groups = collapse.open(reader, self.run).map_err(failed)?;
@@ -245,21 +229,13 @@ impl Pass<'_> {
             };
             self.each(reader, &mut visit).map_err(failed)?;
             let local: Vec<LocalGroup> = local.into_iter().collect();
-            passed.extend(groups.values(&local, self.run).map_err(unreadable)?);
+            let groups = groups.values(&local, self.run).map_err(unreadable)?;
+            passed.extend(groups.into_iter().map(RawSortValues::into_last));
             if passed.len() > MAX_COLLAPSE_GROUPS {
                 return Err(too_deep(passed.len()));
             }
         }
         Ok(passed)
-    }
-
-    /// Offers every match of a segment, and counts them.
-    fn walk(&self, reader: &SegmentReader, segment: &mut SegmentGroupTopK<'_>) -> tantivy::Result<u64> {
-        let mut visit = |docs: &[DocId], score: Score| {
-            segment.offer_all(docs, score);
-            Ok(())
-        };
-        self.each(reader, &mut visit)
     }
 
     /// Visits every match of a segment, in ascending order, those of one score together; how many there are.
@@ -269,50 +245,27 @@ impl Pass<'_> {
         visit: &mut dyn FnMut(&[DocId], Score) -> tantivy::Result<()>,
     ) -> tantivy::Result<u64> {
         let mut scorer = self.weight.scorer(reader, 1.0)?;
-        let per_check = self.order.documents_per_check();
-        let (mut matches, mut visited) = (0_u64, 0_u32);
-        if self.scores {
-            let mut doc = scorer.doc();
-            while doc != TERMINATED {
-                visited += 1;
-                if visited >= per_check {
-                    visited = 0;
-                    self.run.check_inside()?;
-                }
-                if !reader.is_deleted(doc) {
-                    matches += 1;
-                    visit(&[doc], scorer.score())?;
-                }
-                doc = scorer.advance();
-            }
-            return Ok(matches);
+        let mut pace = Pace::new(self.run, self.order.documents_per_check());
+        if !self.scores {
+            return each_block(&mut *scorer, reader, pace, |docs| {
+                visit(docs, self.constant_score)
+            });
         }
-        let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
-        let mut alive = Vec::with_capacity(buffer.len());
-        loop {
-            let filled = scorer.fill_buffer(&mut buffer);
-            alive.clear();
-            let found = buffer.iter().take(filled).copied();
-            alive.extend(found.filter(|doc| !reader.is_deleted(*doc)));
-            matches += alive.len() as u64;
-            visit(&alive, self.constant_score)?;
-            if filled < buffer.len() {
-                return Ok(matches);
+        let mut matches = 0;
+        let mut doc = scorer.doc();
+        while doc != TERMINATED {
+            pace.step(1)?;
+            if !reader.is_deleted(doc) {
+                matches += 1;
+                visit(&[doc], scorer.score())?;
             }
-            visited += filled as u32;
-            if visited >= per_check {
-                visited = 0;
-                self.run.check_inside()?;
-            }
+            doc = scorer.advance();
         }
+        Ok(matches)
     }
 }
 
 fn too_deep(actual: usize) -> Error {
-    Error::limit(
-        "page_token",
-        limit!(MAX_COLLAPSE_GROUPS),
-        actual,
-        "narrow the query, or follow the groups by a composite aggregation",
-    )
+    let advice = "narrow the query, or follow the groups by a composite aggregation";
+    Error::limit("page_token", limit!(MAX_COLLAPSE_GROUPS), actual, advice)
 }

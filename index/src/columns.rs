@@ -11,10 +11,10 @@ mod strings;
 mod va_file;
 
 use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::{fmt, io};
 
 use memchr::memmem::Finder;
 use parking_lot::RwLock;
@@ -39,14 +39,14 @@ const MIN_CODED_DOCS: u32 = 65_536;
 const LOOKS_PER_CODE: u64 = 2;
 
 /// The columns of all segments that searches have looked at.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct ColumnCache {
     segments: RwLock<HashMap<SegmentId, Arc<Segment>>>,
     held: Arc<AtomicUsize>,
 }
 
 /// The columns of one segment, by path. Absent ones are remembered, too.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Segment {
     numbers: RwLock<HashMap<String, Option<Arc<NumberColumn>>>>,
     strings: RwLock<HashMap<String, Option<Arc<StringColumn>>>>,
@@ -55,12 +55,8 @@ struct Segment {
 impl ColumnCache {
     /// A column of numbers; `None` when no document of the segment has a value.
     pub(crate) fn numbers(&self, reader: &SegmentReader, path: &str) -> Result<Option<Arc<NumberColumn>>> {
-        let types = [
-            ColumnType::I64,
-            ColumnType::U64,
-            ColumnType::F64,
-            ColumnType::Bool,
-        ];
+        use ColumnType::{Bool, F64, I64, U64};
+        let types = [I64, U64, F64, Bool];
         known(&self.segment(reader).numbers, path, || {
             let opened = reader.fast_fields().u64_lenient_for_type(Some(&types), path)?;
             let column = opened.map(|(column, _)| column);
@@ -133,12 +129,6 @@ pub(crate) struct NumberColumn {
     asked: AtomicU64,
     codes: OnceLock<Option<(VaFile, Held)>>,
     held: Arc<AtomicUsize>,
-}
-
-impl fmt::Debug for NumberColumn {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Column({} values)", self.column.values.num_vals())
-    }
 }
 
 impl NumberColumn {
@@ -232,12 +222,6 @@ pub(crate) struct StringColumn {
     held: Arc<AtomicUsize>,
 }
 
-impl fmt::Debug for StringColumn {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Column({} strings)", self.column.num_terms())
-    }
-}
-
 impl StringColumn {
     fn new(column: BytesColumn, max_doc: u32, held: &Arc<AtomicUsize>) -> Self {
         let ordinals = Arc::new(NumberColumn::new(column.ords().clone(), max_doc, held));
@@ -253,7 +237,7 @@ impl StringColumn {
     /// Gives the strings of ordinals, which ascend, in that order.
     pub(crate) fn each_string(&self, ordinals: &[u64], mut take: impl FnMut(&[u8])) -> io::Result<()> {
         // Whoever comes while another goes on with them takes what there is.
-        let ended = self.restarts.read().0.ended();
+        let ended = self.restarts.read().0.ended;
         if let Some(mut restarts) = (!ended).then(|| self.restarts.try_write()).flatten() {
             let (restarts, held) = &mut *restarts;
             held.grow(restarts.want(ordinals.len(), &self.column)?);
@@ -291,9 +275,8 @@ impl StringColumn {
         }
         let literal = Finder::new(literal);
         if let Some((kept, _)) = self.kept.get() {
-            return kept
-                .iter()
-                .try_for_each(|part| part.matching(&among, &literal, run, &fits, &mut found));
+            let mut kept = kept.iter();
+            return kept.try_for_each(|part| part.matching(&among, &literal, run, &fits, &mut found));
         }
         let dictionary = self.column.dictionary();
         let bytes = dictionary.sstable_slice.read_bytes()?;
@@ -302,11 +285,9 @@ impl StringColumn {
         let mut parts = Parts::new(bytes.get(begin..).unwrap_or_default(), ordinal);
         let terms = self.column.num_terms();
         // Decoded they take their starts, the bytes between them and what they have in common more.
-        let at_least = bytes
-            .len()
-            .saturating_add(terms.saturating_mul(size_of::<u32>() + 1));
-        let mut keeping = (among == (0..terms as u64) && self.has_room(at_least))
-            .then(|| (Vec::new(), Held::new(0, &self.held)));
+        let more = terms.saturating_mul(size_of::<u32>() + 1);
+        let keeps = among == (0..terms as u64) && self.has_room(bytes.len().saturating_add(more));
+        let mut keeping = keeps.then(|| (Vec::new(), Held::new(0, &self.held)));
         while let Some(part) = parts.next(among.end)? {
             part.matching(&among, &literal, run, &fits, &mut found)?;
             keeping = keeping.filter(|_| self.has_room(part.bytes()));

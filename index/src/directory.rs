@@ -11,7 +11,7 @@
 //! and lists of deleted documents, of which each commit makes the next, are compared whenever they are opened.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,11 +37,11 @@ pub(crate) const DELETES: &str = "del";
 /// See the module's documentation. Clones are the same directory.
 #[derive(Clone, Debug)]
 pub(crate) struct SoftDirectory {
-    root: Arc<PathBuf>,
+    pub(crate) root: Arc<PathBuf>,
     inner: MmapDirectory,
     pending: Arc<Mutex<Pending>>,
     merges: MergeLog,
-    damage: Damage,
+    pub(crate) damage: Damage,
 }
 
 /// What the disk doesn't know yet.
@@ -68,14 +68,6 @@ impl SoftDirectory {
         })
     }
 
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    pub(crate) fn damage(&self) -> &Damage {
-        &self.damage
-    }
-
     /// Compares a file with its checksum, and remembers damage; see [`checksum::compare`].
     pub(crate) fn verify(&self, path: &Path, go_on: impl FnMut(u64) -> bool) -> io::Result<bool> {
         checksum::compare(&self.root.join(path), go_on).map_err(|error| {
@@ -94,10 +86,9 @@ impl SoftDirectory {
 
     /// A list as the disk has it.
     fn read_list(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
-        checksum::unseal(self.inner.atomic_read(path)?).ok_or_else(|| {
-            let error = io::Error::new(io::ErrorKind::InvalidData, "has another checksum");
-            OpenReadError::wrap_io_error(error, path.to_owned())
-        })
+        let changed =
+            || OpenReadError::wrap_io_error(checksum::damaged("has another checksum"), path.to_owned());
+        checksum::unseal(self.inner.atomic_read(path)?).ok_or_else(changed)
     }
 
     pub(crate) fn merges(&self) -> MergeFigures {
@@ -125,8 +116,8 @@ impl SoftDirectory {
         self.inner.sync_directory()?;
         for name in [MANAGED_FILE, META_FILE] {
             if let Some(content) = lists.get(Path::new(name)) {
-                self.inner
-                    .atomic_write(Path::new(name), &checksum::seal(content))?;
+                let content = checksum::seal(content);
+                self.inner.atomic_write(Path::new(name), &content)?;
             }
         }
         self.inner.sync_directory()?;
@@ -183,16 +174,9 @@ impl Directory for SoftDirectory {
         if crate::priority::lower_if_merging() {
             self.merges.opened(path);
         }
-        let opened = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(self.root.join(path));
-        let file = opened.map_err(|error| {
-            if error.kind() == io::ErrorKind::AlreadyExists {
-                OpenWriteError::FileAlreadyExists(path.to_owned())
-            } else {
-                OpenWriteError::wrap_io_error(error, path.to_owned())
-            }
+        let file = File::create_new(self.root.join(path)).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
+            _ => OpenWriteError::wrap_io_error(error, path.to_owned()),
         })?;
         Ok(BufWriter::new(Box::new(SoftFile {
             file,
@@ -255,10 +239,8 @@ impl Write for SoftFile {
 impl TerminatingWrite for SoftFile {
     fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
         self.file.flush()?;
-        self.pending
-            .lock()
-            .unsynced
-            .insert(std::mem::take(&mut self.path));
+        let path = std::mem::take(&mut self.path);
+        self.pending.lock().unsynced.insert(path);
         Ok(())
     }
 }

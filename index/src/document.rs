@@ -75,7 +75,6 @@ pub struct Object {
 
 impl Object {
     /// An object without fields.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -113,18 +112,14 @@ impl Object {
 
     /// The fields, each with its values.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &[FieldValue])> {
-        self.fields
-            .iter()
-            .map(|(name, values)| (name.as_str(), values.as_slice()))
+        let fields = self.fields.iter();
+        fields.map(|(name, values)| (name.as_str(), values.as_slice()))
     }
 
     /// The values of `field`; empty when it has none.
-    #[must_use]
     pub fn values(&self, field: &str) -> &[FieldValue] {
-        self.fields
-            .iter()
-            .find(|(name, _)| name == field)
-            .map_or(&[], |(_, values)| values)
+        let named = self.fields.iter().find(|(name, _)| name == field);
+        named.map_or(&[], |(_, values)| values)
     }
 }
 

@@ -125,7 +125,6 @@ fn progress(walked: &u64) -> String {
 
 impl Error {
     /// The error's stable name in UPPER_SNAKE_CASE.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::InvalidQuery(_) => "INVALID_QUERY",

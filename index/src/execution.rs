@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::limits::MAX_KEPT_MATCHES_BYTES;
 
 /// Deadline, memory and failure of one search.
-#[derive(Debug)]
+#[derive(Default)]
 pub(crate) struct Execution {
     cancellation: Cancellation,
     pub(crate) allowance: Allowance,
@@ -23,6 +23,7 @@ pub(crate) struct Execution {
     walked: AtomicU64,
     kept_matches: AtomicUsize,
     planned_nodes: AtomicUsize,
+    /// Whether the search tells what its clauses cost.
     pub(crate) measured: bool,
     failure: Mutex<Option<Error>>,
     /// Whether a part has left an error: the others have nothing to go on for.
@@ -33,19 +34,8 @@ impl Execution {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
         Self {
             cancellation,
-            kept_matches: AtomicUsize::new(0),
-            allowance: Allowance::default(),
-            walked: AtomicU64::new(0),
-            planned_nodes: AtomicUsize::new(0),
-            measured: false,
-            failure: Mutex::new(None),
-            left: AtomicBool::new(false),
+            ..Self::default()
         }
-    }
-
-    /// Whether the search tells what its clauses cost.
-    pub(crate) fn measured(&self) -> bool {
-        self.measured
     }
 
     /// Fails when the search has to stop.
@@ -66,6 +56,14 @@ impl Execution {
         self.check().map_err(|error| self.give_up(error))
     }
 
+    /// [`Execution::check_inside`] once in so many steps, of which this is the `nth`.
+    pub(crate) fn check_nth(&self, nth: usize, every: usize) -> tantivy::Result<()> {
+        match nth.is_multiple_of(every) {
+            true => self.check_inside(),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn allowance(&self) -> &Allowance {
         &self.allowance
     }
@@ -77,9 +75,8 @@ impl Execution {
 
     /// Accounts for `nodes` of a query tree; how many there are in this search so far.
     pub(crate) fn planned(&self, nodes: usize) -> usize {
-        self.planned_nodes
-            .fetch_add(nodes, Ordering::Relaxed)
-            .saturating_add(nodes)
+        let before = self.planned_nodes.fetch_add(nodes, Ordering::Relaxed);
+        before.saturating_add(nodes)
     }
 
     /// Accounts for so many terms of a dictionary that a pattern looks at, and fails when the search has to stop.
@@ -104,9 +101,8 @@ impl Execution {
     /// Leaves an error where none can be returned; [`Execution::outcome`] tells of it, and the search stops.
     pub(crate) fn leave(&self, doing: &'static str, error: TantivyError) {
         self.left.store(true, Ordering::Relaxed);
-        self.failure
-            .lock()
-            .get_or_insert_with(|| Error::engine(doing, error));
+        let mut failure = self.failure.lock();
+        failure.get_or_insert_with(|| Error::engine(doing, error));
     }
 
     /// Fails when a part gave up that had no way to say so.
@@ -116,18 +112,14 @@ impl Execution {
 
     /// The reason why values of documents couldn't be read.
     pub(crate) fn unreadable(&self, source: io::Error) -> Error {
-        self.failure
-            .lock()
-            .take()
-            .unwrap_or_else(|| Error::reading("reading the columns of a segment", source))
+        let failure = self.failure.lock().take();
+        failure.unwrap_or_else(|| Error::reading("reading the columns of a segment", source))
     }
 
     /// The reason of an error from inside.
     pub(crate) fn reason(&self, doing: &'static str, error: TantivyError) -> Error {
-        self.failure
-            .lock()
-            .take()
-            .unwrap_or_else(|| Error::engine(doing, error))
+        let failure = self.failure.lock().take();
+        failure.unwrap_or_else(|| Error::engine(doing, error))
     }
 }
 

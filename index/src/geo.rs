@@ -98,19 +98,14 @@ impl GeoPoint {
         if !(-180.0..=180.0).contains(&longitude) {
             return Err(GeoError::Longitude(longitude));
         }
-        Ok(Self::from_units(
-            (latitude * UNITS).round() as i32,
-            (longitude * UNITS).round() as i32,
-        ))
+        let units = |degrees: f64| (degrees * UNITS).round() as i32;
+        Ok(Self::from_units(units(latitude), units(longitude)))
     }
 
     /// The point at these 1e-7 degrees, which are in range.
     pub(crate) fn from_units(lat_e7: i32, lon_e7: i32) -> Self {
-        let lon_e7 = if i64::from(lon_e7) >= HALF_TURN {
-            (-HALF_TURN) as i32
-        } else {
-            lon_e7
-        };
+        let turned = i64::from(lon_e7) >= HALF_TURN;
+        let lon_e7 = if turned { (-HALF_TURN) as i32 } else { lon_e7 };
         Self { lat_e7, lon_e7 }
     }
 
@@ -124,25 +119,21 @@ impl GeoPoint {
     }
 
     /// Degrees north of the equator.
-    #[must_use]
     pub fn latitude(self) -> f64 {
         f64::from(self.lat_e7) / UNITS
     }
 
     /// Degrees east of Greenwich, from -180, to less than 180.
-    #[must_use]
     pub fn longitude(self) -> f64 {
         f64::from(self.lon_e7) / UNITS
     }
 
     /// The great-circle distance in metres, by the haversine formula (R. W. Sinnott, "Virtues of the Haversine", Sky and
     /// Telescope 68, 1984): 0 between equal points, the same in both directions, never NaN.
-    #[must_use]
     pub fn distance_meters(self, other: Self) -> f64 {
-        haversine(
-            (self.latitude(), self.longitude()),
-            (other.latitude(), other.longitude()),
-        )
+        let (here, there) = (self.degrees(), other.degrees());
+        let half = half_chord_squared(here, there, here.0.to_radians().cos());
+        2.0 * EARTH_RADIUS_METERS * half.sqrt().min(1.0).asin()
     }
 
     /// The same on the unit sphere: towards latitude and longitude 0, longitude 90, and the north pole.
@@ -150,6 +141,10 @@ impl GeoPoint {
         let (north, outwards) = self.latitude().to_radians().sin_cos();
         let (east, ahead) = self.longitude().to_radians().sin_cos();
         [outwards * ahead, outwards * east, north]
+    }
+
+    fn degrees(self) -> (f64, f64) {
+        (self.latitude(), self.longitude())
     }
 
     /// Latitude and longitude in 1e-7 degrees.
@@ -170,12 +165,6 @@ impl fmt::Debug for GeoPoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "GeoPoint({}, {})", self.latitude(), self.longitude())
     }
-}
-
-/// The distance in metres between two (latitude, longitude) in degrees.
-fn haversine(a: (f64, f64), b: (f64, f64)) -> f64 {
-    let half = half_chord_squared(a, b, a.0.to_radians().cos());
-    2.0 * EARTH_RADIUS_METERS * half.sqrt().min(1.0).asin()
 }
 
 /// The square of half the chord between two (latitude, longitude) on the unit sphere, given the cosine of `a`'s

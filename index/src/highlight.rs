@@ -80,7 +80,6 @@ pub struct Highlight {
 
 impl Highlight {
     /// One fragment of some 100 characters of each of `fields`, with marks in `<em>`.
-    #[must_use]
     pub fn new(fields: Vec<String>) -> Self {
         Self {
             fields,
@@ -150,10 +149,8 @@ impl Highlighter {
         let mut fields = Vec::new();
         for (nth, path) in highlight.fields.iter().enumerate().take(MAX_HIGHLIGHT_FIELDS) {
             let at = format!("highlight.fields[{nth}]");
-            match schema
-                .require(path, &at, &mut violations)
-                .map(|field| &field.kind)
-            {
+            let field = schema.require(path, &at, &mut violations);
+            match field.map(|field| &field.kind) {
                 Some(FieldKind::Text(analyzer)) => fields.push(Highlighted {
                     path: path.clone(),
                     analyzer: analyzer.clone(),
@@ -195,7 +192,6 @@ impl Highlighter {
     }
 
     /// The most bytes of [`MAX_SEARCH_BYTES`](crate::limits::MAX_SEARCH_BYTES) that it held at a time.
-    #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.allowance.peak() as u64
     }
@@ -301,19 +297,15 @@ fn texts<'a>(object: &'a Object, steps: &[Step], groups: &mut Vec<Vec<&'a str>>)
             FieldValue::Objects(objects) => objects.as_slice(),
             _ => &[],
         });
-        objects
-            .take(MAX_NESTED_ROWS)
-            .for_each(|object| texts(object, rest, groups));
-        return;
+        let mut objects = objects.take(MAX_NESTED_ROWS);
+        return objects.for_each(|object| texts(object, rest, groups));
     }
     let allowed = if step.array { MAX_ARRAY_ELEMENTS } else { 1 };
-    let group: Vec<&str> = values
-        .take(allowed)
-        .filter_map(|value| match value {
-            FieldValue::String(text) if text.len() <= MAX_TEXT_BYTES => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
+    let group = values.take(allowed).filter_map(|value| match value {
+        FieldValue::String(text) if text.len() <= MAX_TEXT_BYTES => Some(text.as_str()),
+        _ => None,
+    });
+    let group: Vec<&str> = group.collect();
     if !group.is_empty() {
         groups.push(group);
     }

@@ -244,12 +244,12 @@ impl Index {
     /// [`Error::Engine`].
     pub fn create_in_ram(schema: Schema, options: IndexOptions) -> Result<Self, Error> {
         let layout = Layout::new(schema);
-        let physical = tantivy::Index::create(
+        let (directory, schema) = (
             tantivy::directory::RamDirectory::create(),
             layout.physical.clone(),
-            IndexSettings::default(),
-        )
-        .map_err(|error| Error::engine("creating an index in memory", error))?;
+        );
+        let physical = tantivy::Index::create(directory, schema, IndexSettings::default());
+        let physical = physical.map_err(|error| Error::engine("creating an index in memory", error))?;
         Self::over(physical, None, layout, options)
     }
 
@@ -273,9 +273,8 @@ impl Index {
             },
             (Some(_), None) => Completeness::Complete,
         };
-        let damage = directory
-            .as_ref()
-            .map_or_else(Damage::default, |directory| directory.damage().clone());
+        let known = directory.as_ref().map(|directory| directory.damage.clone());
+        let damage = known.unwrap_or_default();
         let reader = reader(&physical, &damage)?;
         let view = View {
             searcher: reader.searcher(),
@@ -307,37 +306,31 @@ impl Index {
 
     /// What the page tokens of an index with a schema and a [label](IndexOptions::label) say of it:
     /// [`token_design`](crate::token_design) reads it from them.
-    #[must_use]
     pub fn token_design(schema: &Schema, label: &str) -> u64 {
         xxh3_64_with_seed(label.as_bytes(), schema.fingerprint())
     }
 
     /// Which opening of the index this is.
-    #[must_use]
     pub fn opening(&self) -> Opening {
         self.shared.opening
     }
 
     /// The index's schema.
-    #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.shared.layout.schema
     }
 
     /// The last change that searches see.
-    #[must_use]
     pub fn applied_sequence(&self) -> u64 {
         self.shared.view().sequence
     }
 
     /// The last change that a crash can't take away: where to resume.
-    #[must_use]
     pub fn durable_sequence(&self) -> u64 {
         self.shared.durable.load(Ordering::Acquire)
     }
 
     /// How much of what belongs into the index is in its last commit.
-    #[must_use]
     pub fn completeness(&self) -> Completeness {
         self.shared.completeness()
     }
@@ -348,23 +341,20 @@ impl Index {
     /// [`Error::Engine`].
     pub fn size(&self) -> Result<IndexSize, Error> {
         let searcher = &self.shared.view().searcher;
-        let space = searcher
-            .space_usage()
-            .map_err(|error| Error::engine("measuring the index", error.into()))?;
+        let space = searcher.space_usage();
+        let space = space.map_err(|error| Error::engine("measuring the index", error.into()))?;
+        let segments = searcher.segment_readers().iter();
         Ok(IndexSize {
             documents: self.shared.documents(searcher)?,
             bytes: space.total().get_bytes(),
-            segments: searcher.segment_readers().len(),
-            deleted: searcher
-                .segment_readers()
-                .iter()
+            segments: segments.len(),
+            deleted: segments
                 .map(|segment| u64::from(segment.num_deleted_docs()))
                 .sum(),
         })
     }
 
     /// The memory that the index takes.
-    #[must_use]
     pub fn memory(&self) -> IndexMemory {
         let shared = &self.shared;
         let limit = shared.options.writer_memory();
@@ -377,14 +367,12 @@ impl Index {
     }
 
     /// The merges since the index was opened; none in memory.
-    #[must_use]
     pub fn merges(&self) -> MergeFigures {
         let directory = self.shared.directory.as_ref();
         directory.map(SoftDirectory::merges).unwrap_or_default()
     }
 
     /// The values that weren't indexed because they don't fit their field.
-    #[must_use]
     pub fn misfits(&self) -> MisfitReport {
         self.shared.misfits.lock().report()
     }
@@ -451,9 +439,8 @@ impl Shared {
 
     /// Lets searches see the last commit, which includes everything up to `sequence`.
     pub(crate) fn refresh(&self, sequence: u64) -> Result<(), Error> {
-        self.reader
-            .reload()
-            .map_err(|error| Error::engine("opening a commit for searches", error))?;
+        let opened = self.reader.reload();
+        opened.map_err(|error| Error::engine("opening a commit for searches", error))?;
         let searcher = self.reader.searcher();
         self.caches.retain(searcher.segment_readers());
         *self.view.write() = Arc::new(View { searcher, sequence });
@@ -463,9 +450,8 @@ impl Shared {
     /// Makes the last commit, which includes everything up to `sequence`, durable.
     pub(crate) fn checkpoint(&self, sequence: u64) -> Result<(), Error> {
         if let Some(directory) = &self.directory {
-            directory
-                .checkpoint()
-                .map_err(Error::io("making a checkpoint durable"))?;
+            let durable = directory.checkpoint();
+            durable.map_err(Error::io("making a checkpoint durable"))?;
         }
         self.durable.store(sequence, Ordering::Release);
         Ok(())
@@ -484,8 +470,8 @@ impl Shared {
             return Ok(searcher.num_docs());
         };
         let query = tantivy::query::TermQuery::new(root, IndexRecordOption::Basic);
-        searcher
-            .search(&query, &tantivy::collector::Count)
+        let count = searcher.search(&query, &tantivy::collector::Count);
+        count
             .map(|count| count as u64)
             .map_err(|error| Error::engine("counting documents", error))
     }

@@ -13,7 +13,6 @@ use crate::error::{Checker, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::limit;
 use crate::plan::NestedClause;
-use crate::request::InnerHits;
 use crate::run::Run;
 use crate::sort::Order;
 
@@ -59,31 +58,25 @@ pub(crate) fn prepare(
     let mut lists: Vec<PreparedList> = Vec::new();
     let mut names = HashSet::new();
     for (index, clause) in clauses.iter().enumerate() {
-        let Some(InnerHits {
-            name,
-            sort,
-            size,
-            offset,
-        }) = &clause.inner_hits
-        else {
+        let Some(asked) = &clause.inner_hits else {
             continue;
         };
         let at = format!("{}.inner_hits", clause.at);
-        let name = name.clone().unwrap_or_else(|| clause.path.clone());
+        let name = asked.name.clone().unwrap_or_else(|| clause.path.clone());
         if !names.insert(name.clone()) {
             let message = format!("two inner hits of the search are called `{name}`");
             let advice = "give each a name of its own; without one, the path is the name";
             violations.note(format!("{at}.name"), Reason::InvalidName, message, advice);
         }
         let advice = "ask for fewer objects";
-        violations.at_most(format!("{at}.size"), limit!(MAX_INNER_HITS), *size, advice);
-        match Order::of_objects(layout, run, sort, &clause.path, &format!("{at}.sort")) {
+        violations.at_most(format!("{at}.size"), limit!(MAX_INNER_HITS), asked.size, advice);
+        match Order::of_objects(layout, run, &asked.sort, &clause.path, &format!("{at}.sort")) {
             Ok(order) => lists.push(PreparedList {
                 clause: index,
                 name,
                 order,
-                size: *size,
-                offset: *offset,
+                size: asked.size,
+                offset: asked.offset,
             }),
             Err(Error::InvalidQuery(more)) => violations.append(more),
             Err(other) => return Err(other),

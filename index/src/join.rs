@@ -15,6 +15,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
 use crate::bits::Bits;
+use crate::doc_walk::go_to;
 use crate::request::ScoreMode;
 use crate::score::single;
 use crate::unexplained::{unexplained, unscored};
@@ -173,9 +174,7 @@ impl DocSet for JoinScorer {
             return self.doc;
         }
         let first_object = self.parents.block_start(target);
-        if self.child.doc() < first_object {
-            self.child.seek(first_object);
-        }
+        go_to(&mut self.child, first_object);
         self.gather()
     }
 

@@ -99,39 +99,30 @@ impl Layout {
                 builder.add_text_field(path, raw_terms().set_fast("raw")),
                 path.to_owned(),
             ),
-            None => (
-                builder.add_bytes_field(KEY_FIELD, BytesOptions::default().set_indexed().set_fast()),
-                KEY_FIELD.to_owned(),
-            ),
+            None => {
+                let options = BytesOptions::default().set_indexed().set_fast();
+                (builder.add_bytes_field(KEY_FIELD, options), KEY_FIELD.to_owned())
+            }
         };
-        let kind = schema
-            .has_nested()
-            .then(|| builder.add_text_field(KIND_FIELD, raw_terms()));
+        let nested = schema.has_nested();
+        let kind = nested.then(|| builder.add_text_field(KIND_FIELD, raw_terms()));
         let present = builder.add_text_field(PRESENT_FIELD, raw_terms());
-        let handles = schema
-            .resolved()
-            .iter()
-            .map(|field| {
-                let handle = match field.path == key_path {
-                    true => Handle::Single(key),
-                    false => add_field(&mut builder, field),
-                };
-                (field.path.clone(), handle)
-            })
-            .collect();
-        let characters = schema
-            .resolved()
-            .iter()
-            .filter_map(|field| {
-                let FieldKind::Text(analyzer) = &field.kind else {
-                    return None;
-                };
-                let characters = analyze::phrase_analyzer(analyzer)?;
-                let name = format!("{}$char", field.path);
-                let physical = builder.add_text_field(&name, words(&characters));
-                Some((field.path.clone(), physical))
-            })
-            .collect();
+        let (mut handles, mut characters) = (HashMap::new(), HashMap::new());
+        for field in schema.resolved() {
+            let handle = match field.path == key_path {
+                true => Handle::Single(key),
+                false => add_field(&mut builder, field),
+            };
+            handles.insert(field.path.clone(), handle);
+        }
+        for field in schema.resolved() {
+            if let FieldKind::Text(analyzer) = &field.kind
+                && let Some(analyzer) = analyze::phrase_analyzer(analyzer)
+            {
+                let physical = builder.add_text_field(&format!("{}$char", field.path), words(&analyzer));
+                characters.insert(field.path.clone(), physical);
+            }
+        }
         Self {
             schema,
             physical: builder.build(),
@@ -152,8 +143,8 @@ impl Layout {
     /// The term of the documents of a scope: those themselves, or the objects of a path. Absent where there are no
     /// NESTED fields: every document is of the same kind then.
     pub(crate) fn kind_term(&self, scope: Option<&str>) -> Option<Term> {
-        self.kind
-            .map(|kind| Term::from_field_text(kind, scope.unwrap_or(ROOT_KIND)))
+        let scope = scope.unwrap_or(ROOT_KIND);
+        self.kind.map(|kind| Term::from_field_text(kind, scope))
     }
 
     /// Whether keys are the values of a field, and therefore text.
@@ -195,11 +186,10 @@ fn add_field(builder: &mut SchemaBuilder, field: &ResolvedField) -> Handle {
             builder.add_text_field(path, raw_terms().set_fast("raw"))
         }
         FieldKind::Text(analyzer) => builder.add_text_field(path, words(analyzer)),
-        FieldKind::Long if field.column_only => builder.add_i64_field(path, column),
-        FieldKind::Long => builder.add_i64_field(path, column.set_indexed()),
+        FieldKind::Long if !field.column_only => builder.add_i64_field(path, column.set_indexed()),
+        FieldKind::Long | FieldKind::Date => builder.add_i64_field(path, column),
         FieldKind::Double => builder.add_f64_field(path, column),
         FieldKind::Boolean => builder.add_bool_field(path, column.set_indexed()),
-        FieldKind::Date => builder.add_i64_field(path, column),
         FieldKind::GeoPoint => {
             return Handle::Point {
                 latitude: builder.add_i64_field(&latitude_column(path), column.clone()),

@@ -98,10 +98,8 @@ impl ReclaimingMergePolicy {
             if deleted > RECLAIM_AT && size.all >= self.smallest_reclaimed {
                 groups.push(vec![at]);
             } else if size.alive <= LARGEST_MERGED {
-                tiers
-                    .entry(self.tier(size.alive))
-                    .or_default()
-                    .push((size.alive, at));
+                let tier = tiers.entry(self.tier(size.alive)).or_default();
+                tier.push((size.alive, at));
             }
         }
         let mut left = Vec::new();
@@ -124,11 +122,7 @@ impl ReclaimingMergePolicy {
     /// Positions of the segments that should become one while the index is idle: the smallest ones, and each larger one that
     /// grows by a quarter at least when all smaller ones are merged with it.
     fn consolidated(sizes: &[Size]) -> Vec<usize> {
-        let mut by_size: Vec<(u32, usize)> = sizes
-            .iter()
-            .enumerate()
-            .map(|(at, size)| (size.alive, at))
-            .collect();
+        let mut by_size: Vec<(u32, usize)> = sizes.iter().map(|size| size.alive).zip(0..).collect();
         by_size.sort_unstable();
         let (mut sum, mut end) = (0, 0);
         for (place, (alive, _)) in by_size.iter().enumerate() {
@@ -169,11 +163,8 @@ impl ReclaimingMergePolicy {
             segment.is_some_and(|segment| names.iter().any(|name| name == segment))
         });
         // A file that was deleted meanwhile takes nothing.
-        room.grants(
-            of_them
-                .map(|file| file.metadata().map_or(0, |file| file.len()))
-                .sum(),
-        )
+        let bytes = of_them.map(|file| file.metadata().map_or(0, |file| file.len()));
+        room.grants(bytes.sum())
     }
 
     /// The tier of a segment by its documents; 0 is the lowest.

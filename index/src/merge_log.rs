@@ -49,17 +49,10 @@ impl MergeLog {
         }
         // Lists write the names of segments with hyphens, files without.
         let list = String::from_utf8_lossy(list).replace('-', "");
-        let ended: Vec<String> = log
-            .begun
-            .keys()
-            .filter(|segment| list.contains(segment.as_str()))
-            .cloned()
-            .collect();
-        for segment in ended {
-            if let Some(began) = log.begun.remove(&segment) {
-                log.done += 1;
-                log.time += began.elapsed();
-            }
+        let Log { begun, done, time } = &mut *log;
+        for (_, began) in begun.extract_if(|segment, _| list.contains(segment.as_str())) {
+            *done += 1;
+            *time += began.elapsed();
         }
     }
 
@@ -81,9 +74,8 @@ impl MergeLog {
 }
 
 /// The segment that a file belongs to: what is before the first dot.
-fn segment(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    let segment = name.split('.').next()?;
+pub(crate) fn segment(path: &Path) -> Option<String> {
+    let (segment, _) = path.file_name()?.to_str()?.split_once('.')?;
     let is_one = segment.len() == 32 && segment.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_one.then(|| segment.to_owned())
 }

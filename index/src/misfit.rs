@@ -29,7 +29,6 @@ pub enum MisfitReason {
 
 impl MisfitReason {
     /// The reason in UPPER_SNAKE_CASE.
-    #[must_use]
     pub fn code(self) -> &'static str {
         match self {
             Self::WrongType => "WRONG_TYPE",

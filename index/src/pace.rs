@@ -5,17 +5,11 @@ use std::ops::Deref;
 use crate::run::Run;
 
 /// Counts steps of work, and checks the search every so many of them.
+#[derive(Clone)]
 pub(crate) struct Pace<R> {
     run: R,
     per_check: u32,
     left: u32,
-}
-
-impl<R: Deref<Target = Run> + Clone> Pace<R> {
-    /// The same pace from here on, for another.
-    pub(crate) fn again(&self) -> Self {
-        Self::new(self.run.clone(), self.per_check)
-    }
 }
 
 impl<R: Deref<Target = Run>> Pace<R> {

@@ -71,7 +71,6 @@ pub(crate) fn encode(origin: Origin, sort_values: &[RawSortValue]) -> String {
 
 /// The [design](crate::Index::token_design) of the index that gave a token, of a page of hits or of groups; `None` for anything that no
 /// index has given. Whether the token is good is known when it is searched with.
-#[must_use]
 pub fn token_design(token: &str) -> Option<u64> {
     if token.len() > MAX_PAGE_TOKEN_CHARS {
         return None;
@@ -93,12 +92,10 @@ pub(crate) fn decode(origin: Origin, token: &str) -> Result<Vec<RawSortValue>, E
     if token.len() > MAX_PAGE_TOKEN_CHARS {
         return Err(invalid("it is too long"));
     }
-    let bytes = URL_SAFE_NO_PAD
-        .decode(token)
-        .map_err(|_| invalid("it is not URL-safe base64"))?;
-    let (content, checksum) = bytes
-        .split_last_chunk::<8>()
-        .ok_or_else(|| invalid("it is too short"))?;
+    let bytes = URL_SAFE_NO_PAD.decode(token);
+    let bytes = bytes.map_err(|_| invalid("it is not URL-safe base64"))?;
+    let ends = bytes.split_last_chunk::<8>();
+    let (content, checksum) = ends.ok_or_else(|| invalid("it is too short"))?;
     if xxh3_64(content) != u64::from_le_bytes(*checksum) {
         return Err(invalid("it was changed"));
     }
@@ -122,9 +119,8 @@ struct Rest<'a>(&'a [u8]);
 impl<'a> Rest<'a> {
     fn sort_values(&mut self) -> Option<Vec<RawSortValue>> {
         let count = self.byte()?;
-        let sort_values = (0..count)
-            .map(|_| self.sort_value())
-            .collect::<Option<Vec<_>>>()?;
+        let sort_values = (0..count).map(|_| self.sort_value());
+        let sort_values = sort_values.collect::<Option<Vec<_>>>()?;
         self.0.is_empty().then_some(sort_values)
     }
 

@@ -92,9 +92,8 @@ impl<'a> Occurrences<'a> {
             let mut free = *passed;
             for (nth, place) in word.places.iter().enumerate() {
                 let from = start + u64::from(*place);
-                free += before(word.positions.get(free..).unwrap_or_default(), |position| {
-                    position + last < from
-                });
+                let rest = word.positions.get(free..).unwrap_or_default();
+                free += before(rest, |position| position + last < from);
                 if nth == 0 {
                     *passed = free;
                 }
@@ -136,8 +135,6 @@ fn before(positions: &[u32], passed: impl Fn(u64) -> bool) -> usize {
         bound *= 2;
     }
     let from = bound / 2;
-    let among = positions
-        .get(from..bound.min(positions.len()))
-        .unwrap_or_default();
-    from + among.partition_point(passed)
+    let among = positions.get(from..bound.min(positions.len()));
+    from + among.unwrap_or_default().partition_point(passed)
 }

@@ -42,7 +42,7 @@ mod words;
 
 use std::sync::Arc;
 
-use tantivy::query::{AllQuery, Query as PhysicalQuery, Scorer, TermQuery};
+use tantivy::query::{AllQuery, Query as PhysicalQuery, TermQuery};
 use tantivy::schema::{Field as PhysicalField, IndexRecordOption};
 use tantivy::{Score, TantivyError};
 
@@ -58,6 +58,7 @@ use glob::Form;
 pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
 use observed::Observer;
+pub(crate) use words::raise_min_score;
 
 pub(crate) use doc_set::DocSetBuilder;
 pub(crate) use keyword_range::ordinals_between;
@@ -92,7 +93,7 @@ pub(crate) struct Plan {
 /// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
 pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<Plan, Error> {
     let mut planner = Planner::new(layout, run);
-    planner.trace = run.measured().then(Trace::default);
+    planner.trace = run.measured.then(Trace::default);
     let clause = planner.root(query, None, path)?;
     Ok(Plan {
         query: clause.query,
@@ -197,7 +198,7 @@ impl<'a> Planner<'a> {
         let open = self.trace.as_mut().map(|trace| trace.begin(query, layout));
         let clause = self.unobserved(query, path);
         if let (Some(trace), Some((outer, _))) = (&mut self.trace, &open) {
-            trace.end(*outer);
+            trace.inside = *outer;
         }
         let observer = Observer {
             cost: open.map(|(_, cost)| cost),
@@ -300,11 +301,8 @@ impl<'a> Planner<'a> {
             Some(inside) => format!("put the clause into a nested query with the path `{inside}`"),
             None => "put the clause beside the nested query, not into it".to_owned(),
         };
-        let message = format!(
-            "`{name}` is a field of {}, not of {}",
-            owner(field.scope.as_deref()),
-            owner(self.scope.as_deref())
-        );
+        let (of, here) = (owner(field.scope.as_deref()), owner(self.scope.as_deref()));
+        let message = format!("`{name}` is a field of {of}, not of {here}");
         self.refuse(at, Reason::OutsideNestedPath, message, advice)
     }
 
@@ -384,11 +382,6 @@ impl<'a> Planner<'a> {
         );
         self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice)
     }
-}
-
-/// Tells a scorer which scores are wanted from now on. It may pass over documents with others.
-pub(crate) fn raise_min_score(scorer: &mut dyn Scorer, min_score: MinScore) -> tantivy::Result<()> {
-    words::raise_min_score(scorer, min_score)
 }
 
 #[cfg(test)]

@@ -31,9 +31,10 @@ impl Points {
     }
 
     pub(crate) fn of(&self, doc: DocId) -> impl Iterator<Item = GeoPoint> + '_ {
-        self.latitudes
+        let places = self
+            .latitudes
             .values_for_doc(doc)
-            .zip(self.longitudes.values_for_doc(doc))
-            .filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
+            .zip(self.longitudes.values_for_doc(doc));
+        places.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
     }
 }

@@ -42,7 +42,8 @@ impl Stopwatch {
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     clauses: Vec<Traced>,
-    inside: Option<usize>,
+    /// The clause that has begun and not ended.
+    pub(crate) inside: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -54,7 +55,7 @@ struct Traced {
 }
 
 impl Trace {
-    /// Begins a clause: which one is around it, and what opening it will cost, to be noted in that.
+    /// Begins a clause: which one is around it, and is inside again when it ends; and what opening it will cost, to be noted.
     pub(crate) fn begin(&mut self, query: &Query, layout: &Layout) -> (Option<usize>, Arc<Cost>) {
         let (outer, cost) = (self.inside, Arc::<Cost>::default());
         self.inside = Some(self.clauses.len());
@@ -65,11 +66,6 @@ impl Trace {
             cost: Arc::clone(&cost),
         });
         (outer, cost)
-    }
-
-    /// Ends a clause inside another one.
-    pub(crate) fn end(&mut self, outer: Option<usize>) {
-        self.inside = outer;
     }
 
     /// The tree of clauses, on one segment or on all.

@@ -66,7 +66,6 @@ pub struct SearchRequest {
 
 impl SearchRequest {
     /// The first ten hits of a query, best first.
-    #[must_use]
     pub fn new(query: Query) -> Self {
         Self {
             query,
@@ -116,22 +115,7 @@ impl SearchRequest {
         self
     }
 
-    /// The same search, telling how it ran.
-    #[must_use]
-    pub fn profiled(mut self) -> Self {
-        self.profile = true;
-        self
-    }
-
-    /// The same search with one hit for each value of a field.
-    #[must_use]
-    pub fn collapse(mut self, field: impl Into<String>) -> Self {
-        self.collapse = Some(field.into());
-        self
-    }
-
     /// A number that is the same for equal queries with equal orders: what a page token belongs to.
-    #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let spelt = format_args!("{:?}|{:?}", self.query, self.sort);
         match &self.collapse {

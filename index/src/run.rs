@@ -1,5 +1,6 @@
 //! The context of one search: its limits, and what earlier searches have found out of segments.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::join::ParentCache;
 use crate::statistics::Statistics;
 
 /// What searches keep of segments for the next ones. Clones are the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SegmentCaches {
     columns: Arc<ColumnCache>,
     statistics: Arc<Statistics>,
@@ -34,10 +35,16 @@ impl SegmentCaches {
 }
 
 /// What the parts of one search share while it runs.
-#[derive(Debug)]
+#[derive(Default)]
 pub(crate) struct Run {
     execution: Execution,
     caches: SegmentCaches,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Run").finish_non_exhaustive()
+    }
 }
 
 impl Deref for Run {
@@ -52,7 +59,7 @@ impl Run {
     pub(crate) fn new(cancellation: Cancellation) -> Self {
         Self {
             execution: Execution::new(cancellation),
-            caches: SegmentCaches::default(),
+            ..Self::default()
         }
     }
 

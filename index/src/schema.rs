@@ -42,7 +42,6 @@ pub enum FieldKind {
 
 impl FieldKind {
     /// The type's word in the documentation and in messages.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Keyword => "KEYWORD",
@@ -72,7 +71,6 @@ pub struct Field {
 
 impl Field {
     /// A field of any type.
-    #[must_use]
     pub fn new(name: impl Into<String>, kind: FieldKind) -> Self {
         Self {
             name: name.into(),
@@ -85,55 +83,46 @@ impl Field {
     }
 
     /// A KEYWORD field.
-    #[must_use]
     pub fn keyword(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Keyword)
     }
 
     /// A TEXT field.
-    #[must_use]
     pub fn text(name: impl Into<String>, analyzer: Analyzer) -> Self {
         Self::new(name, FieldKind::Text(analyzer))
     }
 
     /// A LONG field.
-    #[must_use]
     pub fn long(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Long)
     }
 
     /// A DOUBLE field.
-    #[must_use]
     pub fn double(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Double)
     }
 
     /// A BOOLEAN field.
-    #[must_use]
     pub fn boolean(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Boolean)
     }
 
     /// A DATE field.
-    #[must_use]
     pub fn date(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Date)
     }
 
     /// A GEO_POINT field.
-    #[must_use]
     pub fn geo_point(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::GeoPoint)
     }
 
     /// Attributes: any names, any types; always several.
-    #[must_use]
     pub fn attributes(name: impl Into<String>) -> Self {
         Self::new(name, FieldKind::Attributes).array()
     }
 
     /// A NESTED field; always holds several objects.
-    #[must_use]
     pub fn nested(name: impl Into<String>, fields: Vec<Field>) -> Self {
         Self::new(name, FieldKind::Nested(fields)).array()
     }
@@ -169,31 +158,26 @@ impl Field {
     }
 
     /// The field's own name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The field's type.
-    #[must_use]
     pub fn kind(&self) -> &FieldKind {
         &self.kind
     }
 
     /// Whether a document may have several values.
-    #[must_use]
     pub fn is_array(&self) -> bool {
         self.array
     }
 
     /// Whether its value is the document's key.
-    #[must_use]
     pub fn is_key(&self) -> bool {
         self.key
     }
 
     /// The field's further views: name and type.
-    #[must_use]
     pub fn sub_fields(&self) -> &[(String, FieldKind)] {
         &self.sub_fields
     }
@@ -216,10 +200,10 @@ pub struct ResolvedField {
 
 /// Whose fields those of a scope are, for messages.
 pub(crate) fn owner(scope: Option<&str>) -> String {
-    scope.map_or_else(
-        || "the document itself".to_owned(),
-        |path| format!("the objects of `{path}`"),
-    )
+    match scope {
+        Some(path) => format!("the objects of `{path}`"),
+        None => "the document itself".to_owned(),
+    }
 }
 
 /// The checked schema of an index.
@@ -252,19 +236,16 @@ impl Schema {
     }
 
     /// The fields as they were declared.
-    #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
     /// Every addressable field: nested ones and sub-fields included, in the order of declaration.
-    #[must_use]
     pub fn resolved(&self) -> &[ResolvedField] {
         &self.resolved
     }
 
     /// The field at `path`; of an attribute, the field of all attributes, by whose path the attribute's begins.
-    #[must_use]
     pub fn resolve(&self, path: &str) -> Option<&ResolvedField> {
         let declared = |path: &str| self.by_path.get(path).and_then(|at| self.resolved.get(*at));
         declared(path).or_else(|| {
@@ -291,28 +272,28 @@ impl Schema {
     }
 
     /// The field whose value is the document's key, if there is one; see [`Field::key`].
-    #[must_use]
     pub fn key_field(&self) -> Option<&str> {
         let mut fields = self.fields.iter();
         fields.find(|field| field.key).map(Field::name)
     }
 
     /// Whether any field is NESTED.
-    #[must_use]
     pub fn has_nested(&self) -> bool {
-        self.fields
-            .iter()
-            .any(|field| matches!(field.kind, FieldKind::Nested(_)))
+        is_nested(&self.fields)
     }
 
     /// A number that is the same for equal schemas only (64 bits of xxh3), and changes with the physical layout.
-    #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Xxh3::new();
         hash.update(&LAYOUT_VERSION.to_le_bytes());
         hash_fields(&self.fields, &mut hash);
         hash.digest()
     }
+}
+
+fn is_nested(fields: &[Field]) -> bool {
+    let mut kinds = fields.iter().map(|field| &field.kind);
+    kinds.any(|kind| matches!(kind, FieldKind::Nested(_)))
 }
 
 /// Feeds the fields to the hash: lengths first, so that no two schemas spell the same bytes.
@@ -382,17 +363,13 @@ impl Check {
 
     /// At most one field is the key; and none where objects are documents of their own, which carry the key too.
     fn keys(&mut self, fields: &[Field]) {
-        let nested = fields
-            .iter()
-            .any(|field| matches!(field.kind, FieldKind::Nested(_)));
+        let nested = is_nested(fields);
         for (nth, field) in fields.iter().filter(|field| field.key).enumerate() {
             if nth > 0 || nested {
-                self.note(
-                    &field.name,
-                    Reason::TypeMismatch,
-                    "a schema without NESTED fields may have one field that is the key, others none",
-                    "leave `key` out: the field then has values of its own",
-                );
+                let message =
+                    "a schema without NESTED fields may have one field that is the key, others none";
+                let advice = "leave `key` out: the field then has values of its own";
+                self.note(&field.name, Reason::TypeMismatch, message, advice);
             }
         }
     }
@@ -432,11 +409,8 @@ impl Check {
     }
 
     fn add(&mut self, path: &str, kind: &FieldKind, field: &Field, scope: Option<&str>) {
-        if self
-            .by_path
-            .insert(path.to_owned(), self.resolved.len())
-            .is_some()
-        {
+        let known = self.by_path.insert(path.to_owned(), self.resolved.len());
+        if known.is_some() {
             let advice = "give each field and sub-field a name of its own";
             self.note(path, Reason::InvalidName, "two fields have this path", advice);
         }
@@ -473,17 +447,13 @@ impl Check {
                     || max_chars.saturating_sub(*min_chars) > 6
             }
             Analyzer::Split { delimiter, .. } => delimiter.as_ref().is_some_and(String::is_empty),
-            Analyzer::SingleWord { .. } | Analyzer::MinWord | Analyzer::MaxWord | Analyzer::Stemmed(_) => {
-                false
-            }
+            _ => false,
         };
         if wrong {
-            self.note(
-                path,
-                Reason::OutOfRange,
-                "the analyzer's parameters are out of range",
-                "fuzzy needs 1 <= min_chars <= max_chars <= 7, split needs a delimiter that isn't empty",
-            );
+            let message = "the analyzer's parameters are out of range";
+            let advice =
+                "fuzzy needs 1 <= min_chars <= max_chars <= 7, split needs a delimiter that isn't empty";
+            self.note(path, Reason::OutOfRange, message, advice);
         }
         let Analyzer::Stemmed(inside) = analyzer else {
             return;

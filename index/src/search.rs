@@ -9,9 +9,11 @@ use crate::aggregate::{self, SegmentWalk};
 use crate::cancel::Cancellation;
 use crate::collapse::{self, Collapse};
 use crate::count::Count;
+use crate::doc_walk::each_block;
 use crate::error::Error;
 use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
+use crate::pace::Pace;
 use crate::page::{self, Origin};
 use crate::plan::{self, Plan};
 use crate::profile::{Recorder, Stopwatch};
@@ -42,7 +44,6 @@ pub struct Searcher {
 
 impl Index {
     /// A view of the last commit, which later commits don't change.
-    #[must_use]
     pub fn searcher(&self) -> Searcher {
         Searcher {
             shared: Arc::clone(&self.shared),
@@ -54,19 +55,16 @@ impl Index {
 impl Searcher {
     /// The search library's view, for tests that read what the files hold.
     #[doc(hidden)]
-    #[must_use]
     pub fn physical(&self) -> &tantivy::Searcher {
         &self.view.searcher
     }
 
     /// Which opening of an index this is a view of.
-    #[must_use]
     pub fn opening(&self) -> Opening {
         self.shared.opening
     }
 
     /// The last change that the view includes.
-    #[must_use]
     pub fn sequence(&self) -> u64 {
         self.view.sequence
     }
@@ -112,26 +110,20 @@ impl Searcher {
         let mut stopwatch = Stopwatch::begin(request.profile);
         run.check()?;
         let Shared { layout, .. } = &*self.shared;
-        let ((((plan, inner_hits), order), collapse), prepared) = together(
-            together(
-                planned(layout, &run, request),
-                Order::new(layout, &run, &request.sort),
-            ),
-            together(
-                together(check_page(request), collapse(layout, request)),
-                aggregate::prepare(layout, &run, request, self.shared.design),
-            ),
-        )
-        .map(|(both, ((_, collapse), prepared))| ((both, collapse), prepared))?;
+        let planned = together(
+            planned(layout, &run, request),
+            Order::new(layout, &run, &request.sort),
+        );
+        let checked = together(check_page(request), collapse(layout, request));
+        let prepared = aggregate::prepare(layout, &run, request, self.shared.design);
+        let (planned, (checked, prepared)) = together(planned, together(checked, prepared))?;
+        let (((plan, inner_hits), order), ((), collapse)) = (planned, checked);
         let origin = Origin {
             request: request.fingerprint(),
             design: self.shared.design,
         };
-        let after = request
-            .after
-            .as_deref()
-            .map(|token| position(origin, &order, token))
-            .transpose()?;
+        let after = request.after.as_deref();
+        let after = after.map(|token| position(origin, &order, token)).transpose()?;
 
         let wanted = match request.page_size {
             0 => 0,
@@ -170,12 +162,9 @@ impl Searcher {
                             recorder: None,
                             ..search
                         };
-                        let mut uncounted = Count::new(TotalRequest::None);
-                        rest.all(
-                            &mut TopCollector::new(&order, 0, None),
-                            &mut uncounted,
-                            &mut aggregations,
-                        )?;
+                        let (mut top, mut uncounted) =
+                            (TopCollector::new(&order, 0, None), Count::new(TotalRequest::None));
+                        rest.all(&mut top, &mut uncounted, &mut aggregations)?;
                     }
                     heads
                 }
@@ -329,13 +318,13 @@ impl<'a> Pass<'a> {
             // All matches are walked anyway, but where few documents can get in, finding those first is quicker.
             let mut scorer = weight.scorer(reader, 1.0).map_err(failed)?;
             let mut found = self.wanted == 0 || best.beaten();
-            if !found
-                && self
+            if !found {
+                found = self
                     .probed(&mut scorer, weight, reader, &mut best)
-                    .map_err(failed)?
-            {
-                found = true;
-                scorer = weight.scorer(reader, 1.0).map_err(failed)?;
+                    .map_err(failed)?;
+                if found {
+                    scorer = weight.scorer(reader, 1.0).map_err(failed)?;
+                }
             }
             let page = (!found).then_some(&mut best);
             let matches = self.walk(scorer, reader, page, Some(&mut own)).map_err(failed)?;
@@ -430,10 +419,11 @@ impl<'a> Pass<'a> {
         )
     }
 
-    /// Documents between two looks at the deadline: fewer where an order or a large query tree takes long for each.
-    fn documents_per_check(&self) -> u32 {
+    /// Looks at the deadline more often where an order or a large query tree takes long for each document.
+    fn pace(&self) -> Pace<&'a Run> {
         let nodes = u32::try_from(self.run.planned(0)).unwrap_or(u32::MAX);
-        (self.order.documents_per_check() / (1 + nodes / NODES_PER_DOCUMENT)).max(1)
+        let documents = self.order.documents_per_check() / (1 + nodes / NODES_PER_DOCUMENT);
+        Pace::new(self.run, documents.max(1))
     }
 
     /// Gives every match to those that take matches, and counts them.
@@ -461,27 +451,19 @@ impl<'a> Pass<'a> {
         counts: bool,
     ) -> tantivy::Result<u64> {
         // Most documents score less than the worst that is kept; those that score the same may still get in.
-        let min_score_of = |best: &SegmentTopCollector<'_>, doc| {
-            if self.best_score_first {
-                best.min_score(doc, self.run)
-            } else {
-                Ok(None)
-            }
+        let min_score_of = |best: &SegmentTopCollector<'_>, doc| match self.best_score_first {
+            true => best.min_score(doc, self.run),
+            false => Ok(None),
         };
         let (mut docs, mut scores) = (Vec::new(), Vec::new());
-        let per_check = self.documents_per_check();
-        let mut told = None;
-        let (mut matches, mut visited) = (0, 0_u32);
+        let (mut pace, mut told, mut matches) = (self.pace(), None, 0);
         let mut doc = scorer.doc();
         let mut min_score = match best.as_deref() {
             Some(best) => min_score_of(best, doc)?,
             None => None,
         };
         while doc != TERMINATED {
-            visited = visited.wrapping_add(1);
-            if visited.is_multiple_of(per_check) {
-                self.run.check_inside()?;
-            }
+            pace.step(1)?;
             if !reader.is_deleted(doc) {
                 matches += 1;
                 let score = scorer.score();
@@ -522,34 +504,15 @@ impl<'a> Pass<'a> {
         mut best: Option<&mut SegmentTopCollector<'_>>,
         mut aggregations: Option<&mut SegmentWalk<'_>>,
     ) -> tantivy::Result<u64> {
-        let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
-        let per_check = self.documents_per_check();
-        let (mut matches, mut visited) = (0, 0);
-        let mut alive = Vec::with_capacity(buffer.len());
-        loop {
-            let filled = scorer.fill_buffer(&mut buffer);
-            let mut docs = buffer.get(..filled).unwrap_or_default();
-            if reader.has_deletes() {
-                alive.clear();
-                alive.extend(docs.iter().copied().filter(|doc| !reader.is_deleted(*doc)));
-                docs = &alive;
-            }
-            matches += docs.len() as u64;
+        each_block(&mut *scorer, reader, self.pace(), |docs| {
             if let Some(best) = best.as_deref_mut() {
                 best.offer_all(docs, self.plan.constant_score);
             }
-            if let Some(aggregations) = aggregations.as_deref_mut() {
-                aggregations.take(docs, &[])?;
+            match aggregations.as_deref_mut() {
+                Some(aggregations) => aggregations.take(docs, &[]),
+                None => Ok(()),
             }
-            if filled < buffer.len() {
-                return Ok(matches);
-            }
-            visited += filled as u32;
-            if visited >= per_check {
-                visited = 0;
-                self.run.check_inside()?;
-            }
-        }
+        })
     }
 }
 

@@ -22,9 +22,9 @@ mod top_k;
 
 pub(crate) use block_max::Matches;
 pub(crate) use leading::Leading;
-pub(crate) use order::Order;
+pub(crate) use order::{Order, directed};
 pub(crate) use per_group_top_k::PerGroupTopK;
-pub(crate) use raw_value::{RawSortValue, RawSortValues};
+pub(crate) use raw_value::{RawSortValue, RawSortValues, spell};
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
 pub(crate) use top::{SegmentTopCollector, Winner};
 pub(crate) use top_k::TopCollector;

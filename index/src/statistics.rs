@@ -12,9 +12,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tantivy::index::SegmentId;
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{BitSet, DocId, DocSet, Searcher, SegmentReader, Term};
+use tantivy::{BitSet, DocId, Searcher, SegmentReader, Term};
 
-use crate::bounds::{ALLOCATION_BYTES, Bounds, BoundsCache};
+use crate::bounds::{ALLOCATION_BYTES, BoundsCache};
+use crate::doc_walk::go_to;
 
 /// Counts of words that are kept, and bytes of the words.
 const MAX_WORDS: usize = 65_536;
@@ -48,7 +49,8 @@ pub(crate) struct Statistics {
     texts: Mutex<HashMap<(State, Field), Texts>>,
     deleted: Mutex<HashMap<State, Arc<Vec<DocId>>>>,
     words: Mutex<Words>,
-    bounds: BoundsCache,
+    /// How high documents can score for words.
+    pub(crate) bounds: BoundsCache,
 }
 
 /// How many documents have a word.
@@ -104,11 +106,6 @@ impl Statistics {
         counts.sum()
     }
 
-    /// How high documents of a segment can score for a word.
-    pub(crate) fn bounds(&self, reader: &SegmentReader, word: &Term) -> tantivy::Result<Arc<Bounds>> {
-        self.bounds.get(reader, word)
-    }
-
     pub(crate) fn bytes(&self) -> usize {
         let deleted = self.deleted.lock();
         let deleted = deleted.values().map(|deleted| size_of_val(deleted.as_slice()));
@@ -160,22 +157,14 @@ impl Statistics {
         let having = info.doc_freq as usize;
         let gone = if deleted.len() < having / ENTRIES_PER_LOOKUP {
             let mut postings = index.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
-            deleted
-                .iter()
-                .filter(|doc| {
-                    let at = postings.doc();
-                    (if at < **doc { postings.seek(**doc) } else { at }) == **doc
-                })
-                .count()
+            let having = deleted.iter().filter(|doc| go_to(&mut postings, **doc) == **doc);
+            having.count()
         } else {
             let mut postings = index.read_block_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
             let mut gone = 0;
             while !postings.docs().is_empty() {
-                gone += postings
-                    .docs()
-                    .iter()
-                    .filter(|doc| alive.is_deleted(**doc))
-                    .count();
+                let docs = postings.docs().iter();
+                gone += docs.filter(|doc| alive.is_deleted(**doc)).count();
                 postings.advance();
             }
             gone

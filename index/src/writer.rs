@@ -100,10 +100,8 @@ impl IndexWriter {
         };
         let physical = shared.physical.writer_with_options(options);
         let physical: tantivy::IndexWriter<BoxedDocument> = physical.map_err(refused)?;
-        let folder = shared
-            .directory
-            .as_ref()
-            .map(|directory| directory.root().to_owned());
+        let folder = shared.directory.as_ref();
+        let folder = folder.map(|directory| directory.root.to_path_buf());
         let policy = ReclaimingMergePolicy {
             idle: Arc::default(),
             room: folder.map(|folder| (folder, shared.options.merge_room.clone())),
@@ -136,17 +134,17 @@ impl IndexWriter {
     pub fn apply(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if operations.len() > MAX_OPERATIONS {
+            let advice = "apply the changes in several calls";
             return Err(Error::limit(
                 "operations",
                 limit!(MAX_OPERATIONS),
                 operations.len(),
-                "apply the changes in several calls",
+                advice,
             ));
         }
         let text = self.shared.layout.key_is_text();
-        operations
-            .iter()
-            .try_for_each(|operation| check_key(operation, text))?;
+        let mut keys = operations.iter();
+        keys.try_for_each(|operation| check_key(operation, text))?;
         self.policy.idle.store(false, Ordering::Release);
         for operation in operations {
             self.pending = true;
@@ -240,21 +238,18 @@ impl IndexWriter {
     /// again.
     pub fn checkpoint(&mut self) -> Result<(), Error> {
         check_failed(&self.shared)?;
-        self.shared
-            .checkpoint(self.committed)
-            .map_err(|error| self.failed(error))?;
+        let durable = self.shared.checkpoint(self.committed);
+        durable.map_err(|error| self.failed(error))?;
         self.refresh()
     }
 
     /// Whether a commit would let go of much memory: removals are held until then.
-    #[must_use]
     pub fn wants_commit(&self) -> bool {
         self.removed > self.shared.options.writer_memory() / 2
     }
 
     /// Whether merges under way hold as many removals as there is memory for, or those of very many commits. Whoever takes
     /// in more nevertheless isn't refused: better is to wait until merges end.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         let held = self.shared.removals.load(Ordering::Relaxed);
         let much = held.saturating_sub(self.removed) > self.shared.options.writer_memory();
@@ -267,7 +262,6 @@ impl IndexWriter {
     }
 
     /// Segments that searches go through.
-    #[must_use]
     pub fn segments(&self) -> usize {
         self.shared.view().searcher.segment_readers().len()
     }
@@ -331,13 +325,11 @@ impl IndexWriter {
     pub fn close(mut self) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if let Some(physical) = self.physical.take() {
-            physical
-                .wait_merging_threads()
-                .map_err(|error| self.fail("waiting for merges", error))?;
+            let merged = physical.wait_merging_threads();
+            merged.map_err(|error| self.fail("waiting for merges", error))?;
         }
-        self.shared
-            .checkpoint(self.committed)
-            .map_err(|error| self.failed(error))?;
+        let durable = self.shared.checkpoint(self.committed);
+        durable.map_err(|error| self.failed(error))?;
         self.shared.ends_well();
         self.refresh()
     }
@@ -370,17 +362,10 @@ impl IndexWriter {
 
     /// Remembers the first failure, which every later call answers with.
     fn failed(&self, error: Error) -> Error {
-        let detail = self
-            .shared
-            .failed
-            .lock()
-            .get_or_insert_with(|| error.to_string())
-            .clone();
-        self.shared
-            .damage
-            .check()
-            .err()
-            .unwrap_or(Error::WriterFailed { detail })
+        let mut failed = self.shared.failed.lock();
+        let detail = failed.get_or_insert_with(|| error.to_string()).clone();
+        let damage = self.shared.damage.check().err();
+        damage.unwrap_or(Error::WriterFailed { detail })
     }
 }
 

@@ -41,10 +41,8 @@ impl<'a> Armed<'a> {
         run: &'a Run,
         searcher: &Searcher,
     ) -> Result<Vec<Self>> {
-        nodes
-            .iter()
-            .map(|node| Self::new(node, layout, run, searcher))
-            .collect()
+        let armed = nodes.iter().map(|node| Self::new(node, layout, run, searcher));
+        armed.collect()
     }
 
     fn new(node: &'a Node, layout: &'a Layout, run: &'a Run, searcher: &Searcher) -> Result<Self> {
@@ -164,11 +162,7 @@ pub(super) struct Branch<'a> {
 
 /// The figures of a segment, by the numbers of the groups around.
 pub(super) enum Figures {
-    Numbers {
-        kind: Kind,
-        figure: Figure,
-        numbers: Vec<Numbers>,
-    },
+    Numbers(Kind, Figure, Vec<Numbers>),
     Distinct(SegmentDistinct),
     Quantiles(Vec<Quantiles>),
     Centroids(Vec<Centroid>),
@@ -230,10 +224,8 @@ impl<'a> Branch<'a> {
     }
 
     pub(super) fn all(armed: &'a [Armed<'a>], around: Around<'_>, budget: &mut Budget) -> Result<Vec<Self>> {
-        armed
-            .iter()
-            .map(|armed| Self::open(armed, around, budget))
-            .collect()
+        let branches = armed.iter().map(|armed| Self::open(armed, around, budget));
+        branches.collect()
     }
 
     fn open(armed: &'a Armed<'a>, around: Around<'_>, budget: &mut Budget) -> Result<Self> {
@@ -251,11 +243,7 @@ impl<'a> Branch<'a> {
                     Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => {
                         Figures::Distinct(SegmentDistinct::new(&values, around.alone, around.run)?)
                     }
-                    Shape::Figure { figure, .. } => Figures::Numbers {
-                        kind: field.kind,
-                        figure: *figure,
-                        numbers: Vec::new(),
-                    },
+                    Shape::Figure { figure, .. } => Figures::Numbers(field.kind, *figure, Vec::new()),
                     Shape::Percentiles { .. } => Figures::Quantiles(Vec::new()),
                     _ => Figures::Centroids(Vec::new()),
                 };
@@ -306,18 +294,13 @@ impl<'a> Branch<'a> {
         context: &mut Context<'_>,
     ) -> Result<()> {
         debug_assert!(docs.is_sorted(), "filters and orders walk only forward");
-        let Self {
-            node,
-            step,
-            stepped,
-            work,
-        } = self;
-        let node = *node;
-        let taken = step.each(docs, slots, groups, stepped, |docs, slots| {
-            context.visit(docs.len())?;
-            work.take(docs, slots, groups, node, context)
-        });
-        stepped.trim();
+        let taken = self
+            .step
+            .each(docs, slots, groups, &mut self.stepped, |docs, slots| {
+                context.visit(docs.len())?;
+                self.work.take(docs, slots, groups, self.node, context)
+            });
+        self.stepped.trim();
         taken
     }
 }
@@ -345,7 +328,7 @@ impl Work<'_> {
                     context.visit(*cost)?;
                     tops.offer(*doc, context.score(*doc), *slot);
                 }
-                let new = tops.entries() - std::mem::replace(known, tops.entries());
+                let new = tops.entries - std::mem::replace(known, tops.entries);
                 context.account(node).hold_for_segment(new * tops.entry_bytes())
             }
             Self::Groups(own) => own.take(docs, slots, node, context),
@@ -367,14 +350,8 @@ impl Figures {
         account: &mut Account<'_>,
     ) -> Result<()> {
         match self {
-            Self::Numbers {
-                kind,
-                figure,
-                numbers,
-            } => {
-                if numbers.len() < groups {
-                    numbers.resize(groups, Numbers::default());
-                }
+            Self::Numbers(kind, figure, numbers) => {
+                numbers.resize(groups.max(numbers.len()), Numbers::default());
                 let widened = numbers::add(numbers, block, *kind, *figure);
                 if widened > 0 {
                     account.hold_for_segment(widened * ExactSum::WIDE_BYTES)?;
@@ -382,9 +359,7 @@ impl Figures {
             }
             Self::Distinct(different) => different.take(block, groups, values, account)?,
             Self::Quantiles(quantiles) => {
-                if quantiles.len() < groups {
-                    quantiles.resize_with(groups, Quantiles::default);
-                }
+                quantiles.resize_with(groups.max(quantiles.len()), Quantiles::default);
                 for (value, slot) in block.values.iter().zip(block.slots) {
                     if let Some(quantiles) = quantiles.get_mut(*slot as usize) {
                         quantiles.push(*value, account)?;
@@ -392,9 +367,7 @@ impl Figures {
                 }
             }
             Self::Centroids(centroids) => {
-                if centroids.len() < groups {
-                    centroids.resize(groups, Centroid::default());
-                }
+                centroids.resize(groups.max(centroids.len()), Centroid::default());
                 centroid::add(centroids, block);
             }
         }

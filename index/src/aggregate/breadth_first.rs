@@ -17,12 +17,13 @@ use super::column::{Buffer, Kind, Raw};
 use super::gathered::GatheredGroups;
 use super::keys::Keys;
 use super::node::{By, Grouping, Node, Shape, Size};
-use super::second_pass::{KeptSegment, SecondPass};
+use super::second_pass::{KeptSegment, Pass};
 use super::slots::Slots;
 use crate::bits::Bits;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_STRING_BYTES, MAX_TERMS_GROUPS};
-use crate::request::{Figure, GroupOrder, GroupOrderBy};
+use crate::request::{Figure, GroupOrderBy};
 use crate::run::Run;
+use crate::sort::directed;
 
 /// Values that a segment counts at a time: as many as a hash table of 2¹⁸ places takes.
 const MAX_COUNTED: usize = 229_376;
@@ -51,12 +52,8 @@ pub(super) fn depth_first_values(node: &Node) -> Option<usize> {
         Shape::Centroid { .. } => true,
         Shape::Percentiles { .. } | Shape::TopHits { .. } | Shape::Groups(_) | Shape::Composite(_) => false,
     };
-    let few = if node.inside.iter().all(fixed) {
-        FEW_GROUPS
-    } else {
-        0
-    };
-    Some(size.max(few))
+    let few = node.inside.iter().all(fixed).then_some(FEW_GROUPS);
+    Some(size.max(few.unwrap_or_default()))
 }
 
 /// The order of groups, as far as counts and keys decide it.
@@ -70,15 +67,10 @@ struct Ranking {
 
 impl Ranking {
     fn new(grouping: &Grouping) -> Option<Self> {
-        let by_count = match grouping.order.first()? {
-            GroupOrder {
-                by: GroupOrderBy::Count,
-                descending: true,
-            } => true,
-            GroupOrder {
-                by: GroupOrderBy::Key,
-                ..
-            } => false,
+        let first = grouping.order.first()?;
+        let by_count = match (&first.by, first.descending) {
+            (GroupOrderBy::Count, true) => true,
+            (GroupOrderBy::Key, _) => false,
             _ => return None,
         };
         if !by_count && grouping.min_doc_count > 1 {
@@ -93,17 +85,11 @@ impl Ranking {
     }
 
     fn compare<K: Ord>(self, (one, count): (&K, u64), (other, others): (&K, u64)) -> Ordering {
-        let by_count = if self.by_count {
-            others.cmp(&count)
-        } else {
-            Ordering::Equal
-        };
-        let by_key = if self.key_descending {
-            other.cmp(one)
-        } else {
-            one.cmp(other)
-        };
-        by_count.then(by_key)
+        let by_key = directed(one.cmp(other), self.key_descending);
+        match self.by_count {
+            true => others.cmp(&count).then(by_key),
+            false => by_key,
+        }
     }
 
     /// Moves the first `most` to the front; the highest count of the others, where it says how many were forgotten.
@@ -302,7 +288,7 @@ impl Candidates {
         mut self,
         armed: &Armed<'_>,
         groups: &mut GatheredGroups,
-        second: &mut SecondPass<'_>,
+        second: &mut Pass<'_>,
     ) -> Result<()> {
         let node = armed.node;
         let (grouping, ranking) = ranked(node)?;
@@ -318,7 +304,7 @@ impl Candidates {
         second.run.check_inside()?;
         if armed.inside.is_empty() && self.error == 0 {
             for (name, count) in chosen {
-                groups.insert(&name, count, node, &mut second.budget.of(node, second.run))?;
+                groups.count(0, &name, count, node, &mut second.budget.of(node, second.run))?;
             }
         } else {
             for segment in std::mem::take(&mut self.segments) {
@@ -352,12 +338,12 @@ fn take_again(
     chosen: &[(Raw, u64)],
     armed: &Armed<'_>,
     groups: &mut GatheredGroups,
-    second: &mut SecondPass<'_>,
+    second: &mut Pass<'_>,
 ) -> Result<()> {
     let node = armed.node;
     second.budget.segment();
     let around = second.around(node, segment);
-    let (run, context) = (second.run, &mut second.context(&segment.scored));
+    let (run, context) = (second.run, &mut second.again(&segment.scored));
     let (grouping, _) = ranked(node)?;
     let mut keys = Keys::open(&grouping.by, &[], around.reader, run)?;
     let mut inside = Branch::all(&armed.inside, around, context.budget)?;

@@ -55,7 +55,7 @@ impl Budget {
 pub(super) struct Account<'a> {
     budget: &'a mut Budget,
     node: &'a Node,
-    run: &'a Run,
+    pub(super) run: &'a Run,
 }
 
 impl Account<'_> {
@@ -83,13 +83,10 @@ impl Account<'_> {
         if groups <= MAX_AGGREGATION_GROUPS {
             return Ok(());
         }
-        Err(self.run.give_up(Error::limit(
-            &self.node.path,
-            limit!(MAX_AGGREGATION_GROUPS),
-            groups,
-            "narrow the query, group by a field with fewer different values, or page through the groups of a \
-                     composite",
-        )))
+        let advice = "narrow the query, group by a field with fewer different values, or page through the groups of a \
+                      composite";
+        let error = Error::limit(&self.node.path, limit!(MAX_AGGREGATION_GROUPS), groups, advice);
+        Err(self.run.give_up(error))
     }
 
     /// Holds bytes until the request is answered.

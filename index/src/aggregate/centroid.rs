@@ -12,7 +12,7 @@ const LEAST_LENGTH: f64 = 1e-12;
 /// The sum of points, as directions from the centre of the globe.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Centroid {
-    count: u64,
+    pub(super) count: u64,
     /// Towards latitude and longitude 0, longitude 90, and the north pole.
     sum: [i128; 3],
 }
@@ -30,10 +30,6 @@ impl Centroid {
         for (sum, more) in self.sum.iter_mut().zip(other.sum) {
             *sum += more;
         }
-    }
-
-    pub(super) fn count(&self) -> u64 {
-        self.count
     }
 
     /// The point in the middle; none without points, or where they cancel each other out.
@@ -65,7 +61,7 @@ mod tests {
         for (latitude, longitude) in points {
             centroid.add(GeoPoint::new(*latitude, *longitude).expect("in range"));
         }
-        assert_eq!(centroid.count(), points.len() as u64);
+        assert_eq!(centroid.count, points.len() as u64);
         centroid
             .point()
             .map(|point| (point.latitude(), point.longitude()))

@@ -1,6 +1,5 @@
 //! The values of a segment's documents, as numbers whose order is the values', read a block at a time.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use h3o::{LatLng, Resolution};
@@ -122,11 +121,13 @@ impl Buffer {
     }
 
     pub(super) fn block(&self) -> Block<'_> {
-        Block {
-            values: &self.values,
-            docs: &self.docs,
-            slots: &self.slots,
-        }
+        self.block_of(&self.docs, &self.slots)
+    }
+
+    /// The values, one of each of these documents.
+    fn block_of<'b>(&'b self, docs: &'b [DocId], slots: &'b [u32]) -> Block<'b> {
+        let values = &self.values;
+        Block { values, docs, slots }
     }
 
     /// Sorts the values from `first` on, which are of one document, and keeps each once.
@@ -188,8 +189,7 @@ impl Values {
         };
         let among = match (&field.attribute, &strings) {
             (Some(name), Some(strings)) => {
-                let lower = Bound::Included(attribute::first(name));
-                let upper = Bound::Excluded(attribute::behind(name));
+                let (lower, upper) = attribute::bounds(name);
                 Some(ordinals_between(&strings.column, &lower, &upper)?)
             }
             _ => None,
@@ -285,31 +285,22 @@ impl Values {
             Source::Full(column) => {
                 buffer.values.clear();
                 buffer.values.resize(docs.len(), 0);
-                let whole = docs.first().zip(docs.last());
-                let in_a_row = whole.filter(|(first, last)| {
-                    (**last as usize).checked_sub(**first as usize) == Some(docs.len() - 1)
-                });
-                match in_a_row {
-                    Some((first, _)) if strictly_ascending(docs) => {
+                match docs {
+                    [first, .., last]
+                        if (*last as usize).checked_sub(*first as usize) == Some(docs.len() - 1)
+                            && docs.is_sorted_by(|one, other| one < other) =>
+                    {
                         column.values.get_range(u64::from(*first), &mut buffer.values);
                     }
                     _ => column.values.get_vals(docs, &mut buffer.values),
                 }
-                return Block {
-                    values: &buffer.values,
-                    docs,
-                    slots,
-                };
+                return buffer.block_of(docs, slots);
             }
             Source::Nothing => {
                 buffer.clear();
                 if let Some(missing) = self.missing {
                     buffer.values.resize(docs.len(), missing);
-                    return Block {
-                        values: &buffer.values,
-                        docs,
-                        slots,
-                    };
+                    return buffer.block_of(docs, slots);
                 }
             }
             Source::Column(column) if column.get_cardinality() == Cardinality::Optional => {
@@ -368,10 +359,7 @@ impl Values {
 
     /// Gives each of `numbers`, which ascend, what it stands for, in that order.
     pub(super) fn each_string(&self, numbers: &[u64], mut take: impl FnMut(&[u8])) -> tantivy::Result<()> {
-        let known = self
-            .strings
-            .as_ref()
-            .map_or(0, |strings| strings.column.num_terms() as u64);
+        let known = self.strings().map_or(0, |column| column.num_terms() as u64);
         let split = numbers.partition_point(|number| *number < known);
         let (inside, outside) = numbers.split_at(split);
         if let Some(strings) = self.strings.as_ref().filter(|_| !inside.is_empty()) {
@@ -394,10 +382,6 @@ impl Values {
     }
 }
 
-fn strictly_ascending(docs: &[DocId]) -> bool {
-    docs.is_sorted_by(|one, other| one < other)
-}
-
 fn number(point: GeoPoint, kind: Kind) -> Option<u64> {
     match kind {
         Kind::Cell(resolution) => {
@@ -415,8 +399,6 @@ fn number_of_point(point: GeoPoint) -> u64 {
 
 /// The point of a number that [`Kind::Point`] made.
 pub(super) fn point_of_number(number: u64) -> GeoPoint {
-    GeoPoint::from_units(
-        ((number >> 32) as u32).cast_signed(),
-        (number as u32).cast_signed(),
-    )
+    let (latitude, longitude) = ((number >> 32) as u32, number as u32);
+    GeoPoint::from_units(latitude.cast_signed(), longitude.cast_signed())
 }

@@ -7,6 +7,8 @@
 
 mod source;
 
+use std::cmp::Ordering;
+
 use rustc_hash::FxHashMap;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Result, SegmentReader, TERMINATED};
 
@@ -15,14 +17,14 @@ use super::budget::Account;
 use super::column::{Buffer, Raw};
 use super::gathered::Gathered;
 use super::node::{Composite, Node, Shape};
-use super::second_pass::{KeptSegment, SecondPass};
+use super::second_pass::{KeptSegment, Pass};
 use crate::bits::Bits;
 use crate::error::Error;
 use crate::limits::{MAX_DOCUMENT_KEYS, limit};
 use crate::page;
 use crate::result::Datum;
 use crate::run::Run;
-use crate::sort::RawSortValue;
+use crate::sort::{RawSortValue, directed};
 use source::OpenSource;
 
 /// Keys of a segment that are held beyond those of a page before the highest are dropped.
@@ -70,12 +72,8 @@ impl<'a> SegmentComposite<'a> {
         let mut highest: Option<Vec<u128>> = None;
         let after = &self.after;
         self.sources.each(&self.documents, context, |positions, _, _| {
-            let passed = after.as_ref().is_some_and(|after| positions <= after.as_slice());
-            if passed
-                || highest
-                    .as_ref()
-                    .is_some_and(|highest| positions > highest.as_slice())
-            {
+            let passed = after.as_deref().is_some_and(|after| positions <= after);
+            if passed || highest.as_deref().is_some_and(|highest| positions > highest) {
                 return Ok(());
             }
             match counts.get_mut(positions) {
@@ -101,10 +99,8 @@ struct Sources<'a> {
 
 impl<'a> Sources<'a> {
     fn open(composite: &'a Composite, path: &'a str, reader: &SegmentReader, run: &Run) -> Result<Self> {
-        let all = composite
-            .sources
-            .iter()
-            .map(|source| OpenSource::open(source, reader, run));
+        let all = composite.sources.iter();
+        let all = all.map(|source| OpenSource::open(source, reader, run));
         Ok(Self {
             composite,
             path,
@@ -162,12 +158,9 @@ impl<'a> Sources<'a> {
                 }
                 let combinations = own.iter().map(Vec::len).fold(1, usize::saturating_mul);
                 if combinations > MAX_DOCUMENT_KEYS {
-                    return Err(context.run.give_up(Error::limit(
-                        self.path,
-                        limit!(MAX_DOCUMENT_KEYS),
-                        combinations,
-                        "use fewer sources that are arrays",
-                    )));
+                    let advice = "use fewer sources that are arrays";
+                    let error = Error::limit(self.path, limit!(MAX_DOCUMENT_KEYS), combinations, advice);
+                    return Err(context.run.give_up(error));
                 }
                 context.visit(combinations)?;
                 combine(own, &mut combination, &mut |positions| {
@@ -286,16 +279,14 @@ impl Pages {
     }
 
     /// Takes what is inside the groups of the page.
-    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut SecondPass<'_>) -> Result<()> {
+    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut Pass<'_>) -> Result<()> {
         let node = armed.node;
         let Shape::Composite(composite) = &node.shape else {
             return Ok(());
         };
         let page = self.groups.len().min(composite.size);
-        second
-            .budget
-            .of(node, second.run)
-            .hold(page * inside_bytes(node))?;
+        let bytes = page * inside_bytes(node);
+        second.budget.of(node, second.run).hold(bytes)?;
         for segment in std::mem::take(&mut self.segments) {
             self.take_again(&segment, armed, composite, second)?;
             second.let_go(segment);
@@ -309,20 +300,18 @@ impl Pages {
         segment: &KeptSegment,
         armed: &Armed<'_>,
         composite: &Composite,
-        second: &mut SecondPass<'_>,
+        second: &mut Pass<'_>,
     ) -> Result<()> {
         let node = armed.node;
         second.budget.segment();
         let around = second.around(node, segment);
-        let (run, context) = (second.run, &mut second.context(&segment.scored));
+        let (run, context) = (second.run, &mut second.again(&segment.scored));
         let mut sources = Sources::open(composite, &node.path, &segment.reader, run)?;
         let page = self.groups.get(..composite.size).unwrap_or(&self.groups);
         let mut slots: FxHashMap<Vec<u128>, u32> = FxHashMap::default();
         let mut places = Vec::new();
         for (place, group) in page.iter().enumerate() {
-            if place.is_multiple_of(NAMES_PER_CHECK) {
-                run.check_inside()?;
-            }
+            run.check_nth(place, NAMES_PER_CHECK)?;
             if let Some(positions) = sources.positions_by_name(&group.names)? {
                 slots.insert(positions, places.len() as u32);
                 places.push(place as u32);
@@ -331,9 +320,8 @@ impl Pages {
         if places.is_empty() {
             return Ok(());
         }
-        context
-            .account(node)
-            .hold_for_segment(places.len() * inside_bytes(node))?;
+        let bytes = places.len() * inside_bytes(node);
+        context.account(node).hold_for_segment(bytes)?;
         let mut inside = Branch::all(&armed.inside, around, context.budget)?;
         let mut rows = Buffer::default();
         sources.each(&segment.documents, context, |positions, doc, context| {
@@ -369,11 +357,8 @@ impl Pages {
     }
 
     pub(super) fn next_page_token(&self, composite: &Composite) -> Option<String> {
-        let last = composite
-            .size
-            .checked_sub(1)
-            .and_then(|last| self.groups.get(last));
-        let last = last.filter(|_| self.groups.len() > composite.size)?;
+        let page = self.groups.get(..composite.size)?;
+        let last = page.last().filter(|_| self.groups.len() > composite.size)?;
         let sort_values = last.names.iter().map(|name| match name {
             None => RawSortValue::Missing,
             Some(Raw::Number(number)) => RawSortValue::Number(*number),
@@ -385,19 +370,13 @@ impl Pages {
 }
 
 impl Composite {
-    fn compare(&self, one: &[Option<Raw>], other: &[Option<Raw>]) -> std::cmp::Ordering {
+    fn compare(&self, one: &[Option<Raw>], other: &[Option<Raw>]) -> Ordering {
         let by_source = self.sources.iter().zip(one.iter().zip(other));
-        by_source
-            .map(|(source, (one, other))| {
-                let ordering = one.cmp(other);
-                if source.descending {
-                    ordering.reverse()
-                } else {
-                    ordering
-                }
-            })
+        let mut orderings =
+            by_source.map(|(source, (one, other))| directed(one.cmp(other), source.descending));
+        orderings
             .find(|ordering| ordering.is_ne())
-            .unwrap_or(std::cmp::Ordering::Equal)
+            .unwrap_or(Ordering::Equal)
     }
 }
 
@@ -424,10 +403,10 @@ fn named<'p>(
     groups: impl Iterator<Item = &'p Vec<u128>> + Clone,
     account: &mut Account<'_>,
 ) -> Result<Vec<Named<'p>>> {
-    let mut named: Vec<Named<'p>> = groups
+    let named = groups
         .clone()
-        .map(|positions| (positions, Vec::with_capacity(sources.len())))
-        .collect();
+        .map(|positions| (positions, Vec::with_capacity(sources.len())));
+    let mut named: Vec<Named<'p>> = named.collect();
     for (nth, source) in sources.iter().enumerate() {
         let key = |positions: &[u128]| positions.get(nth).and_then(|position| source.key(*position));
         let mut keys: Vec<u64> = groups.clone().filter_map(|positions| key(positions)).collect();

@@ -15,7 +15,7 @@ use crate::limits::limit;
 use crate::request::{Figure, GroupOrder, GroupOrderBy};
 use crate::result::{AggregationResult, Datum, Group, SortValue, TopHit};
 use crate::run::Run;
-use crate::sort::RawSortValue;
+use crate::sort::{RawSortValue, directed};
 
 const RESULTS_PER_CHECK: usize = 64;
 
@@ -34,17 +34,12 @@ struct Candidate {
     count: u64,
 }
 
-/// What a grouping has gathered, its groups sorted.
-struct Sorted<'a> {
-    groups: Vec<(u32, &'a Raw, u32)>,
-    inside: Vec<Level<'a>>,
-}
-
-/// An aggregation, what it has gathered, and its groups.
+/// An aggregation, what it has gathered, its groups where they have to be sorted, and what is inside them.
 struct Level<'a> {
     node: &'a Node,
     gathered: &'a Gathered,
-    sorted: Option<Sorted<'a>>,
+    sorted: Vec<(u32, &'a Raw, u32)>,
+    inside: Vec<Level<'a>>,
 }
 
 impl<'a> Level<'a> {
@@ -52,21 +47,16 @@ impl<'a> Level<'a> {
         let levels = nodes.iter().zip(gathered);
         levels
             .map(|(node, gathered)| {
-                let sorted = match gathered {
-                    Gathered::Groups(groups) => Some(Sorted {
-                        groups: groups.sorted(&mut budget.of(node, run))?,
-                        inside: Self::all(&node.inside, &groups.inside, budget, run)?,
-                    }),
-                    Gathered::Composite(pages) => Some(Sorted {
-                        groups: Vec::new(),
-                        inside: Self::all(&node.inside, &pages.inside, budget, run)?,
-                    }),
-                    _ => None,
+                let (sorted, inside) = match gathered {
+                    Gathered::Groups(groups) => (groups.sorted(&mut budget.of(node, run))?, &*groups.inside),
+                    Gathered::Composite(pages) => (Vec::new(), &*pages.inside),
+                    _ => (Vec::new(), &[][..]),
                 };
                 Ok(Self {
                     node,
                     gathered,
                     sorted,
+                    inside: Self::all(&node.inside, inside, budget, run)?,
                 })
             })
             .collect()
@@ -87,9 +77,7 @@ impl<'a> Conclusion<'a> {
         let mut results = Vec::with_capacity(levels.len());
         for level in levels {
             self.results += 1;
-            if self.results.is_multiple_of(RESULTS_PER_CHECK) {
-                self.run.check_inside()?;
-            }
+            self.run.check_nth(self.results, RESULTS_PER_CHECK)?;
             let bytes = size_of::<(String, AggregationResult)>() + level.node.name.len();
             self.account(level.node).hold(bytes)?;
             results.push((level.node.name.clone(), self.result(level, place)?));
@@ -103,11 +91,11 @@ impl<'a> Conclusion<'a> {
 
     fn result(&mut self, level: &Level<'_>, place: Option<u32>) -> Result<AggregationResult> {
         let at = place.map_or(usize::MAX, |place| place as usize);
-        Ok(match (&level.node.shape, level.gathered, &level.sorted) {
-            (Shape::Figure { field, figure }, Gathered::Numbers(all), _) => {
+        Ok(match (&level.node.shape, level.gathered) {
+            (Shape::Figure { field, figure }, Gathered::Numbers(all)) => {
                 figures(all.get(at), field.kind, *figure)
             }
-            (_, Gathered::Distinct(all), _) => {
+            (_, Gathered::Distinct(all)) => {
                 let (count, error_bound) = all.get(at).map_or((0, 0.0), |different| different.count());
                 let value = Datum::Long(whole(count));
                 if error_bound == 0.0 {
@@ -116,10 +104,10 @@ impl<'a> Conclusion<'a> {
                     AggregationResult::Estimate { value, error_bound }
                 }
             }
-            (Shape::Percentiles { field, percentages }, Gathered::Quantiles(all), _) => {
+            (Shape::Percentiles { field, percentages }, Gathered::Quantiles(all)) => {
                 let found = all.get(at);
-                self.account(level.node)
-                    .hold(percentages.len() * size_of::<Datum>())?;
+                let bytes = percentages.len() * size_of::<Datum>();
+                self.account(level.node).hold(bytes)?;
                 let mut values = Vec::with_capacity(percentages.len());
                 for percentage in percentages {
                     let number = found.and_then(|quantiles| quantiles.at(percentage));
@@ -130,18 +118,18 @@ impl<'a> Conclusion<'a> {
                 }
                 AggregationResult::Percentiles {
                     values,
-                    count: found.map_or(0, |quantiles| quantiles.count()),
+                    count: found.map_or(0, |quantiles| quantiles.count),
                     rank_error_bound: found.map_or(0.0, |quantiles| quantiles.rank_error_bound()),
                 }
             }
-            (_, Gathered::Centroids(all), _) => {
+            (_, Gathered::Centroids(all)) => {
                 let centroid = all.get(at).copied().unwrap_or_default();
                 AggregationResult::Centroid {
                     point: centroid.point(),
-                    count: centroid.count(),
+                    count: centroid.count,
                 }
             }
-            (Shape::TopHits { order, .. }, Gathered::TopHits(all), _) => {
+            (Shape::TopHits { order, .. }, Gathered::TopHits(all)) => {
                 let winners = all.get(at).map_or(&[][..], Vec::as_slice);
                 let sort_values = winners.iter().flat_map(|winner| winner.sort_values.iter());
                 let bytes = sort_values.map(|sort_value| match sort_value {
@@ -157,17 +145,17 @@ impl<'a> Conclusion<'a> {
                 });
                 AggregationResult::TopHits(hits.collect())
             }
-            (Shape::Groups(grouping), Gathered::Groups(groups), Some(sorted)) => {
-                self.groups(level.node, grouping, groups, sorted, place)?
+            (Shape::Groups(grouping), Gathered::Groups(groups)) => {
+                self.groups(level, grouping, groups, place)?
             }
-            (Shape::Composite(composite), Gathered::Composite(pages), Some(sorted)) => {
+            (Shape::Composite(composite), Gathered::Composite(pages)) => {
                 let mut shown = Vec::new();
                 for (keys, place, count) in pages.shown(composite) {
                     self.account(level.node).hold(group_bytes(&keys))?;
                     shown.push(Group {
                         keys,
                         count,
-                        aggregations: self.level(&sorted.inside, Some(place))?,
+                        aggregations: self.level(&level.inside, Some(place))?,
                     });
                 }
                 AggregationResult::Groups {
@@ -183,16 +171,16 @@ impl<'a> Conclusion<'a> {
 
     fn groups(
         &mut self,
-        node: &Node,
+        level: &Level<'_>,
         grouping: &Grouping,
         groups: &GatheredGroups,
-        sorted: &Sorted<'_>,
         around: Option<u32>,
     ) -> Result<AggregationResult> {
+        let (node, sorted) = (level.node, &level.sorted);
         let own = around.map_or(&[][..], |around| {
-            let first = sorted.groups.partition_point(|(other, ..)| *other < around);
-            let end = sorted.groups.partition_point(|(other, ..)| *other <= around);
-            sorted.groups.get(first..end).unwrap_or_default()
+            let first = sorted.partition_point(|(other, ..)| *other < around);
+            let end = sorted.partition_point(|(other, ..)| *other <= around);
+            sorted.get(first..end).unwrap_or_default()
         });
         let names: usize = own.iter().map(|(_, name, _)| name.behind()).sum();
         let every = match grouping.size {
@@ -220,13 +208,10 @@ impl<'a> Conclusion<'a> {
         if grouping.min_doc_count == 0 {
             self.fill(node, grouping, &mut candidates)?;
         }
-        match grouping.size {
-            Size::All(most) if candidates.len() > most => {
-                return Err(self.run.give_up(too_many(node, candidates.len())));
-            }
-            _ => {}
+        if matches!(grouping.size, Size::All(most) if candidates.len() > most) {
+            return Err(self.run.give_up(too_many(node, candidates.len())));
         }
-        self.order(&mut candidates, node, &grouping.order, &sorted.inside)?;
+        self.order(&mut candidates, node, &grouping.order, &level.inside)?;
         if let Size::First(size) = grouping.size {
             candidates.truncate(size);
         }
@@ -238,7 +223,7 @@ impl<'a> Conclusion<'a> {
             shown.push(Group {
                 keys,
                 count: candidate.count,
-                aggregations: self.level(&sorted.inside, candidate.place)?,
+                aggregations: self.level(&level.inside, candidate.place)?,
             });
         }
         self.account(node).release(held);
@@ -296,10 +281,8 @@ impl<'a> Conclusion<'a> {
         let keyed = order.iter().position(|key| key.by == GroupOrderBy::Key);
         // No two keys are equal, so what follows one doesn't matter.
         let before_key = order.get(..keyed.unwrap_or(order.len())).unwrap_or(order);
-        if keyed
-            .and_then(|at| order.get(at))
-            .is_some_and(|key| key.descending)
-        {
+        let key = keyed.and_then(|at| order.get(at));
+        if key.is_some_and(|key| key.descending) {
             groups.reverse();
         }
         if before_key.is_empty() {
@@ -310,9 +293,7 @@ impl<'a> Conclusion<'a> {
         self.account(node).hold(held)?;
         let mut valued: Vec<Valued> = Vec::with_capacity(groups.len());
         for (nth, group) in groups.drain(..).enumerate() {
-            if nth.is_multiple_of(RESULTS_PER_CHECK) {
-                self.run.check_inside()?;
-            }
+            self.run.check_nth(nth, RESULTS_PER_CHECK)?;
             let values = before_key.iter().map(|key| match &key.by {
                 GroupOrderBy::Key => None,
                 GroupOrderBy::Count => Some(Datum::Long(whole(group.count))),
@@ -322,18 +303,11 @@ impl<'a> Conclusion<'a> {
         }
         valued.sort_by(|(one, _), (other, _)| {
             let by_key = before_key.iter().zip(one.iter().zip(other));
-            by_key
-                .map(|(key, values)| match values {
-                    (Some(one), Some(other)) => {
-                        let ordering = compare(one, other);
-                        if key.descending {
-                            ordering.reverse()
-                        } else {
-                            ordering
-                        }
-                    }
-                    (one, other) => one.is_none().cmp(&other.is_none()),
-                })
+            let mut orderings = by_key.map(|(key, values)| match values {
+                (Some(one), Some(other)) => directed(compare(one, other), key.descending),
+                (one, other) => one.is_none().cmp(&other.is_none()),
+            });
+            orderings
                 .find(|ordering| ordering.is_ne())
                 .unwrap_or(Ordering::Equal)
         });
@@ -372,12 +346,8 @@ fn each(own: impl Iterator<Item = Candidate>, every: usize) -> Vec<Candidate> {
 }
 
 fn too_many(node: &Node, actual: usize) -> Error {
-    Error::limit(
-        &node.path,
-        limit!(MAX_HISTOGRAM_GROUPS),
-        actual,
-        "use a wider interval, or bounds that lie closer together",
-    )
+    let advice = "use a wider interval, or bounds that lie closer together";
+    Error::limit(&node.path, limit!(MAX_HISTOGRAM_GROUPS), actual, advice)
 }
 
 fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> {
@@ -434,9 +404,10 @@ fn figures(numbers: Option<&Numbers>, kind: Kind, figure: Figure) -> Aggregation
     };
     let avg = || match kind {
         // A mean of 64-bit numbers is one.
-        Kind::Date => Datum::Date(
-            i64::try_from(numbers.sum.whole().div_euclid(i128::from(numbers.count))).unwrap_or(i64::MAX),
-        ),
+        Kind::Date => {
+            let mean = numbers.sum.whole().div_euclid(i128::from(numbers.count));
+            Datum::Date(i64::try_from(mean).unwrap_or(i64::MAX))
+        }
         _ => Datum::Double(numbers.sum.divided(numbers.count)),
     };
     let extreme = |number: u64| Raw::Number(number).datum(kind);

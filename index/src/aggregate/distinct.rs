@@ -67,9 +67,7 @@ impl Distinct {
             account.hold(SKETCH_BYTES)?;
             let mut sketch = Sketch::new();
             for (nth, value) in values.iter().enumerate() {
-                if nth.is_multiple_of(VALUES_PER_CHECK) {
-                    account.check()?;
-                }
+                account.run.check_nth(nth, VALUES_PER_CHECK)?;
                 sketch.insert(hash(*value));
             }
             account.release_exact(bytes(values));
@@ -87,9 +85,7 @@ impl Distinct {
             Self::Exact(values) => {
                 let held = bytes(&values);
                 for (nth, value) in values.into_iter().enumerate() {
-                    if nth.is_multiple_of(VALUES_PER_CHECK) {
-                        account.check()?;
-                    }
+                    account.run.check_nth(nth, VALUES_PER_CHECK)?;
                     self.insert(value, account)?;
                 }
                 account.release_exact(held);
@@ -146,9 +142,8 @@ impl SegmentDistinct {
         values: &Values,
         account: &mut Account<'_>,
     ) -> Result<()> {
-        if self.groups.len() < groups {
-            self.groups.resize_with(groups, Distinct::default);
-        }
+        self.groups
+            .resize_with(groups.max(self.groups.len()), Distinct::default);
         if let Some(ordinals) = &mut self.ordinals {
             for value in block.values {
                 ordinals.insert(*value as u32);
@@ -233,13 +228,12 @@ impl SegmentDistinct {
         ordinals.dedup();
         let mut hashes = Vec::with_capacity(ordinals.len());
         values.each_string(&ordinals, |bytes| hashes.push(xxh3_128(bytes)))?;
-        let mut named = ordinals.iter().zip(hashes).peekable();
-        for (ordinal, slot) in part {
-            while named.peek().is_some_and(|(own, _)| *own < ordinal) {
-                named.next();
-            }
-            if let (Some((_, hash)), Some(group)) = (named.peek(), self.groups.get_mut(*slot as usize)) {
-                group.insert(*hash, account)?;
+        let same = part.chunk_by(|(one, _), (other, _)| one == other);
+        for (same, hash) in same.zip(hashes) {
+            for (_, slot) in same {
+                if let Some(group) = self.groups.get_mut(*slot as usize) {
+                    group.insert(hash, account)?;
+                }
             }
         }
         Ok(())

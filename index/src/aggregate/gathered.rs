@@ -13,7 +13,6 @@ use super::distinct::Distinct;
 use super::node::{Node, Shape};
 use super::numbers::Numbers;
 use super::quantiles::Quantiles;
-use super::sum::ExactSum;
 use crate::request::Figure;
 use crate::sort::Winner;
 
@@ -32,32 +31,24 @@ pub(super) enum Gathered {
 }
 
 impl Gathered {
-    /// Empty results of aggregations inside groups.
-    pub(super) fn all(nodes: &[Node]) -> Vec<Self> {
-        nodes.iter().map(|node| Self::new(node, false)).collect()
-    }
-
-    /// Empty results of aggregations at the first level: all documents are their one parent group.
-    pub(super) fn first_level(nodes: &[Node]) -> Vec<Self> {
-        nodes.iter().map(|node| Self::new(node, true)).collect()
+    /// Empty results of aggregations: inside groups, or at the first level, where all documents are one parent group.
+    pub(super) fn all(nodes: &[Node], first_level: bool) -> Vec<Self> {
+        nodes.iter().map(|node| Self::new(node, first_level)).collect()
     }
 
     fn new(node: &Node, first_level: bool) -> Self {
         match &node.shape {
-            Shape::Figure {
-                figure: Figure::DistinctCount,
-                ..
-            } => Self::Distinct(Vec::new()),
+            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => Self::Distinct(Vec::new()),
             Shape::Figure { .. } => Self::Numbers(Vec::new()),
             Shape::Percentiles { .. } => Self::Quantiles(Vec::new()),
             Shape::Centroid { .. } => Self::Centroids(Vec::new()),
             Shape::TopHits { .. } => Self::TopHits(Vec::new()),
             Shape::Groups(_) => Self::Groups(Box::new(GatheredGroups {
-                inside: Self::all(&node.inside),
+                inside: Self::all(&node.inside, false),
                 counted: !(first_level && depth_first_values(node).is_some()),
                 ..GatheredGroups::default()
             })),
-            Shape::Composite(_) => Self::Composite(Box::new(Pages::new(Self::all(&node.inside)))),
+            Shape::Composite(_) => Self::Composite(Box::new(Pages::new(Self::all(&node.inside, false)))),
         }
     }
 
@@ -72,19 +63,9 @@ impl Gathered {
         let node = branch.node;
         let (run, account) = (context.run, &mut context.account(node));
         match (self, branch.work) {
-            (Self::Numbers(all), Work::Figures(Figures::Numbers { numbers, .. }, _)) => merge(
-                all,
-                groups,
-                numbers,
-                ordinals,
-                account,
-                |own, numbers, account| {
-                    if own.merge(&numbers) {
-                        account.hold(ExactSum::WIDE_BYTES)?;
-                    }
-                    Ok(())
-                },
-            ),
+            (Self::Numbers(all), Work::Figures(Figures::Numbers(_, _, numbers), _)) => {
+                merge(all, groups, numbers, ordinals, account, Numbers::merge)
+            }
             (Self::Distinct(all), Work::Figures(Figures::Distinct(distinct), of)) => {
                 let distinct = distinct.end(&of.values, account)?;
                 merge(all, groups, distinct, ordinals, account, Distinct::merge)
@@ -123,15 +104,7 @@ impl Gathered {
     /// Ends the merge: sorts the values in which percentiles are looked up.
     pub(super) fn sort(&mut self, account: &Account<'_>) -> tantivy::Result<()> {
         match self {
-            Self::Quantiles(all) => {
-                for (nth, quantiles) in all.iter_mut().enumerate() {
-                    if nth.is_multiple_of(GROUPS_PER_CHECK) {
-                        account.check()?;
-                    }
-                    quantiles.sort(account)?;
-                }
-                Ok(())
-            }
+            Self::Quantiles(all) => all.iter_mut().try_for_each(|quantiles| quantiles.sort(account)),
             Self::Groups(groups) => groups.inside.iter_mut().try_for_each(|own| own.sort(account)),
             Self::Composite(pages) => pages.inside.iter_mut().try_for_each(|own| own.sort(account)),
             Self::Numbers(_) | Self::Distinct(_) | Self::Centroids(_) | Self::TopHits(_) => Ok(()),
@@ -150,9 +123,7 @@ fn merge<T: Default, S>(
 ) -> tantivy::Result<()> {
     all.resize_with(groups.max(all.len()), T::default);
     for (nth, (segment, ordinal)) in segment.into_iter().zip(ordinals).enumerate() {
-        if nth.is_multiple_of(GROUPS_PER_CHECK) {
-            account.check()?;
-        }
+        account.run.check_nth(nth, GROUPS_PER_CHECK)?;
         if let Some(own) = all.get_mut(*ordinal as usize) {
             add(own, segment, account)?;
         }
@@ -211,22 +182,15 @@ impl GatheredGroups {
             let mut distinct: Vec<u64> = part.iter().map(key).collect();
             distinct.dedup();
             let names = keys.names(&distinct)?;
-            let mut named = distinct.iter().zip(names).peekable();
-            for slot in part {
-                while named.peek().is_some_and(|(own, _)| **own != key(slot)) {
-                    named.next();
-                }
-                let (Some((_, name)), Some((parent, _))) = (named.peek(), slots.groups.get(*slot as usize))
-                else {
-                    return Err(mismatch());
-                };
-                let parent = parents.get(*parent as usize).copied().unwrap_or_default();
-                let ordinal = self.ordinal(parent, name, node, &mut context.account(node))?;
-                let count = slots.counts.get(*slot as usize).copied().unwrap_or_default();
-                if let Some(own) = self.counts.get_mut(ordinal as usize) {
-                    *own += count;
-                }
-                if let Some(own) = ordinals.get_mut(*slot as usize) {
+            let same = part.chunk_by(|one, other| key(one) == key(other)).zip(&names);
+            for (slot, name) in same.flat_map(|(same, name)| same.iter().map(move |slot| (slot, name))) {
+                let at = *slot as usize;
+                let parent = slots.groups.get(at);
+                let parent = parent.and_then(|(parent, _)| parents.get(*parent as usize));
+                let count = slots.counts.get(at).copied().unwrap_or_default();
+                let account = &mut context.account(node);
+                let ordinal = self.count(parent.copied().unwrap_or_default(), name, count, node, account)?;
+                if let Some(own) = ordinals.get_mut(at) {
                     *own = ordinal;
                 }
             }
@@ -237,16 +201,20 @@ impl GatheredGroups {
         Ok(())
     }
 
-    /// The ordinal of a group; a new one is accounted for.
-    fn ordinal(
+    /// Adds documents to a group, of which a new one is accounted for; its ordinal.
+    pub(super) fn count(
         &mut self,
         parent: u32,
         name: &Raw,
+        count: u64,
         node: &Node,
         account: &mut Account<'_>,
     ) -> tantivy::Result<u32> {
         let key = (parent, name.clone());
         if let Some(ordinal) = self.ordinals.get(&key) {
+            if let Some(own) = self.counts.get_mut(*ordinal as usize) {
+                *own += count;
+            }
             return Ok(*ordinal);
         }
         let ordinal = self.counts.len() as u32;
@@ -255,23 +223,8 @@ impl GatheredGroups {
         }
         account.hold(GROUP_BYTES + inside_bytes(node) + name.behind())?;
         self.ordinals.insert(key, ordinal);
-        self.counts.push(0);
+        self.counts.push(count);
         Ok(ordinal)
-    }
-
-    /// Adds documents to a group at the first level, with nothing inside.
-    pub(super) fn insert(
-        &mut self,
-        name: &Raw,
-        count: u64,
-        node: &Node,
-        account: &mut Account<'_>,
-    ) -> tantivy::Result<()> {
-        let ordinal = self.ordinal(0, name, node, account)?;
-        if let Some(own) = self.counts.get_mut(ordinal as usize) {
-            *own += count;
-        }
-        Ok(())
     }
 
     /// The groups as parent, name and ordinal, sorted by the first two.

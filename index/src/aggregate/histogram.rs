@@ -63,10 +63,8 @@ impl Steps {
             offset - interval.copysign(offset)
         };
         // Of wider intervals at most one boundary lies among the numbers, whatever their width.
-        let (width, begin) = (
-            interval.min(WIDEST) as i128,
-            nearest.clamp(-WIDEST / 2.0, WIDEST / 2.0) as i128,
-        );
+        let width = interval.min(WIDEST) as i128;
+        let begin = nearest.clamp(-WIDEST / 2.0, WIDEST / 2.0) as i128;
         let reach = if interval <= WIDEST {
             let first = whole_begin(i64::MIN.into(), width, begin);
             let end = whole_begin(i64::MAX.into(), width, begin) + width;
@@ -74,17 +72,13 @@ impl Steps {
             (down(low, first < low as i128), up(high, end > high as i128))
         } else {
             let (low, high) = (nearest - interval, nearest + interval);
-            let low = if nearest <= i64::MIN as f64 {
-                nearest
-            } else {
-                down(low, nearest < low + interval)
-            };
-            let high = if nearest >= i64::MAX as f64 {
-                nearest
-            } else {
-                up(high, nearest > high - interval)
-            };
-            (low, high)
+            let low = down(low, nearest < low + interval);
+            let high = up(high, nearest > high - interval);
+            let (inside_low, inside_high) = (nearest > i64::MIN as f64, nearest < i64::MAX as f64);
+            (
+                if inside_low { low } else { nearest },
+                if inside_high { high } else { nearest },
+            )
         };
         Self::Whole {
             interval: width,
@@ -100,14 +94,8 @@ impl Steps {
                 let begin = whole_begin(i64::from_u64(number).into(), *interval, *offset);
                 i64::try_from(begin).unwrap_or(i64::MIN).to_u64()
             }
-            Self::Real { long, .. } => {
-                let value = if *long {
-                    i64::from_u64(number) as f64
-                } else {
-                    f64::from_u64(number)
-                };
-                self.real_key(value)
-            }
+            Self::Real { long: true, .. } => self.real_key(i64::from_u64(number) as f64),
+            Self::Real { long: false, .. } => self.real_key(f64::from_u64(number)),
             Self::Calendar(calendar) => calendar.begin(i64::from_u64(number)).to_u64(),
         }
     }

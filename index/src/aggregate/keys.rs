@@ -6,6 +6,7 @@ use tantivy::{DocId, SegmentReader};
 use super::column::{Block, Buffer, Raw, Values};
 use super::histogram::{Bounds, Recent, Steps};
 use super::node::{By, Range};
+use crate::doc_walk::go_to;
 use crate::geo::GeoPoint;
 use crate::points::Points;
 use crate::run::Run;
@@ -110,6 +111,7 @@ impl<'a> Keys<'a> {
         room: &'b mut [Buffer; 2],
     ) -> Block<'b> {
         let [room, out] = room;
+        out.clear();
         match self {
             Self::Values(values) => return values.read(docs, slots, true, room),
             Self::Steps {
@@ -118,7 +120,6 @@ impl<'a> Keys<'a> {
                 bounds,
                 recent,
             } => {
-                out.clear();
                 let block = values.read(docs, slots, true, room);
                 let mut before = None;
                 for ((value, doc), slot) in block.values.iter().zip(block.docs).zip(block.slots) {
@@ -131,7 +132,6 @@ impl<'a> Keys<'a> {
                 }
             }
             Self::Ranges { values, ranges } => {
-                out.clear();
                 let block = values.read(docs, slots, true, room);
                 let mut at = 0;
                 while let (Some(doc), Some(slot)) = (block.docs.get(at), block.slots.get(at)) {
@@ -153,7 +153,6 @@ impl<'a> Keys<'a> {
                 origin,
                 ranges,
             } => {
-                out.clear();
                 let Some(points) = points else { return out.block() };
                 for (doc, slot) in docs.iter().zip(slots) {
                     let distances = points.of(*doc).map(|point| origin.distance_meters(point));
@@ -168,13 +167,9 @@ impl<'a> Keys<'a> {
                 }
             }
             Self::Filters(filters) => {
-                out.clear();
                 for (doc, slot) in docs.iter().zip(slots) {
                     for (nth, filter) in filters.iter_mut().enumerate() {
-                        if filter.doc() < *doc {
-                            filter.seek(*doc);
-                        }
-                        if filter.doc() == *doc {
+                        if go_to(filter, *doc) == *doc {
                             out.push(nth as u64, *doc, *slot);
                         }
                     }

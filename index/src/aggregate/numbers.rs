@@ -2,6 +2,7 @@
 
 use tantivy::columnar::MonotonicallyMappableToU64;
 
+use super::budget::Account;
 use super::column::{Block, Kind};
 use super::sum::ExactSum;
 use crate::request::Figure;
@@ -20,10 +21,9 @@ impl Numbers {
         (self.count > 0).then_some((self.lowest, self.highest))
     }
 
-    /// Adds other numbers; whether the sum became wide by them.
-    pub(super) fn merge(&mut self, other: &Self) -> bool {
+    pub(super) fn merge(&mut self, other: Self, account: &mut Account<'_>) -> tantivy::Result<()> {
         if other.count == 0 {
-            return false;
+            return Ok(());
         }
         if self.count == 0 {
             (self.lowest, self.highest) = (other.lowest, other.highest);
@@ -31,7 +31,10 @@ impl Numbers {
         self.count += other.count;
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
-        self.sum.merge(&other.sum)
+        if self.sum.merge(&other.sum) {
+            account.hold(ExactSum::WIDE_BYTES)?;
+        }
+        Ok(())
     }
 
     fn bound(&mut self, number: u64) {

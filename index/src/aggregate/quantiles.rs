@@ -20,17 +20,13 @@ const VALUE_BYTES: usize = size_of::<u64>();
 pub(super) struct Quantiles {
     lowest_level: Vec<u64>,
     levels_above: Vec<Vec<u64>>,
-    count: u64,
+    pub(super) count: u64,
     error: u64,
     /// Which values the next level to be made smaller keeps: the errors of both kinds cancel out.
     odd: bool,
 }
 
 impl Quantiles {
-    pub(super) fn count(&self) -> u64 {
-        self.count
-    }
-
     pub(super) fn push(&mut self, number: u64, account: &mut Account<'_>) -> tantivy::Result<()> {
         if self.lowest_level.len() == self.lowest_level.capacity() {
             grow(&mut self.lowest_level, 1, account)?;
@@ -240,7 +236,7 @@ mod tests {
                 at(&mut quantiles, &[0.0, 25.0, 25.1, 50.0, 99.0, 100.0], account),
                 [10, 10, 20, 20, 40, 40]
             );
-            assert_eq!((quantiles.count(), quantiles.rank_error_bound()), (4, 0.0));
+            assert_eq!((quantiles.count, quantiles.rank_error_bound()), (4, 0.0));
         });
     }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tantivy::{Score, SegmentReader};
+use tantivy::{DocId, Score, SegmentReader};
 
 use super::branch::{Around, Context, Scored};
 use super::budget::Budget;
@@ -33,27 +33,38 @@ impl KeptSegment {
     }
 }
 
-/// What the second pass takes.
-pub(super) struct SecondPass<'a> {
+/// What a pass over documents takes.
+pub(super) struct Pass<'a> {
     pub(super) run: &'a Run,
     pub(super) budget: &'a mut Budget,
     pub(super) layout: &'a Layout,
+    /// The score of all documents where scores don't differ.
     pub(super) constant: Score,
+    /// Whether there is only one segment.
+    pub(super) alone: bool,
     pub(super) visited: u32,
 }
 
-impl<'a> SecondPass<'a> {
-    pub(super) fn context<'c>(&'c mut self, scored: &'c Arc<Scored>) -> Context<'c> {
+impl<'a> Pass<'a> {
+    /// For documents in ascending order, whose scores are nothing where they don't differ.
+    pub(super) fn context<'c>(&'c mut self, docs: &'c [DocId], scores: &'c [Score]) -> Context<'c> {
         Context {
             run: self.run,
             budget: self.budget,
-            docs: &scored.docs,
-            scores: &scored.scores,
-            scored: Some(scored),
+            docs,
+            scores,
+            scored: None,
             constant: self.constant,
-            alone: false,
+            alone: self.alone,
             visited: &mut self.visited,
         }
+    }
+
+    /// For the documents of a segment, when all of them are known.
+    pub(super) fn again<'c>(&'c mut self, scored: &'c Arc<Scored>) -> Context<'c> {
+        let context = self.context(&scored.docs, &scored.scores);
+        let scored = Some(scored);
+        Context { scored, ..context }
     }
 
     /// Where what is inside an aggregation stands.

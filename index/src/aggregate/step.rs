@@ -103,9 +103,7 @@ impl Step {
                 }
             }
             Self::Up { around, last } => {
-                if last.len() < groups {
-                    last.resize(groups, None);
-                }
+                last.resize(groups.max(last.len()), None);
                 for (object, slot) in docs.iter().zip(slots) {
                     let doc = around.next(*object);
                     if let Some(last) = last.get_mut(*slot as usize).filter(|last| **last != Some(doc)) {

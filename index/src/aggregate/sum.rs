@@ -133,11 +133,7 @@ impl Wide {
         let shift = from % 64;
         let sign = (number >> 127) as u64;
         let low = number << shift;
-        let high = if shift == 0 {
-            sign
-        } else {
-            (number >> (128 - shift)) as u64
-        };
+        let high = number.checked_shr(128 - shift).map_or(sign, |high| high as u64);
         let parts = [low as u64, (low >> 64) as u64, high];
         let mut carry = false;
         for (nth, word) in self.0.iter_mut().skip(from as usize / 64).enumerate() {

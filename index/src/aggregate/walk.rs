@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
-use super::branch::{Armed, Around, Branch, Context, Scored};
+use super::branch::{Armed, Around, Branch, Scored};
 use super::budget::Budget;
 use super::conclude::Conclusion;
 use super::gathered::Gathered;
 use super::node::Prepared;
-use super::second_pass::SecondPass;
+use super::second_pass::Pass;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::result::AggregationResult;
@@ -40,7 +40,7 @@ impl<'a> Walk<'a> {
         let armed = armed.into_iter().map(|own| own.at_first_level(run, searcher));
         Ok(Self {
             armed: armed.collect::<tantivy::Result<_>>()?,
-            gathered: Gathered::first_level(&prepared.nodes),
+            gathered: Gathered::all(&prepared.nodes, true),
             prepared,
             layout,
             run,
@@ -66,12 +66,15 @@ impl<'a> Walk<'a> {
         Ok(Some(SegmentWalk {
             branches: Branch::all(&self.armed, around, &mut self.budget)?,
             gathered: &mut self.gathered,
-            budget: &mut self.budget,
-            run: self.run,
-            constant: self.constant,
-            alone: self.alone,
+            pass: Pass {
+                run: self.run,
+                budget: &mut self.budget,
+                layout: self.layout,
+                constant: self.constant,
+                alone: self.alone,
+                visited: 0,
+            },
             scored: Scored::default(),
-            visited: 0,
             zeros: Vec::new(),
         }))
     }
@@ -84,11 +87,12 @@ impl<'a> Walk<'a> {
 
     fn results(&mut self) -> tantivy::Result<Vec<(String, AggregationResult)>> {
         for (armed, gathered) in self.armed.iter().zip(&mut self.gathered) {
-            let mut second = SecondPass {
+            let mut second = Pass {
                 run: self.run,
                 budget: &mut self.budget,
                 layout: self.layout,
                 constant: self.constant,
+                alone: self.alone,
                 visited: 0,
             };
             match gathered {
@@ -117,13 +121,9 @@ impl<'a> Walk<'a> {
 pub(crate) struct SegmentWalk<'a> {
     branches: Vec<Branch<'a>>,
     gathered: &'a mut [Gathered],
-    budget: &'a mut Budget,
-    run: &'a Run,
-    constant: Score,
-    alone: bool,
+    pass: Pass<'a>,
     /// All documents, where some aggregation goes through them again to compare scores that differ.
     scored: Scored,
-    visited: u32,
     /// All documents are of group 0.
     zeros: Vec<u32>,
 }
@@ -134,26 +134,13 @@ impl SegmentWalk<'_> {
         if docs.is_empty() {
             return Ok(());
         }
-        if !scores.is_empty()
-            && let Some(again) = self
-                .branches
-                .iter()
-                .find(|branch| branch.goes_again() && branch.node.wants_scores())
-        {
-            self.scored
-                .extend(docs, scores, &mut self.budget.of(again.node, self.run))?;
+        let mut again = self.branches.iter().filter(|branch| branch.goes_again());
+        if let Some(again) = again.find(|branch| !scores.is_empty() && branch.node.wants_scores()) {
+            let account = &mut self.pass.budget.of(again.node, self.pass.run);
+            self.scored.extend(docs, scores, account)?;
         }
         self.zeros.resize(docs.len(), 0);
-        let mut context = Context {
-            run: self.run,
-            budget: self.budget,
-            docs,
-            scores,
-            scored: None,
-            constant: self.constant,
-            alone: self.alone,
-            visited: &mut self.visited,
-        };
+        let mut context = self.pass.context(docs, scores);
         for branch in &mut self.branches {
             branch.take(docs, &self.zeros, 1, &mut context)?;
         }
@@ -162,22 +149,13 @@ impl SegmentWalk<'_> {
 
     pub(crate) fn end(mut self) -> tantivy::Result<()> {
         let scored = Arc::new(self.scored);
-        let mut context = Context {
-            run: self.run,
-            budget: self.budget,
-            docs: &scored.docs,
-            scores: &scored.scores,
-            scored: Some(&scored),
-            constant: self.constant,
-            alone: self.alone,
-            visited: &mut self.visited,
-        };
+        let mut context = self.pass.again(&scored);
         for (gathered, branch) in self.gathered.iter_mut().zip(self.branches) {
             gathered.add(branch, &[0], 1, &mut context)?;
         }
         let bytes = scored.bytes();
         if Arc::into_inner(scored).is_some() {
-            self.budget.release(bytes);
+            self.pass.budget.release(bytes);
         }
         Ok(())
     }

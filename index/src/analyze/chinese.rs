@@ -30,6 +30,14 @@ struct Word {
     end: usize,
 }
 
+impl Word {
+    /// A character by itself.
+    fn alone(start: usize) -> Self {
+        let end = start + 1;
+        Self { start, end }
+    }
+}
+
 /// A run of Han characters and the dictionary words in it.
 struct HanRun {
     /// Where in the text each character begins, and where the last one ends.
@@ -43,15 +51,11 @@ impl HanRun {
         let spelled = text.get(from..to).unwrap_or_default();
         let mut bounds: Vec<usize> = spelled.char_indices().map(|(at, _)| from + at).collect();
         bounds.push(to);
-        let mut words: Vec<Word> = dictionary()
-            .cut_all(spelled)
-            .into_iter()
-            .map(|token| Word {
-                start: token.start,
-                end: token.end,
-            })
-            .filter(|word| word.end - word.start >= 2)
-            .collect();
+        let words = dictionary().cut_all(spelled).into_iter();
+        let words = words
+            .map(|token| (token.start, token.end))
+            .filter(|(start, end)| end - start >= 2);
+        let mut words: Vec<Word> = words.map(|(start, end)| Word { start, end }).collect();
         words.sort_unstable_by_key(|word| (word.start, std::cmp::Reverse(word.end)));
         words.dedup();
         Self { bounds, words }
@@ -76,26 +80,15 @@ impl HanRun {
         for (at, word) in self.words.iter().enumerate() {
             // Words inside this one begin not before it: they follow in the list, up to where this one ends.
             let behind = self.words.get(at + 1..).unwrap_or_default();
-            let holds_another = behind
-                .iter()
-                .take_while(|other| other.start < word.end)
-                .any(|other| other.end <= word.end);
-            if !holds_another {
-                covered
-                    .iter_mut()
-                    .take(word.end)
-                    .skip(word.start)
-                    .for_each(|covered| *covered = true);
+            let mut overlapping = behind.iter().take_while(|other| other.start < word.end);
+            if !overlapping.any(|other| other.end <= word.end)
+                && let Some(covered) = covered.get_mut(word.start..word.end)
+            {
+                covered.fill(true);
             }
         }
-        let alone = covered
-            .iter()
-            .enumerate()
-            .filter(|(_, covered)| !**covered)
-            .map(|(start, _)| Word {
-                start,
-                end: start + 1,
-            });
+        let alone = covered.iter().zip(0..).filter(|(covered, _)| !**covered);
+        let alone = alone.map(|(_, start)| Word::alone(start));
         let mut all: Vec<Word> = self.words.iter().copied().chain(alone).collect();
         all.sort_unstable_by_key(|word| (word.start, std::cmp::Reverse(word.end)));
         all
@@ -114,12 +107,8 @@ impl HanRun {
             let Some(way) = best.get(start).copied().flatten() else {
                 continue;
             };
-            let alone = Word {
-                start,
-                end: start + 1,
-            };
             let here = std::iter::from_fn(|| words.next_if(|word| word.start == start).copied());
-            for word in here.chain([alone]) {
+            for word in here.chain([Word::alone(start)]) {
                 let candidate = way.extended(word);
                 if let Some(slot) = best.get_mut(word.end)
                     && slot.is_none_or(|known| candidate.beats(&known))
@@ -134,11 +123,9 @@ impl HanRun {
             let Some(way) = best.get(end).copied().flatten() else {
                 break;
             };
-            cut.push(Word {
-                start: way.last_start,
-                end,
-            });
-            end = way.last_start;
+            let start = way.last_start;
+            cut.push(Word { start, end });
+            end = start;
         }
         cut.reverse();
         cut

@@ -63,13 +63,8 @@ pub(super) fn runs(
         bounds.push(word.to);
         let mut pieces = Vec::new();
         for (start, from) in bounds.iter().enumerate() {
-            for (length, to) in bounds
-                .iter()
-                .skip(start)
-                .enumerate()
-                .take(max_chars + 1)
-                .skip(min_chars)
-            {
+            let ends = bounds.iter().skip(start).enumerate();
+            for (length, to) in ends.take(max_chars + 1).skip(min_chars) {
                 pieces.push(Piece {
                     from: *from,
                     to: *to,
@@ -89,17 +84,14 @@ pub(super) fn parts(word: &str, max_chars: usize, case_sensitive: bool) -> Vec<(
     let length = max_chars.max(1);
     // The last part overlaps the one before, so that it isn't shorter than any token is.
     let last = chars.len().saturating_sub(length);
-    (0..last)
-        .step_by(length)
-        .chain([last])
-        .map(|from| {
-            let part = chars.iter().skip(from).take(length);
-            let spelled = if case_sensitive {
-                part.collect()
-            } else {
-                part.flat_map(|c| c.to_lowercase()).collect()
-            };
-            (CHAR_POSITIONS * from, spelled)
-        })
-        .collect()
+    let starts = (0..last).step_by(length).chain([last]);
+    let parts = starts.map(|from| {
+        let part = chars.iter().skip(from).take(length);
+        let spelled = match case_sensitive {
+            true => part.collect(),
+            false => part.flat_map(|c| c.to_lowercase()).collect(),
+        };
+        (CHAR_POSITIONS * from, spelled)
+    });
+    parts.collect()
 }

@@ -1,6 +1,6 @@
 //! From pieces of a text to the search library's tokens.
 
-use frostem::{Algorithm, Stemmer};
+use frostem::Stemmer;
 use tantivy::tokenizer::{Token, TokenStream};
 
 /// How a token is spelled, given how it is written.
@@ -10,12 +10,6 @@ pub(super) enum Spelling {
     Lower,
     /// In lower case; the stem of an English word.
     Stem(Stemmer),
-}
-
-impl Spelling {
-    pub(super) fn stems() -> Self {
-        Self::Stem(Stemmer::new(Algorithm::English))
-    }
 }
 
 /// A part of a text that is a token: where it is, and where it stands.
@@ -42,25 +36,10 @@ impl Piece {
 
 /// Turns pieces into tokens one at a time, so that a long text is never held twice.
 pub(super) struct PieceStream<'a> {
-    text: &'a str,
-    spelling: Spelling,
-    pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
-    token: Token,
-}
-
-impl<'a> PieceStream<'a> {
-    pub(super) fn new(
-        text: &'a str,
-        spelling: Spelling,
-        pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
-    ) -> Self {
-        Self {
-            text,
-            spelling,
-            pieces,
-            token: Token::default(),
-        }
-    }
+    pub(super) text: &'a str,
+    pub(super) spelling: Spelling,
+    pub(super) pieces: Box<dyn Iterator<Item = Piece> + Send + 'a>,
+    pub(super) token: Token,
 }
 
 impl TokenStream for PieceStream<'_> {
@@ -75,15 +54,13 @@ impl TokenStream for PieceStream<'_> {
         } else {
             // Not str::to_lowercase, whose final sigma depends on where a word ends: a run of characters has to be
             // spelled alike inside a word and alone.
-            self.token
-                .text
-                .extend(spelled.chars().flat_map(char::to_lowercase));
+            let lower = spelled.chars().flat_map(char::to_lowercase);
+            self.token.text.extend(lower);
         }
         if let Spelling::Stem(stemmer) = &self.spelling
             && is_english(&self.token.text)
         {
-            let stem = stemmer.stem(&self.token.text).into_owned();
-            self.token.text = stem;
+            self.token.text = stemmer.stem(&self.token.text).into_owned();
         }
         self.token.offset_from = piece.from;
         self.token.offset_to = piece.to;
@@ -103,7 +80,6 @@ impl TokenStream for PieceStream<'_> {
 
 /// Whether a token in lower case may be an English word: the stemmer's rules are for nothing else.
 fn is_english(token: &str) -> bool {
-    token
-        .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte == b'\'')
+    let mut bytes = token.bytes();
+    bytes.all(|byte| byte.is_ascii_lowercase() || byte == b'\'')
 }

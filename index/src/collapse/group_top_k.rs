@@ -44,10 +44,8 @@ impl<'a> GroupTopK<'a> {
         // A head in both maps, and what it becomes when the segment ends.
         let head_bytes =
             2 * (size_of::<Vec<Rank>>() + order.rank_bytes()) + size_of::<(Head, LocalGroup, Winner)>();
-        let memory = order
-            .run
-            .allowance()
-            .take(order.capacity(self.size) * head_bytes)?;
+        let memory = order.capacity(self.size) * head_bytes;
+        let memory = order.run.allowance().take(memory)?;
         Ok(SegmentGroupTopK {
             order,
             groups,
@@ -71,25 +69,18 @@ impl<'a> GroupTopK<'a> {
         }
         let ranks: Vec<&[Rank]> = heads.keys().map(Vec::as_slice).collect();
         let locals: Vec<LocalGroup> = heads.values().map(|head| head.group).collect();
-        let winners =
-            order
-                .sort_values(&ranks)?
-                .into_iter()
-                .zip(heads.values())
-                .map(|(sort_values, head)| Winner {
-                    sort_values,
-                    score: head.score,
-                });
+        let sort_values = order.sort_values(&ranks)?.into_iter().zip(heads.values());
+        let winners = sort_values.map(|(sort_values, head)| Winner {
+            sort_values,
+            score: head.score,
+        });
         self.heads.extend(winners.zip(groups.values(&locals, order.run)?));
-        self.heads
-            .sort_by(|(one, _), (other, _)| self.order.compare(&one.sort_values, &other.sort_values));
+        let compare = |one: &Winner, other: &Winner| self.order.compare(&one.sort_values, &other.sort_values);
+        self.heads.sort_by(|(one, _), (other, _)| compare(one, other));
         // Of each group the first stays. In two passes: what `seen` borrows can't be moved.
         let mut seen = HashSet::new();
-        let first: Vec<bool> = self
-            .heads
-            .iter()
-            .map(|(_, group)| seen.insert(&**group))
-            .collect();
+        let first = self.heads.iter().map(|(_, group)| seen.insert(&**group));
+        let first: Vec<bool> = first.collect();
         let mut first = first.into_iter();
         self.heads.retain(|_| first.next() == Some(true));
         self.heads.truncate(self.size);
@@ -130,8 +121,8 @@ impl SegmentGroupTopK<'_> {
     /// Whether no document of the segment can become a head.
     pub(crate) fn beaten(&self) -> bool {
         let edge = self.order.leading.as_ref().and_then(Leading::edge);
-        edge.zip(self.leading_limit())
-            .is_some_and(|(edge, limit)| edge > limit)
+        let limited = edge.zip(self.leading_limit());
+        limited.is_some_and(|(edge, limit)| edge > limit)
     }
 
     /// Offers documents of the same score, in ascending order.

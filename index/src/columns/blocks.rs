@@ -16,7 +16,7 @@ pub(crate) fn behind_block(doc: DocId) -> DocId {
     (doc / DOCS_PER_BLOCK + 1).saturating_mul(DOCS_PER_BLOCK)
 }
 
-const BLOCKS_PER_CHECK: u32 = 256;
+const BLOCKS_PER_CHECK: usize = 256;
 /// The part of all values' width up to which blocks of this width, on average, lie in order.
 const ORDERED_WIDTH: f64 = 0.25;
 
@@ -79,7 +79,8 @@ impl Block {
 pub(crate) struct Blocks {
     blocks: Vec<Block>,
     max_doc: DocId,
-    ordered: bool,
+    /// Whether values mostly lie by document: most blocks have a small part of the values between all lowest and highest.
+    pub(crate) ordered: bool,
     /// The numbers of the blocks, the highest value first.
     by_highest: OnceLock<Vec<u32>>,
     /// The numbers of the blocks, the lowest value first.
@@ -93,9 +94,7 @@ impl Blocks {
         let count = max_doc.div_ceil(DOCS_PER_BLOCK);
         let mut blocks = Vec::with_capacity(count as usize);
         for nth in 0..count {
-            if nth % BLOCKS_PER_CHECK == 0 {
-                run.check_inside()?;
-            }
+            run.check_nth(nth as usize, BLOCKS_PER_CHECK)?;
             let from = nth * DOCS_PER_BLOCK;
             let to = (from + DOCS_PER_BLOCK).min(max_doc);
             blocks.push(block(column, from..to));
@@ -115,11 +114,6 @@ impl Blocks {
         self.blocks.len() * (2 * size_of::<Block>() + 2 * size_of::<u32>())
     }
 
-    /// Whether values mostly lie by document: most blocks have a small part of the values between all lowest and highest.
-    pub(crate) fn ordered(&self) -> bool {
-        self.ordered
-    }
-
     pub(crate) fn len(&self) -> u32 {
         self.blocks.len() as u32
     }
@@ -133,17 +127,12 @@ impl Blocks {
     pub(crate) fn onwards(&self, doc: DocId) -> Block {
         let onwards = self.onwards.get_or_init(|| {
             let mut onwards = self.blocks.clone();
-            let mut behind = Block {
-                full: true,
-                ..NO_DOCUMENTS
-            };
+            let mut behind = onwards.last().copied().unwrap_or(NO_DOCUMENTS);
             for block in onwards.iter_mut().rev() {
-                behind = Block {
-                    lowest: block.lowest.min(behind.lowest),
-                    highest: block.highest.max(behind.highest),
-                    full: block.full && behind.full,
-                };
-                *block = behind;
+                block.lowest = block.lowest.min(behind.lowest);
+                block.highest = block.highest.max(behind.highest);
+                block.full &= behind.full;
+                behind = *block;
             }
             onwards
         });
@@ -210,11 +199,8 @@ fn block(column: &Column<u64>, docs: Range<DocId>) -> Block {
     };
     let single = !matches!(column.index, ColumnIndex::Multivalued(_));
     let rows = rows.start..rows.end.min(column.values.num_vals());
-    let mut block = Block {
-        lowest: u64::MAX,
-        highest: 0,
-        full: single && rows.len() == docs.len(),
-    };
+    let full = single && rows.len() == docs.len();
+    let mut block = Block { full, ..NO_DOCUMENTS };
     each_value(column, rows, |_, value| {
         block.lowest = block.lowest.min(value);
         block.highest = block.highest.max(value);

@@ -12,6 +12,7 @@ use tantivy::columnar::BytesColumn;
 use tantivy::directory::OwnedBytes;
 
 use super::dictionary::{HEADER_BYTES, next_block, next_string};
+use crate::checksum::damaged;
 
 /// Strings between two that are remembered.
 const STRINGS_PER_POINT: u64 = 16;
@@ -27,7 +28,7 @@ pub(super) struct DictionaryRestarts {
     asked: u64,
     reading: Option<Reading>,
     /// Whether nothing more is remembered: all is, or the dictionary isn't as expected.
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 #[derive(Debug)]
@@ -92,11 +93,6 @@ impl DictionaryRestarts {
         Ok(reading.held().saturating_sub(before))
     }
 
-    /// Whether nothing more will be known.
-    pub(super) fn ended(&self) -> bool {
-        self.ended
-    }
-
     /// How many strings are known: those with lower ordinals.
     pub(super) fn known(&self) -> u64 {
         self.reading.as_ref().map_or(0, |reading| reading.read)
@@ -104,11 +100,9 @@ impl DictionaryRestarts {
 
     /// Writes the string of an ordinal that is known to `string`.
     pub(super) fn get(&self, ordinal: u64, string: &mut Vec<u8>) -> io::Result<()> {
-        let found = self
-            .reading
-            .as_ref()
-            .and_then(|reading| reading.get(ordinal, string));
-        found.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a dictionary ends too early"))
+        let reading = self.reading.as_ref();
+        let found = reading.and_then(|reading| reading.get(ordinal, string));
+        found.ok_or_else(|| damaged("a dictionary ends too early"))
     }
 }
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 use memchr::memmem::Finder;
 
 use super::dictionary::{next_block, next_string};
+use crate::checksum::damaged;
 use crate::execution::Execution;
 
 /// Stands between two strings: no byte of UTF-8.
@@ -70,18 +71,15 @@ impl Strings {
                 let place = from.saturating_add(place);
                 // The last string that begins at or before the place.
                 let rest = self.starts.get(at..end).unwrap_or_default();
-                at += rest
-                    .partition_point(|start| *start as usize <= place)
-                    .saturating_sub(1);
+                let behind = rest.partition_point(|start| *start as usize <= place);
+                at += behind.saturating_sub(1);
             }
             let Some(string) = self.get(at) else { break };
             if fits(string) {
                 found(self.first.saturating_add(at as u64), string);
             }
             looked += 1;
-            if looked.is_multiple_of(STRINGS_PER_CHECK) {
-                run.check_inside()?;
-            }
+            run.check_nth(looked, STRINGS_PER_CHECK)?;
             at += 1;
         }
         Ok(())
@@ -139,13 +137,11 @@ impl<'a> Parts<'a> {
                 self.rest = rest;
                 part.decode(block)
             });
-            decoded.ok_or_else(|| {
-                io::Error::new(io::ErrorKind::InvalidData, "a dictionary isn't as expected")
-            })?;
+            decoded.ok_or_else(|| damaged("a dictionary isn't as expected"))?;
         }
         self.next = part.first + part.starts.len() as u64;
-        part.starts
-            .push(u32::try_from(part.text.len()).unwrap_or(u32::MAX));
+        let end = u32::try_from(part.text.len());
+        part.starts.push(end.unwrap_or(u32::MAX));
         Ok(Some(part))
     }
 }

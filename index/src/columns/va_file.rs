@@ -106,10 +106,8 @@ impl VaFile {
     pub(crate) fn range(&self, values: &RangeInclusive<u64>) -> CodeRange {
         let (first, last) = (self.code_of(*values.start()), self.code_of(*values.end()));
         let span = |code: u8| {
-            self.spans
-                .get(usize::from(code))
-                .copied()
-                .unwrap_or((0, u64::MAX))
+            let span = self.spans.get(usize::from(code));
+            span.copied().unwrap_or((0, u64::MAX))
         };
         let from_its_lowest = *values.start() <= span(first).0;
         let to_its_highest = *values.end() >= span(last).1;

@@ -34,7 +34,6 @@ pub enum Reason {
 
 impl Reason {
     /// The reason in UPPER_SNAKE_CASE.
-    #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownField => "UNKNOWN_FIELD",
@@ -63,14 +62,8 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}: {} ({}); {}",
-            self.path,
-            self.message,
-            self.reason.code(),
-            self.advice
-        )
+        let (path, message, advice) = (&self.path, &self.message, &self.advice);
+        write!(out, "{path}: {message} ({}); {advice}", self.reason.code())
     }
 }
 
@@ -83,13 +76,11 @@ pub struct Violations {
 
 impl Violations {
     /// The violations, in the order of the request.
-    #[must_use]
     pub fn listed(&self) -> &[Violation] {
         &self.listed
     }
 
     /// How many more there were than are listed.
-    #[must_use]
     pub fn unlisted(&self) -> usize {
         self.unlisted
     }
@@ -131,10 +122,8 @@ impl Violations {
 
     /// Adds the violations of another part of the request.
     pub(crate) fn append(&mut self, other: Self) {
-        other
-            .listed
-            .into_iter()
-            .for_each(|violation| self.push(violation));
+        let listed = other.listed.into_iter();
+        listed.for_each(|violation| self.push(violation));
         self.unlisted += other.unlisted;
     }
 
@@ -195,12 +184,8 @@ pub(crate) trait Checker {
             return Some(());
         }
         let message = format!("{actual} is above the limit {limit} of {max}");
-        self.refuse(
-            path,
-            Reason::LimitExceeded { limit, max, actual },
-            message,
-            advice,
-        )
+        let reason = Reason::LimitExceeded { limit, max, actual };
+        self.refuse(path, reason, message, advice)
     }
 }
 

@@ -18,12 +18,20 @@ pub enum Area {
 
 impl Area {
     /// Whether the point is inside or on the boundary.
-    #[must_use]
     pub fn contains(&self, point: GeoPoint) -> bool {
         match self {
             Self::Circle(circle) => circle.contains(point),
             Self::Box(bounding_box) => bounding_box.contains(point),
             Self::Polygon(polygon) => polygon.contains(point),
+        }
+    }
+
+    /// As a walk over the grid sees it.
+    pub(crate) fn region(&self) -> &dyn Region {
+        match self {
+            Self::Circle(circle) => circle,
+            Self::Box(bounding_box) => bounding_box,
+            Self::Polygon(polygon) => polygon,
         }
     }
 }
@@ -46,30 +54,5 @@ pub(crate) trait Region {
         let latitudes = self.latitudes();
         let band = self.band(*latitudes.start(), *latitudes.end());
         band.touched.unwrap_or(Stretch { west: 0, width: 0 })
-    }
-}
-
-impl Region for Area {
-    fn latitudes(&self) -> RangeInclusive<i64> {
-        match self {
-            Self::Circle(circle) => circle.latitudes(),
-            Self::Box(bounding_box) => bounding_box.latitudes(),
-            Self::Polygon(polygon) => polygon.latitudes(),
-        }
-    }
-
-    fn band(&self, south: i64, north: i64) -> Band {
-        match self {
-            Self::Circle(circle) => circle.band(south, north),
-            Self::Box(bounding_box) => bounding_box.band(south, north),
-            Self::Polygon(polygon) => polygon.band(),
-        }
-    }
-
-    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
-        match (band.relation(rectangle), self) {
-            (Relation::Mixed, Self::Polygon(polygon)) => polygon.relation(rectangle),
-            (relation, _) => relation,
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::area::Region;
 use super::stretch::{Band, Stretch};
 use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN};
 
@@ -45,12 +46,14 @@ impl BoundingBox {
     pub(super) fn contains(&self, point: GeoPoint) -> bool {
         self.latitudes().contains(&point.lat()) && self.longitudes.contains(point.lon())
     }
+}
 
-    pub(super) fn latitudes(&self) -> RangeInclusive<i64> {
+impl Region for BoundingBox {
+    fn latitudes(&self) -> RangeInclusive<i64> {
         self.south..=self.north
     }
 
-    pub(super) fn band(&self, south: i64, north: i64) -> Band {
+    fn band(&self, south: i64, north: i64) -> Band {
         let apart = north < self.south || south > self.north;
         let within = self.south <= south && north <= self.north;
         Band {

@@ -47,8 +47,7 @@ impl Circle {
     }
 
     pub(super) fn contains(&self, point: GeoPoint) -> bool {
-        let center = (self.center.latitude(), self.center.longitude());
-        let chord = half_chord_squared(center, (point.latitude(), point.longitude()), self.cos_latitude);
+        let chord = half_chord_squared(self.center.degrees(), point.degrees(), self.cos_latitude);
         let slack = CHORD_SLACK * self.chord.min(1.0) + f64::EPSILON;
         if chord < self.chord - slack {
             return true;
@@ -70,12 +69,9 @@ impl Region for Circle {
     /// How far the circle reaches to both sides of its centre's meridian between two latitudes: at its widest, and
     /// everywhere. Along the parallels the reach has one extreme at most, so it lies there or at an end.
     fn band(&self, south: i64, north: i64) -> Band {
-        let latitudes = Region::latitudes(self);
+        let latitudes = self.latitudes();
         if north < *latitudes.start() || south > *latitudes.end() {
-            return Band {
-                touched: None,
-                inside: None,
-            };
+            return Band::default();
         }
         let angle = |meters: f64| meters / EARTH_RADIUS_METERS;
         let outer = Reach::new(self.center, angle(self.radius + SLACK_METERS));
@@ -115,10 +111,8 @@ impl Reach {
     fn between(&self, south: i64, north: i64) -> (f64, f64) {
         let radians = |units: i64| (units as f64 / UNITS).to_radians();
         let (south, north) = (radians(south), radians(north));
-        let extreme = self
-            .extreme
-            .filter(|extreme| (south..=north).contains(extreme))
-            .map_or(f64::NAN, |extreme| self.at(extreme));
+        let extreme = self.extreme.filter(|extreme| (south..=north).contains(extreme));
+        let extreme = extreme.map_or(f64::NAN, |extreme| self.at(extreme));
         // NaN loses against numbers.
         let (one, other) = (self.at(south), self.at(north));
         (one.min(other).min(extreme), one.max(other).max(extreme))

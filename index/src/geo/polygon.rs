@@ -15,6 +15,7 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
+use super::area::Region;
 use super::stretch::{Band, Rectangle, Relation, Stretch, wrapped};
 use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN, QUARTER_TURN};
 
@@ -70,11 +71,12 @@ impl Polygon {
     /// [`GeoError::TooFewVertices`], [`GeoError::NoArea`], [`GeoError::EdgesMeet`], [`GeoError::AroundTheGlobe`].
     pub fn new(vertices: &[GeoPoint]) -> Result<Self, GeoError> {
         let ring = unwrapped(vertices)?;
-        let edges: Vec<Edge> = ring
-            .iter()
-            .zip(ring.iter().cycle().skip(1))
-            .map(|(a, b)| Edge { a: *a, b: *b })
-            .collect();
+        let vertices = ring.iter().copied();
+        let edges = vertices
+            .clone()
+            .zip(vertices.cycle().skip(1))
+            .map(|(a, b)| Edge { a, b });
+        let edges: Vec<Edge> = edges.collect();
         let on_one_line = edges
             .first()
             .is_none_or(|first| ring.iter().all(|vertex| first.side(*vertex) == Ordering::Equal));
@@ -104,46 +106,6 @@ impl Polygon {
                 .any(|x| self.holds(Vertex { x, y: point.lat() }))
     }
 
-    pub(super) fn latitudes(&self) -> RangeInclusive<i64> {
-        self.y.clone()
-    }
-
-    /// The same at all latitudes.
-    pub(super) fn band(&self) -> Band {
-        Band {
-            touched: Some(Stretch {
-                west: wrapped(*self.x.start()),
-                width: self.x.end() - self.x.start(),
-            }),
-            inside: None,
-        }
-    }
-
-    pub(super) fn relation(&self, rectangle: &Rectangle) -> Relation {
-        if rectangle.north < *self.y.start() || rectangle.south > *self.y.end() {
-            return Relation::Outside;
-        }
-        let Stretch { west, width } = rectangle.longitudes;
-        let mut relation = Relation::Outside;
-        for west in self.turns(west, width) {
-            let place = Place {
-                x: (west, west + width),
-                y: (rectangle.south, rectangle.north),
-            };
-            if self.boxes.may_touch(&place) {
-                return Relation::Mixed;
-            }
-            // Without an edge in it, all of it is where its corner is.
-            if self.holds(Vertex {
-                x: west,
-                y: rectangle.south,
-            }) {
-                relation = Relation::Inside;
-            }
-        }
-        relation
-    }
-
     /// The places at which a stretch of longitudes may lie in the polygon's plane.
     fn turns(&self, west: i64, width: i64) -> impl Iterator<Item = i64> + '_ {
         (-2..=2)
@@ -154,6 +116,48 @@ impl Polygon {
     /// Whether a place in the plane is inside or on an edge.
     fn holds(&self, place: Vertex) -> bool {
         self.y.contains(&place.y) && self.x.contains(&place.x) && self.slabs.hold(place)
+    }
+}
+
+impl Region for Polygon {
+    fn latitudes(&self) -> RangeInclusive<i64> {
+        self.y.clone()
+    }
+
+    /// The same at all latitudes.
+    fn band(&self, _: i64, _: i64) -> Band {
+        let (west, width) = (wrapped(*self.x.start()), self.x.end() - self.x.start());
+        Band {
+            touched: Some(Stretch { west, width }),
+            inside: None,
+        }
+    }
+
+    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
+        let of_band = band.relation(rectangle);
+        if of_band != Relation::Mixed {
+            return of_band;
+        }
+        let (south, north) = (rectangle.south, rectangle.north);
+        if north < *self.y.start() || south > *self.y.end() {
+            return Relation::Outside;
+        }
+        let Stretch { west, width } = rectangle.longitudes;
+        let mut relation = Relation::Outside;
+        for x in self.turns(west, width) {
+            let place = Place {
+                x: (x, x + width),
+                y: (south, north),
+            };
+            if self.boxes.may_touch(&place) {
+                return Relation::Mixed;
+            }
+            // Without an edge in it, all of it is where its corner is.
+            if self.holds(Vertex { x, y: south }) {
+                relation = Relation::Inside;
+            }
+        }
+        relation
     }
 }
 
@@ -171,6 +175,12 @@ impl Edge {
 
     fn y(&self) -> (i64, i64) {
         (self.a.y.min(self.b.y), self.a.y.max(self.b.y))
+    }
+
+    /// The rectangle around it.
+    fn place(&self) -> Place {
+        let (x, y) = (self.x(), self.y());
+        Place { x, y }
     }
 
     /// Whether the place is on the edge.
@@ -256,19 +266,17 @@ fn unwrapped(vertices: &[GeoPoint]) -> Result<Vec<Vertex>, GeoError> {
 
 /// The longitudes gone along each edge, the closing one included.
 fn steps(vertices: &[GeoPoint]) -> impl Iterator<Item = i64> + '_ {
-    vertices
-        .iter()
-        .zip(vertices.iter().cycle().skip(1))
-        .map(|(from, to)| {
-            let step = to.lon() - from.lon();
-            if step > HALF_TURN {
-                step - FULL_TURN
-            } else if step < -HALF_TURN {
-                step + FULL_TURN
-            } else {
-                step
-            }
-        })
+    let next = vertices.iter().cycle().skip(1);
+    vertices.iter().zip(next).map(|(from, to)| {
+        let step = to.lon() - from.lon();
+        if step > HALF_TURN {
+            step - FULL_TURN
+        } else if step < -HALF_TURN {
+            step + FULL_TURN
+        } else {
+            step
+        }
+    })
 }
 
 fn laid_out(vertices: &[GeoPoint]) -> Vec<Vertex> {
@@ -293,25 +301,16 @@ fn around_a_pole(vertices: &[GeoPoint], around: i64) -> Result<Vec<Vertex>, GeoE
     }
     let pole = if north { QUARTER_TURN } else { -QUARTER_TURN };
     // Begun at the vertex nearest to the pole, no edge comes between it and the pole.
-    let nearest = vertices
-        .iter()
-        .enumerate()
-        .min_by_key(|(_, vertex)| (pole - vertex.lat()).abs())
-        .map_or(0, |(at, _)| at);
+    let distances = vertices.iter().map(|vertex| (pole - vertex.lat()).abs());
+    let nearest = distances.zip(0..).min().map_or(0, |(_, at)| at);
     let mut turned = vertices.to_vec();
     turned.rotate_left(nearest);
     let mut ring = laid_out(&turned);
     if let Some(first) = ring.first().copied() {
-        ring.push(Vertex {
-            x: first.x + around,
-            y: first.y,
-        });
+        let x = first.x + around;
+        ring.push(Vertex { x, y: first.y });
         if first.y != pole {
-            ring.push(Vertex {
-                x: first.x + around,
-                y: pole,
-            });
-            ring.push(Vertex { x: first.x, y: pole });
+            ring.extend([x, first.x].map(|x| Vertex { x, y: pole }));
         }
     }
     Ok(ring)
@@ -350,12 +349,9 @@ fn meeting_edges(edges: &[Edge]) -> Option<(usize, usize)> {
     order.sort_unstable();
     for (rank, (_, until, first)) in order.iter().enumerate() {
         let edge = edges.get(*first)?;
-        let beginning_inside = order
-            .iter()
-            .skip(rank + 1)
-            .take_while(|(from, ..)| from <= until)
-            .filter_map(|(.., second)| edges.get(*second).map(|other| (*second, other)));
-        for (second, other) in beginning_inside {
+        let behind = order.iter().skip(rank + 1);
+        for (.., second) in behind.take_while(|(from, ..)| from <= until).copied() {
+            let other = edges.get(second)?;
             let meet = if (first + 1) % count == second {
                 edge.holds(other.b) || other.holds(edge.a)
             } else if (second + 1) % count == *first {

@@ -31,7 +31,7 @@ pub(crate) struct Rectangle {
 }
 
 /// What is known of an area between two latitudes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Band {
     /// No point outside of this stretch is contained; `None` when none is.
     pub(crate) touched: Option<Stretch>,

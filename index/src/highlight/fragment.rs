@@ -84,15 +84,13 @@ impl<'t> Best<'t> {
             let score = score(marks, &range);
             let rank = rank(score, inside.len(), (value, range.start));
             if self.worst.is_none_or(|worst| rank < worst) {
+                let bytes = size_of_val(inside) + size_of::<Piece<'_>>();
                 self.pieces.push(Piece {
                     text,
                     value,
                     range,
                     score,
-                    _held: self
-                        .run
-                        .allowance()
-                        .take(size_of_val(inside) + size_of::<Piece<'_>>())?,
+                    _held: self.run.allowance().take(bytes)?,
                     spans: inside.to_vec(),
                 });
                 if self.pieces.len() >= 2 * self.highlight.number_of_fragments {
@@ -179,24 +177,12 @@ fn widened(text: &str, core: Range<usize>, room: Range<usize>, size: usize) -> R
     // What one side has no room for goes to the other.
     let wanted = spare.div_ceil(2);
     let behind_chars = behind.chars().take(spare).count();
-    let before_chars = before
-        .chars()
-        .rev()
-        .take(wanted.max(spare.saturating_sub(behind_chars)))
-        .count();
-    let behind_chars = behind_chars.min(spare - before_chars);
-    let mut start = before
-        .char_indices()
-        .rev()
-        .take(before_chars)
-        .last()
-        .map_or(core.start, |(at, _)| room.start + at);
-    let mut end = core.end
-        + behind
-            .chars()
-            .take(behind_chars)
-            .map(char::len_utf8)
-            .sum::<usize>();
+    let wanted = wanted.max(spare.saturating_sub(behind_chars));
+    let shown = before.char_indices().rev().take(wanted);
+    let (before_chars, first) = (shown.clone().count(), shown.last());
+    let mut start = first.map_or(core.start, |(at, _)| room.start + at);
+    let shown = behind.chars().take(behind_chars.min(spare - before_chars));
+    let mut end = core.end + shown.map(char::len_utf8).sum::<usize>();
     while start < core.start && inside_word(text, start) {
         start = text.ceil_char_boundary(start + 1);
     }
@@ -215,9 +201,7 @@ fn fragment(
     highlight: &Highlight,
     held: &mut Grant,
 ) -> Result<Fragment, AllowanceExceeded> {
-    let Piece {
-        text, range, spans, ..
-    } = &piece;
+    let (text, range, spans) = (piece.text, &piece.range, &piece.spans);
     let longest = match highlight.encoder {
         Encoder::Plain => 1,
         Encoder::Html => LONGEST_ENTITY,

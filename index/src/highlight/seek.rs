@@ -44,11 +44,11 @@ impl Form {
         match self {
             Self::Any(tokens) => tokens.contains(token),
             Self::Between(lower, upper) => {
-                let bounds = (
+                let (lower, upper) = (
                     lower.as_ref().map(String::as_str),
                     upper.as_ref().map(String::as_str),
                 );
-                RangeBounds::<str>::contains(&bounds, token)
+                RangeBounds::<str>::contains(&(lower, upper), token)
             }
             Self::Prefix(prefix) => token.starts_with(prefix.as_str()),
             Self::Suffix(suffix) => token.ends_with(suffix.as_str()),
@@ -124,11 +124,11 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
             ..
         } if short(text) => {
             // A word that the text repeats counts as often, as in the search.
-            let words: Vec<Word> = analyze(analyzer, Phase::Query, text)
+            let tokens = analyze(analyzer, Phase::Query, text);
+            let words = tokens
                 .iter()
-                .map(|token| Word::Parts(query_parts(analyzer, text, token)))
-                .collect();
-            enough(words, *operator, *minimum_should_match)
+                .map(|token| Word::Parts(query_parts(analyzer, text, token)));
+            enough(words.collect(), *operator, *minimum_should_match)
         }
         Query::MatchFuzzy {
             text,
@@ -148,8 +148,8 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
                     word,
                 },
             };
-            let words: Vec<Word> = words.take(MAX_FUZZY_WORDS).map(near).collect();
-            enough(words, *operator, *minimum_should_match)
+            let words = words.take(MAX_FUZZY_WORDS).map(near);
+            enough(words.collect(), *operator, *minimum_should_match)
         }
         Query::MatchPhrase { text, slop, .. } if short(text) => {
             phrase(analyzer, text, slop_positions(analyzer, *slop), false)
@@ -182,13 +182,11 @@ fn phrase(analyzer: &Analyzer, text: &str, slop: usize, last_is_prefix: bool) ->
 }
 
 fn strings(values: &[QueryValue]) -> HashSet<String> {
-    values
-        .iter()
-        .filter_map(|value| match value {
-            QueryValue::String(text) => Some(text.clone()),
-            _ => None,
-        })
-        .collect()
+    let texts = values.iter().filter_map(|value| match value {
+        QueryValue::String(text) => Some(text.clone()),
+        _ => None,
+    });
+    texts.collect()
 }
 
 fn bound(bound: &Bound<QueryValue>) -> Option<Bound<String>> {

@@ -1,6 +1,7 @@
 //! The tokens of an object's texts as the index has them, and which of them are found.
 
 use crate::error::AllowanceExceeded;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -68,24 +69,15 @@ pub(super) fn marks(
             }
             What::Phrase(phrase) => {
                 let tokens = match &phrase.analyzer {
-                    Some(analyzer) => {
-                        if !others.contains_key(analyzer) {
-                            let tokens = Tokens::new(analyzer, texts, &mut spellings, run)?;
-                            others.insert(analyzer, tokens);
-                        }
-                        others.get_mut(analyzer)
-                    }
-                    None => Some(&mut own),
+                    Some(analyzer) => match others.entry(analyzer) {
+                        Entry::Occupied(known) => known.into_mut(),
+                        Entry::Vacant(new) => new.insert(Tokens::new(analyzer, texts, &mut spellings, run)?),
+                    },
+                    None => &mut own,
                 };
-                let Some(tokens) = tokens else { continue };
                 let mut found = tokens.none()?;
-                let Phrase {
-                    words,
-                    slop,
-                    last_is_prefix,
-                    ..
-                } = phrase;
-                if tokens.phrase(words, *slop, *last_is_prefix, &spellings, &mut found)? {
+                let (words, slop, is_prefix) = (&phrase.words, phrase.slop, phrase.last_is_prefix);
+                if tokens.phrase(words, slop, is_prefix, &spellings, &mut found)? {
                     tokens.mark(&found, seek.weight)?;
                 }
             }
@@ -225,8 +217,8 @@ impl Tokens {
         let spelling = spelling as usize;
         let ends = self.begins.get(spelling).zip(self.begins.get(spelling + 1));
         let ends = ends.map(|(from, to)| *from as usize..*to as usize);
-        ends.and_then(|ends| self.by_spelling.get(ends))
-            .unwrap_or_default()
+        let tokens = ends.and_then(|ends| self.by_spelling.get(ends));
+        tokens.unwrap_or_default()
     }
 
     /// The tokens of a word, in order.
@@ -276,13 +268,9 @@ impl Tokens {
         let mut known: HashMap<&Word, bool> = HashMap::new();
         let mut there = 0;
         for word in words {
-            let is_there = match known.get(word) {
-                Some(is_there) => *is_there,
-                None => {
-                    let is_there = self.word(word, spellings, &mut found)?;
-                    known.insert(word, is_there);
-                    is_there
-                }
+            let is_there = match known.entry(word) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(self.word(word, spellings, &mut found)?),
             };
             there += usize::from(is_there);
         }
@@ -355,10 +343,10 @@ impl Tokens {
             standing.push((places, tokens, positions));
         }
         standing.sort_by_key(|(_, tokens, _)| tokens.len());
-        let words: Vec<PhraseWord<'_>> = standing
+        let words = standing
             .iter()
-            .map(|(places, _, positions)| PhraseWord { places, positions })
-            .collect();
+            .map(|(places, _, positions)| PhraseWord { places, positions });
+        let words: Vec<PhraseWord<'_>> = words.collect();
         let mut occurrences = Occurrences::new(&words, slop as u64);
         let (mut from, mut any) = (0, false);
         let pace = &mut self.pace;

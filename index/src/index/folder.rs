@@ -17,12 +17,11 @@ use crate::directory::{MANAGED_FILE, META_FILE, SoftDirectory};
 use crate::error::Error;
 use crate::index::{IndexOptions, Kept, verification};
 use crate::layout::Layout;
+use crate::merge_log;
 use crate::schema::{Field, Schema};
 
 const MARKER_FILE: &str = "souk-index.json";
 const MARKER_DRAFT: &str = "souk-index.json.draft";
-/// Characters of a segment's name at the beginning of its files' names.
-const SEGMENT_NAME_CHARS: usize = 32;
 
 /// The content of the marker.
 #[derive(Serialize, Deserialize)]
@@ -73,11 +72,8 @@ pub(super) fn open(
 /// Which of the library's lists isn't there.
 fn missing_list(folder: &Path) -> Result<Option<&'static str>, Error> {
     for list in [META_FILE, MANAGED_FILE] {
-        let exists = folder
-            .join(list)
-            .try_exists()
-            .map_err(Error::io("looking into the index's folder"))?;
-        if !exists {
+        let exists = folder.join(list).try_exists();
+        if !exists.map_err(Error::io("looking into the index's folder"))? {
             return Ok(Some(list));
         }
     }
@@ -91,15 +87,13 @@ pub(super) fn unreadable(what: &str, error: TantivyError) -> Error {
         | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
             if checksum::is_refusal(source) =>
         {
-            Some(io::Error::new(source.kind(), source.to_string()))
+            Some(source)
         }
-        TantivyError::LockFailure(LockError::IoError(source), _) => {
-            Some(io::Error::new(source.kind(), source.to_string()))
-        }
+        TantivyError::LockFailure(LockError::IoError(source), _) => Some(source),
         _ => None,
     };
     match source {
-        Some(source) => Error::io("reading the index")(source),
+        Some(source) => Error::io("reading the index")(io::Error::new(source.kind(), source.to_string())),
         None => Error::Corrupt {
             detail: format!("{what} can't be read: {error}"),
             source: Some(error),
@@ -125,12 +119,9 @@ fn create(
         remove(&folder.join(name)).map_err(refused)?;
     }
     sweep_files(folder, &HashSet::new()).map_err(refused)?;
-    let index = tantivy::Index::create(
-        directory.clone(),
-        layout.physical.clone(),
-        IndexSettings::default(),
-    )
-    .map_err(|error| Error::engine("creating the index", error))?;
+    let (schema, settings) = (layout.physical.clone(), IndexSettings::default());
+    let index = tantivy::Index::create(directory.clone(), schema, settings);
+    let index = index.map_err(|error| Error::engine("creating the index", error))?;
     directory.checkpoint().map_err(refused)?;
     write_marker(folder, layout, label).map_err(refused)?;
     Ok(index)
@@ -156,20 +147,19 @@ fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
     let bytes = match fs::read(folder.join(MARKER_FILE)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
-            return Err(Error::io("reading the index's marker")(source));
-        }
+        Err(source) => return Err(Error::io("reading the index's marker")(source)),
     };
     let damaged = |detail: String| Error::corrupt(format!("{MARKER_FILE} {detail}"));
     let content = checksum::unseal(bytes).ok_or_else(|| damaged("has another checksum".to_owned()))?;
     let marker: Marker =
         serde_json::from_slice(&content).map_err(|error| damaged(format!("can't be read: {error}")))?;
-    match marker.format {
-        FORMAT => Ok(Some(marker)),
-        other => Err(damaged(format!(
-            "has format {other}, this version reads {FORMAT}"
-        ))),
+    let format = marker.format;
+    if format != FORMAT {
+        return Err(damaged(format!(
+            "has format {format}, this version reads {FORMAT}"
+        )));
     }
+    Ok(Some(marker))
 }
 
 /// What an index was made with; see [`crate::Index::kept`].
@@ -178,14 +168,10 @@ pub(super) fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
         return Ok(None);
     };
     // Fields that this version doesn't know, or that it lays out otherwise, are none that it can open.
-    let Ok(fields) = serde_json::from_value::<Vec<Field>>(marker.fields) else {
-        return Ok(None);
-    };
-    let Ok(schema) = Schema::new(fields) else {
-        return Ok(None);
-    };
-    let same = marker.fingerprint == format!("{:016x}", schema.fingerprint());
-    Ok(same.then_some(Kept {
+    let fields = serde_json::from_value::<Vec<Field>>(marker.fields).ok();
+    let schema = fields.and_then(|fields| Schema::new(fields).ok());
+    let same = |schema: &Schema| marker.fingerprint == format!("{:016x}", schema.fingerprint());
+    Ok(schema.filter(same).map(|schema| Kept {
         schema,
         label: marker.label,
     }))
@@ -195,10 +181,9 @@ fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
     let found = u64::from_str_radix(&marker.fingerprint, 16)
         .map_err(|error| Error::corrupt(format!("{MARKER_FILE} has no fingerprint: {error}")))?;
     let expected = layout.schema.fingerprint();
-    if found == expected {
-        Ok(())
-    } else {
-        Err(Error::SchemaMismatch { expected, found })
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::SchemaMismatch { expected, found }),
     }
 }
 
@@ -211,13 +196,9 @@ fn sweep(folder: &Path, index: &tantivy::Index) -> Result<(), Error> {
 fn sweep_files(folder: &Path, living: &HashSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
-        let is_segment_file = name.to_str().is_some_and(|name| {
-            name.split_once('.').is_some_and(|(segment, _)| {
-                segment.len() == SEGMENT_NAME_CHARS && segment.bytes().all(|b| b.is_ascii_hexdigit())
-            })
-        });
-        if is_segment_file && !living.contains(Path::new(&name)) {
-            remove(&folder.join(&name))?;
+        let path = Path::new(&name);
+        if merge_log::segment(path).is_some() && !living.contains(path) {
+            remove(&folder.join(path))?;
         }
     }
     Ok(())

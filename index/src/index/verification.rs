@@ -49,7 +49,7 @@ pub(super) fn quick(
     options: &IndexOptions,
 ) -> Result<(), Error> {
     let stop = &options.stop_opening;
-    if died_young(directory.root()) {
+    if died_young(&directory.root) {
         let mut stopped = false;
         all(index, directory, &mut |_| {
             stopped = stop.stops();
@@ -95,18 +95,18 @@ pub(super) fn all(
 ) -> Result<(), Error> {
     for file in living(index, directory)? {
         if !verify(index, directory, &file.path, go_on)? {
-            return directory.damage().check();
+            return directory.damage.check();
         }
     }
-    directory.damage().check()?;
+    directory.damage.check()?;
     ends_well(directory);
     Ok(())
 }
 
 /// Says that this life of an index was long enough.
 pub(crate) fn ends_well(directory: &SoftDirectory) {
-    COUNTED.lock().remove(directory.root());
-    let _ = fs::remove_file(directory.root().join(LIVES_FILE));
+    COUNTED.lock().remove(directory.root.as_path());
+    let _ = fs::remove_file(directory.root.join(LIVES_FILE));
 }
 
 /// [`all`], of so many bytes a second, on a thread that then yields to all others.
@@ -151,12 +151,12 @@ fn verify(
         Ok(goes_on) => Ok(goes_on),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if is_expected(index, path)? {
-                return Err(directory.damage().found(format!("{} is missing", path.display())));
+                return Err(directory.damage.found(format!("{} is missing", path.display())));
             }
             Ok(true)
         }
         Err(source) => {
-            directory.damage().check()?;
+            directory.damage.check()?;
             Err(Error::io("comparing checksums")(source))
         }
     }

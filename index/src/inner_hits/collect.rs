@@ -11,6 +11,7 @@ use tantivy::{DocId, DocSet, Score, Searcher, SegmentReader, TERMINATED};
 use super::{PreparedInnerHits, PreparedList};
 use crate::allowance::Grant;
 use crate::bits::Bits;
+use crate::doc_walk::go_to;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::pace::Pace;
@@ -36,18 +37,18 @@ pub(crate) fn collect(
     held: &mut Grant,
 ) -> Result<Vec<Lists>, Error> {
     let mut found: Vec<Lists> = keys.iter().map(|_| Vec::new()).collect();
-    let Some(root) = layout.root_kind() else {
+    let asked = !prepared.lists.is_empty() && !keys.is_empty();
+    let Some(root) = layout.root_kind().filter(|_| asked) else {
         return Ok(found);
     };
-    if prepared.lists.is_empty() || keys.is_empty() {
-        return Ok(found);
-    }
     let failed = |error| run.reason(LOOKING, error);
+    let orders = prepared.lists.iter().map(|list| &list.order);
+    let orders = orders.map(|order| PreparedOrder::new(order, layout, run, searcher));
     let page = Page {
         prepared,
         layout,
         weights: weights(prepared, layout, searcher).map_err(failed)?,
-        orders: orders(prepared, layout, run, searcher).map_err(failed)?,
+        orders: orders.collect::<tantivy::Result<_>>().map_err(failed)?,
         run,
     };
     let mut missing: Vec<usize> = (0..keys.len()).collect();
@@ -59,8 +60,8 @@ pub(crate) fn collect(
         let roots = run.parents().get(reader, &root).map_err(failed)?;
         let placed = locate(layout, reader, &roots, keys, &mut missing).map_err(failed)?;
         if !placed.is_empty() {
-            page.segment(reader, &roots, &placed, &mut found, held)
-                .map_err(failed)?;
+            let shown = page.segment(reader, &roots, &placed, &mut found, held);
+            shown.map_err(failed)?;
         }
     }
     Ok(found)
@@ -119,18 +120,6 @@ fn weights(
     (0..prepared.clauses.len()).map(weight).collect()
 }
 
-fn orders<'a>(
-    prepared: &'a PreparedInnerHits,
-    layout: &'a Layout,
-    run: &'a Run,
-    searcher: &Searcher,
-) -> tantivy::Result<Vec<PreparedOrder<'a>>> {
-    let orders = prepared.lists.iter();
-    orders
-        .map(|list| PreparedOrder::new(&list.order, layout, run, searcher))
-        .collect()
-}
-
 /// What the segments have in common.
 struct Page<'a> {
     prepared: &'a PreparedInnerHits,
@@ -160,14 +149,10 @@ impl Page<'_> {
         found: &mut [Lists],
         held: &mut Grant,
     ) -> tantivy::Result<()> {
-        let mut clauses = Vec::new();
-        for nth in 0..self.prepared.clauses.len() {
-            clauses.push(self.open(reader, nth)?);
-        }
-        let mut orders = Vec::new();
-        for order in &self.orders {
-            orders.push(order.open(reader, true)?);
-        }
+        let clauses = (0..self.prepared.clauses.len()).map(|nth| self.open(reader, nth));
+        let mut clauses = clauses.collect::<tantivy::Result<Vec<_>>>()?;
+        let orders = self.orders.iter().map(|order| order.open(reader, true));
+        let mut orders = orders.collect::<tantivy::Result<Vec<_>>>()?;
         for (doc, nth) in placed {
             self.run.check_inside()?;
             let matched = self.matched(&mut clauses, roots.block_start(*doc), *doc)?;
@@ -224,9 +209,7 @@ impl Page<'_> {
         for (clause, open) in self.prepared.clauses.iter().zip(clauses) {
             let mut objects = Vec::new();
             if let Some(OpenClause { scorer, around, .. }) = open {
-                if scorer.doc() < first {
-                    scorer.seek(first);
-                }
+                go_to(scorer, first);
                 let outer = clause.outer.and_then(|outer| matched.get(outer));
                 while scorer.doc() < document {
                     pace.step(1)?;
@@ -234,9 +217,8 @@ impl Page<'_> {
                     let inside = match (around.as_ref(), outer) {
                         (Some(around), Some(outer)) => {
                             let outer_object = around.next(object);
-                            outer
-                                .binary_search_by_key(&outer_object, |(object, _)| *object)
-                                .is_ok()
+                            let place = outer.binary_search_by_key(&outer_object, |(object, _)| *object);
+                            place.is_ok()
                         }
                         _ => true,
                     };

@@ -38,10 +38,8 @@ impl<'a> Planner<'a> {
         bottom_right: GeoPoint,
     ) -> Option<Clause> {
         let field = self.point_field(at, field);
-        let bounding_box = self.shape(
-            &format!("{at}.top_left"),
-            BoundingBox::new(top_left, bottom_right),
-        );
+        let corner_at = format!("{at}.top_left");
+        let bounding_box = self.shape(&corner_at, BoundingBox::new(top_left, bottom_right));
         self.area(field?, Area::Box(bounding_box?))
     }
 

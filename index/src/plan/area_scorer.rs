@@ -16,6 +16,7 @@ use tantivy::{
 
 use super::doc_set::DocSetBuilder;
 use crate::cell_walk::{TouchedCells, each_block, walk};
+use crate::doc_walk::{count, go_to};
 use crate::geo::Area;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
@@ -52,7 +53,7 @@ impl AreaQuery {
             return Ok(None);
         };
         let index = reader.inverted_index(self.cells)?;
-        let cells = walk(&index, &*self.area, COMPARED_AT_ONCE, &self.run)?;
+        let cells = walk(&index, self.area.region(), COMPARED_AT_ONCE, &self.run)?;
         Ok(Some(Found {
             index,
             cells,
@@ -90,11 +91,7 @@ impl Weight for AreaQuery {
             return Ok(0);
         };
         if !found.points.at_most_one() {
-            let mut scorer = found.gather()?.into_scorer(1.0)?;
-            return Ok(match reader.alive_bitset() {
-                Some(alive) => scorer.count(alive),
-                None => scorer.count_including_deleted(),
-            });
+            return Ok(count(&mut *found.gather()?.into_scorer(1.0)?, reader));
         }
         let alive = reader.alive_bitset();
         let lives = |doc: &&DocId| alive.is_none_or(|alive| alive.is_alive(**doc));
@@ -217,10 +214,7 @@ impl DocSet for AreaDocSet {
                 self.gather_from(target)
             };
         }
-        if self.gathered.doc() < target {
-            return self.gathered.seek(target);
-        }
-        self.gathered.doc()
+        go_to(&mut self.gathered, target)
     }
 
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {

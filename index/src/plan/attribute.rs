@@ -17,7 +17,6 @@ use super::pattern::beginning_with;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
 use crate::error::{Checker, Reason, every};
-use crate::limits::limit;
 use crate::request::{Query, QueryValue};
 use crate::schema::{FieldKind, ResolvedField};
 
@@ -69,27 +68,21 @@ impl<'a> Planner<'a> {
                 Some(Clause::constant(having(term?), weighed?))
             }
             Query::Range { lower, upper, .. } => {
-                let (lower, upper) = self.attribute_bounds(attribute, lower, upper, &at)?;
-                self.keyword_range(field, (lower, upper), weighed?)
+                let bounds = self.attribute_bounds(attribute, lower, upper, &at)?;
+                self.keyword_range(field, bounds, weighed?)
             }
-            Query::Prefix { value, .. } => {
+            Query::Prefix { value, .. } | Query::Suffix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
-                self.attribute_form(attribute, Form::Prefix(value.clone()), weighed?)
-            }
-            Query::Suffix { value, .. } => {
-                self.affix(&format!("{at}.value"), value)?;
-                self.attribute_form(attribute, Form::Suffix(value.clone()), weighed?)
+                let prefix = matches!(query, Query::Prefix { .. });
+                let form = if prefix { Form::Prefix } else { Form::Suffix };
+                self.attribute_form(attribute, form(value.clone()), weighed?)
             }
             Query::Wildcard { pattern, .. } => {
                 let form = self.glob(&format!("{at}.pattern"), pattern)?.form();
                 self.attribute_form(attribute, form, weighed?)
             }
             _ if name.is_empty() => Some(Clause::constant(self.present(field), 1.0)),
-            _ => {
-                let lower = Bound::Included(attribute::first(name));
-                let upper = Bound::Excluded(attribute::behind(name));
-                self.keyword_range(field, (lower, upper), weighed?)
-            }
+            _ => self.keyword_range(field, attribute::bounds(name), weighed?),
         }
     }
 
@@ -119,12 +112,7 @@ impl<'a> Planner<'a> {
         at: &str,
     ) -> Option<Clause> {
         let at = format!("{at}.values");
-        if values.is_empty() {
-            let advice = "give at least one value";
-            return self.refuse(at, Reason::Missing, "there are no values", advice);
-        }
-        let advice = "split the values over several clauses";
-        self.at_most(&at, limit!(MAX_TERMS), values.len(), advice)?;
+        self.listed(&at, values.len())?;
         let values = values.iter().enumerate();
         let terms = every(values.map(|(nth, value)| self.attribute_term(of, value, &format!("{at}[{nth}]"))));
         Some(Clause::constant(self.having_any(terms?), weighed?))
@@ -146,14 +134,10 @@ impl<'a> Planner<'a> {
             types.push(attribute::query_term(of.name, value).0);
         }
         let Some(of_type) = types.first().copied() else {
-            let advice = "give a lower or an upper bound, or use exists";
-            return self.refuse(at, Reason::Missing, "the range has no bound", advice);
+            return self.unbounded(at);
         };
-        let ranged = matches!(
-            of_type,
-            AttributeType::Number | AttributeType::Time | AttributeType::Text
-        );
-        if !ranged || types.iter().any(|other| *other != of_type) {
+        let ranged = [AttributeType::Number, AttributeType::Time, AttributeType::Text];
+        if !ranged.contains(&of_type) || types.iter().any(|other| *other != of_type) {
             let message = "the bounds are not two numbers, two times or two strings";
             let advice = "give bounds of one of these types: a range matches values of that type";
             return self.refuse(at, Reason::TypeMismatch, message, advice);

@@ -84,9 +84,8 @@ impl Planned {
         let required = || self.must.iter().chain(&self.filter);
         let selects: Vec<_> = required().filter_map(|clause| clause.select.clone()).collect();
         let others = required().filter(|clause| clause.select.is_none());
-        let mut clauses: Vec<(Occur, Box<dyn PhysicalQuery>)> = others
-            .map(|clause| (Occur::Must, clause.query.box_clone()))
-            .collect();
+        let others = others.map(|clause| (Occur::Must, clause.query.box_clone()));
+        let mut clauses: Vec<(Occur, Box<dyn PhysicalQuery>)> = others.collect();
         if clauses.is_empty() && self.minimum == 0 {
             if !selects.is_empty() && self.must_not.is_empty() {
                 return Box::new(Filtered { query: None, selects });
@@ -100,20 +99,17 @@ impl Planned {
             let should = self.should.iter();
             clauses.extend(should.map(|clause| (Occur::Should, clause.query.box_clone())));
         } else if self.minimum > 0 {
-            clauses.push((
-                Occur::Must,
-                self.some_of(self.should.iter().map(Clause::again).collect()),
-            ));
+            let should = self.should.iter().map(Clause::again).collect();
+            clauses.push((Occur::Must, self.some_of(should)));
         }
         clauses.extend(self.excluded());
         let query: Box<dyn PhysicalQuery> =
             Box::new(BooleanQuery::with_minimum_required_clauses(clauses, either));
         if selects.is_empty() {
-            query
-        } else {
-            let query = Some(Arc::from(query));
-            Box::new(Filtered { query, selects })
+            return query;
         }
+        let query = Some(Arc::from(query));
+        Box::new(Filtered { query, selects })
     }
 
     /// What as many of `should` match as have to.

@@ -37,13 +37,12 @@ impl Clause {
         if weight == 0.0 {
             return Self::constant(query, weight);
         }
-        let query = if weight == 1.0 {
-            query
-        } else {
-            Box::new(BoostQuery::new(query, weight))
-        };
         Self {
-            query,
+            query: if weight == 1.0 {
+                query
+            } else {
+                Box::new(BoostQuery::new(query, weight))
+            },
             score: None,
             select: None,
         }
@@ -58,10 +57,6 @@ impl Clause {
     }
 
     pub(super) fn nothing() -> Self {
-        Self {
-            query: Box::new(EmptyQuery),
-            score: Some(0.0),
-            select: None,
-        }
+        Self::constant(Box::new(EmptyQuery), 0.0)
     }
 }

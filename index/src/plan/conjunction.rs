@@ -8,6 +8,8 @@ use std::sync::Arc;
 use tantivy::query::{EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader, TERMINATED};
 
+use crate::doc_walk::go_to;
+use crate::pace::Pace;
 use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::unexplained;
@@ -92,8 +94,7 @@ impl Weight for ConjunctionWeight {
             optional,
             order,
             doc: candidate,
-            run: Arc::clone(&self.run),
-            steps: 0,
+            pace: Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK),
         };
         scorer.align(candidate);
         Ok(Box::new(scorer))
@@ -116,9 +117,7 @@ struct ConjunctionScorer {
     /// Places among those that have to match, the cheapest first.
     order: Vec<usize>,
     doc: DocId,
-    run: Arc<Run>,
-    /// To look at the deadline now and then.
-    steps: u32,
+    pace: Pace<Arc<Run>>,
 }
 
 impl ConjunctionScorer {
@@ -126,8 +125,7 @@ impl ConjunctionScorer {
     /// search that has to stop finds no more: it will be told.
     fn align(&mut self, mut candidate: DocId) -> DocId {
         'candidates: while candidate < TERMINATED {
-            self.steps = self.steps.wrapping_add(1);
-            if self.steps.is_multiple_of(STEPS_PER_CHECK) && self.run.check_inside().is_err() {
+            if self.pace.stops(1) {
                 candidate = TERMINATED;
                 break;
             }
@@ -194,8 +192,7 @@ impl Scorer for ConjunctionScorer {
         let required = self.required.iter_mut().filter(|clause| clause.scores);
         let mut sum: f64 = required.map(|clause| f64::from(clause.scorer.score())).sum();
         for scorer in &mut self.optional {
-            let at = scorer.doc();
-            if (if at < self.doc { scorer.seek(self.doc) } else { at }) == self.doc {
+            if go_to(scorer, self.doc) == self.doc {
                 sum += f64::from(scorer.score());
             }
         }

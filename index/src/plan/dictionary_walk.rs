@@ -11,7 +11,6 @@ use tantivy::schema::Field;
 
 use super::doc_set::DocSetBuilder;
 use super::glob::Glob;
-use super::keyword_range::walk_bounds;
 use super::selection::{Select, Selected};
 use crate::run::Run;
 
@@ -77,4 +76,21 @@ impl Select for Walk {
         run.walked(unaccounted)?;
         Ok(Selected::Documents(gathered))
     }
+}
+
+/// The bytes at which a walk over a dictionary of strings begins, and before which it ends.
+pub(super) fn walk_bounds(lower: &Bound<String>, upper: &Bound<String>) -> (Vec<u8>, Vec<u8>) {
+    let behind = |text: &String| [text.as_bytes(), &[0]].concat();
+    let from = match lower {
+        Bound::Included(text) => text.clone().into_bytes(),
+        Bound::Excluded(text) => behind(text),
+        Bound::Unbounded => Vec::new(),
+    };
+    let to = match upper {
+        Bound::Included(text) => behind(text),
+        Bound::Excluded(text) => text.clone().into_bytes(),
+        // No string of UTF-8 has this byte.
+        Bound::Unbounded => vec![0xff],
+    };
+    (from, to)
 }

@@ -38,11 +38,8 @@ impl Planner<'_> {
         if clauses.iter().all(|clause| clause.score == Some(0.0)) {
             return Some(Clause::constant(any(), 0.0));
         }
-        if let [
-            Clause {
-                score: Some(score), ..
-            },
-        ] = clauses.as_slice()
+        if let [only] = clauses.as_slice()
+            && let Some(score) = only.score
         {
             return Some(Clause::constant(any(), score * weight));
         }

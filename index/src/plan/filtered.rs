@@ -11,8 +11,11 @@ use tantivy::query::{
 };
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SegmentReader, TERMINATED};
 
-use super::selection::{Select, Selected, Selection};
+use super::selection::{READING, Select, Selected, Selection};
 use crate::columns::{Cover, behind_block};
+use crate::doc_walk::go_to;
+use crate::pace::Pace;
+use crate::run::Run;
 use crate::unexplained::{unexplained, unscored};
 
 /// Documents of the leading clause up to which it isn't worth finding out whether a column has fewer.
@@ -87,15 +90,15 @@ impl Weight for Filtered<Box<dyn Weight>> {
             leads.push(Box::new(AllScorer::new(reader.max_doc())));
         }
         let lead = intersect_scorers(leads, reader.num_docs());
-        if checks.is_empty() {
+        let Some(first) = checks.first() else {
             return Ok(Box::new(ConstScorer::new(lead, boost)));
-        }
+        };
         let mut scorer = FilteredScorer {
             lead,
+            pace: Pace::new(Arc::clone(&first.run), LOOKS_PER_CHECK),
             checks,
             docs: Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN),
             at: 0,
-            looks: 0,
             score: boost,
         };
         scorer.refill()?;
@@ -112,8 +115,7 @@ struct FilteredScorer {
     /// Matches, the current one at `at`.
     docs: Vec<DocId>,
     at: usize,
-    /// At blocks, to look at the deadline now and then.
-    looks: u32,
+    pace: Pace<Arc<Run>>,
     score: Score,
 }
 
@@ -125,14 +127,7 @@ impl FilteredScorer {
             if self.lead.doc() == TERMINATED {
                 return Ok(());
             }
-            self.looks = self.looks.wrapping_add(1);
-            if let Some(check) = self
-                .checks
-                .first()
-                .filter(|_| self.looks.is_multiple_of(LOOKS_PER_CHECK))
-            {
-                check.check()?;
-            }
+            self.pace.step(1)?;
             if !self.pass_over()? {
                 continue;
             }
@@ -161,9 +156,7 @@ impl FilteredScorer {
     /// [`FilteredScorer::refill`]. A search that has to stop finds no more: it will be told.
     fn next_block(&mut self) -> DocId {
         if let Err(error) = self.refill() {
-            if let Some(check) = self.checks.first() {
-                check.leave(error);
-            }
+            self.pace.run().leave(READING, error);
             self.docs.clear();
         }
         self.doc()
@@ -188,9 +181,7 @@ impl DocSet for FilteredScorer {
         if let Some(doc) = self.docs.get(self.at) {
             return *doc;
         }
-        if self.lead.doc() < target {
-            self.lead.seek(target);
-        }
+        go_to(&mut self.lead, target);
         self.next_block()
     }
 

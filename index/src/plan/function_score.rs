@@ -20,6 +20,7 @@ use self::decay::Falloff;
 use self::factor::Factor;
 use super::Planner;
 use super::clause::Clause;
+use crate::doc_walk::go_to;
 use crate::error::{Checker, Reason, every};
 use crate::limits::limit;
 use crate::pace::Pace;
@@ -48,12 +49,12 @@ impl Formula for One {
     }
 }
 
-/// A checked function.
+/// A checked function, on its way to a segment.
 #[derive(Clone, Debug)]
-struct PlannedFunction {
-    formula: Arc<dyn Formula>,
+struct PlannedFunction<V = Arc<dyn Formula>, F = Arc<dyn PhysicalQuery>> {
+    value: V,
     weight: f64,
-    filter: Option<Arc<dyn PhysicalQuery>>,
+    filter: Option<F>,
 }
 
 impl Planner<'_> {
@@ -94,18 +95,15 @@ impl Planner<'_> {
 
     /// An end of the scores. The outer `None` comes with a violation.
     fn score_end(&mut self, at: &str, name: &str, bound: Option<f64>) -> Option<Option<f64>> {
-        match bound {
-            Some(bound) if !(bound.is_finite() && bound >= 0.0) => {
-                let message = format!("{bound} is not a finite number from 0");
-                let advice = "scores are never negative: give a number from 0, or leave it out";
-                self.refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
-            }
-            bound => Some(bound),
-        }
+        let advice = "scores are never negative: give a number from 0, or leave it out";
+        bound.map_or(Some(None), |bound| {
+            self.number_from_zero(at, name, bound, advice).map(Some)
+        })
     }
 
     fn function(&mut self, at: &str, function: &ScoreFunction) -> Option<PlannedFunction> {
-        let weight = self.number_from_zero(at, "weight", function.weight);
+        let advice = "give a number from 0, or leave it out";
+        let weight = self.number_from_zero(at, "weight", function.weight, advice);
         let weight = weight.filter(|weight| self.weights_fit(at, *weight));
         let formula: Option<Arc<dyn Formula>> = match &function.function {
             Function::One => Some(Arc::new(One)),
@@ -133,19 +131,18 @@ impl Planner<'_> {
             None => Some(None),
         };
         Some(PlannedFunction {
-            formula: formula?,
+            value: formula?,
             weight: weight?,
             filter: filter?,
         })
     }
 
-    /// A number that a function can't have below 0.
-    fn number_from_zero(&mut self, at: &str, name: &str, number: f64) -> Option<f64> {
+    /// A number that can't be below 0.
+    fn number_from_zero(&mut self, at: &str, name: &str, number: f64, advice: &str) -> Option<f64> {
         if number.is_finite() && number >= 0.0 {
             return Some(number + 0.0);
         }
         let message = format!("{number} is not a finite number from 0");
-        let advice = "give a number from 0, or leave it out";
         self.refuse(format!("{at}.{name}"), Reason::OutOfRange, message, advice)
     }
 }
@@ -176,8 +173,8 @@ impl PhysicalQuery for FunctionScoreQuery {
         let functions = self.functions.iter().map(|function| {
             let unscored = EnableScoring::disabled_from_searcher(searcher);
             let filter = function.filter.as_ref().map(|filter| filter.weight(unscored));
-            Ok(FunctionWeight {
-                formula: Arc::clone(&function.formula),
+            Ok(PlannedFunction {
+                value: Arc::clone(&function.value),
                 weight: function.weight,
                 filter: filter.transpose()?,
             })
@@ -192,15 +189,9 @@ impl PhysicalQuery for FunctionScoreQuery {
     }
 }
 
-struct FunctionWeight {
-    formula: Arc<dyn Formula>,
-    weight: f64,
-    filter: Option<Box<dyn Weight>>,
-}
-
 struct FunctionScoreWeight {
     inner: Box<dyn Weight>,
-    functions: Vec<FunctionWeight>,
+    functions: Vec<PlannedFunction<Arc<dyn Formula>, Box<dyn Weight>>>,
     combine: Combine,
     min_score: Option<f64>,
     run: Arc<Run>,
@@ -210,8 +201,8 @@ impl FunctionScoreWeight {
     fn over(&self, inner: Box<dyn Scorer>, reader: &SegmentReader, boost: Score) -> Result<FunctionScorer> {
         let functions = self.functions.iter().map(|function| {
             let filter = function.filter.as_ref().map(|filter| filter.scorer(reader, 1.0));
-            Ok(OpenFunction {
-                value: function.formula.open(reader)?,
+            Ok(PlannedFunction {
+                value: function.value.open(reader)?,
                 weight: function.weight,
                 filter: filter.transpose()?,
             })
@@ -246,20 +237,15 @@ impl Weight for FunctionScoreWeight {
     unexplained!();
 }
 
-struct OpenFunction {
-    value: Value,
-    weight: f64,
-    filter: Option<Box<dyn Scorer>>,
-}
+type OpenFunction = PlannedFunction<Value, Box<dyn Scorer>>;
 
 impl OpenFunction {
     /// The value and the weight, where the function counts. Documents come in ascending order.
     fn of(&mut self, doc: DocId) -> Option<(f64, f64)> {
-        if let Some(filter) = &mut self.filter {
-            let at = filter.doc();
-            if (if at < doc { filter.seek(doc) } else { at }) != doc {
-                return None;
-            }
+        if let Some(filter) = &mut self.filter
+            && go_to(filter, doc) != doc
+        {
+            return None;
         }
         // NaN counts as 0 too, and so does an infinite value of no weight.
         let value = (self.value)(doc)?.max(0.0);

@@ -9,7 +9,6 @@ use super::Planner;
 use super::clause::Clause;
 use super::multi_term::{MultiTerm, MultiTermQuery};
 use super::text::Combine;
-use super::union::{Together, UnionQuery};
 use crate::analyze::{Phase, analyze};
 use crate::error::{Checker, Reason};
 use crate::limits::{MAX_FUZZY_EDITS, limit};
@@ -34,15 +33,15 @@ impl Planner<'_> {
         let (weight, minimum, field, (), ()) = (weighed?, minimum?, field?, fits?, edits?);
         let single = self.single(field)?;
         let words: Vec<String> = match &field.kind {
-            FieldKind::Text(analyzer) => analyze(analyzer, Phase::Query, text)
-                .into_iter()
-                .map(|token| token.text)
-                .collect(),
+            FieldKind::Text(analyzer) => {
+                let tokens = analyze(analyzer, Phase::Query, text).into_iter();
+                tokens.map(|token| token.text).collect()
+            }
             _ => vec![text.to_owned()],
         };
         let advice = "shorten the text, or match it without fuzziness";
         self.at_most(format!("{at}.text"), limit!(MAX_FUZZY_WORDS), words.len(), advice)?;
-        let mut clauses: Vec<Box<dyn Query>> = words
+        let clauses: Vec<Box<dyn Query>> = words
             .into_iter()
             .map(|word| -> Box<dyn Query> {
                 let edits = fuzziness.edits(&word);
@@ -65,16 +64,7 @@ impl Planner<'_> {
         if clauses.is_empty() || needed > clauses.len() {
             return Some(Clause::nothing());
         }
-        let query = match clauses.len() {
-            1 => clauses.pop()?,
-            _ => {
-                let clauses = clauses
-                    .into_iter()
-                    .map(|word| Clause::scored(word, 1.0))
-                    .collect();
-                Box::new(UnionQuery::new(clauses, needed, Together::Sum, self.run))
-            }
-        };
+        let query = self.union(clauses, needed);
         // Without norms and frequencies there is nothing to score by.
         Some(match &field.kind {
             FieldKind::Text(_) => Clause::scored(query, weight),

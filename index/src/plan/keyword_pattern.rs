@@ -50,10 +50,7 @@ enum Found {
 impl Found {
     fn bytes(&self) -> usize {
         match self {
-            Self::Few(values) => values
-                .iter()
-                .map(|value| value.len() + size_of::<Vec<u8>>())
-                .sum(),
+            Self::Few(values) => values.iter().map(|value| value.len() + size_of_val(value)).sum(),
             Self::Many(ordinals) => ordinals.bytes(),
         }
     }
@@ -80,9 +77,8 @@ impl KeywordPattern {
     }
 
     fn matches(&self, value: &[u8]) -> bool {
-        value
-            .get(self.behind..)
-            .is_some_and(|value| self.matcher.matches(value))
+        let value = value.get(self.behind..);
+        value.is_some_and(|value| self.matcher.matches(value))
     }
 
     fn found(&self, segment: SegmentId, strings: &StringColumn) -> tantivy::Result<Arc<Found>> {
@@ -144,12 +140,14 @@ impl Select for KeywordPattern {
                 let terms = texts.map(|text| Term::from_field_text(self.field, text));
                 gather(reader, &self.run, self.field, terms).map(Selected::Documents)
             }
-            Found::Many(ordinals) => Ok(Selected::Values(Selection::new(
-                Arc::clone(&strings.ordinals),
-                ValueSet::Ordinals(Arc::clone(ordinals)),
-                &self.run,
-                reader.max_doc(),
-            ))),
+            Found::Many(ordinals) => {
+                let (column, values) = (
+                    Arc::clone(&strings.ordinals),
+                    ValueSet::Ordinals(Arc::clone(ordinals)),
+                );
+                let selection = Selection::new(column, values, &self.run, reader.max_doc());
+                Ok(Selected::Values(selection))
+            }
         }
     }
 }

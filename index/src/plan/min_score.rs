@@ -17,20 +17,9 @@ pub(crate) struct MinScore {
 }
 
 impl MinScore {
-    /// This score and better ones.
-    pub(crate) fn from(score: Score) -> Self {
-        Self {
-            score,
-            included: true,
-        }
-    }
-
-    /// Better scores than this one.
-    pub(crate) fn above(score: Score) -> Self {
-        Self {
-            score,
-            included: false,
-        }
+    /// Better scores than this one, and the score itself if it is `included`.
+    pub(crate) fn above(score: Score, included: bool) -> Self {
+        Self { score, included }
     }
 
     pub(crate) fn admits(self, score: Score) -> bool {
@@ -58,7 +47,7 @@ mod tests {
             let width = f64::from(score.next_up()) - f64::from(score);
             for step in -40..=40 {
                 let sum = f64::from(score) + f64::from(step) / 16.0 * width;
-                for min_score in [MinScore::from(score), MinScore::above(score)] {
+                for min_score in [true, false].map(|included| MinScore::above(score, included)) {
                     let admitted = min_score.admits(sum as Score);
                     assert!(
                         !admitted || sum >= min_score.sum(),

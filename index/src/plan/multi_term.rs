@@ -13,8 +13,8 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, InvertedIndexReader, Score, Searcher, SegmentReader, TERMINATED, Term};
 
+use super::dictionary_walk::walk_bounds;
 use super::doc_set::DocSetBuilder;
-use super::keyword_range::walk_bounds;
 use super::pattern::beginning_with;
 use crate::allowance::Grant;
 use crate::edit_distance::edits_within;
@@ -112,11 +112,8 @@ impl MultiTerm {
             return 1.0;
         };
         let most = usize::from(*edits);
-        let edits = std::str::from_utf8(term)
-            .ok()
-            .and_then(|term| edits_within(word, term, most))
-            .unwrap_or(most);
-        1.0 / (1.0 + edits as Score)
+        let edits = edits_within(word, std::str::from_utf8(term).unwrap_or_default(), most);
+        1.0 / (1.0 + edits.unwrap_or(most) as Score)
     }
 }
 
@@ -180,12 +177,10 @@ pub(super) fn expand(
                 held.grow(BYTES_PER_TERM + 2 * term.len())?;
                 terms.insert(term.to_vec(), documents);
             } else {
-                return Err(run.give_up(Error::limit(
-                    at,
-                    limit!(MAX_EXPANSIONS),
-                    MAX_EXPANSIONS + 1,
-                    "give more characters, or allow fewer edits: the word stands for more terms of the index",
-                )));
+                let advice =
+                    "give more characters, or allow fewer edits: the word stands for more terms of the index";
+                let error = Error::limit(at, limit!(MAX_EXPANSIONS), MAX_EXPANSIONS + 1, advice);
+                return Err(run.give_up(error));
             }
             Ok(())
         })?;
@@ -209,15 +204,9 @@ pub(super) struct MultiTermQuery {
 
 impl Query for MultiTermQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        let mut held = self.run.allowance().grant();
-        let terms = expand(
-            &self.multi_term,
-            self.field,
-            &scoring,
-            &self.at,
-            &self.run,
-            &mut held,
-        )?;
+        let run = &*self.run;
+        let mut held = run.allowance().grant();
+        let terms = expand(&self.multi_term, self.field, &scoring, &self.at, run, &mut held)?;
         let similarities = match scoring {
             EnableScoring::Enabled { searcher, .. } => {
                 let statistics = FieldStatistics::new(&self.run, searcher, self.field)?;
@@ -254,10 +243,9 @@ impl MultiTermQuery {
             };
             // The library insists that no term is in more documents than there are.
             let frequency = frequency.min(documents);
-            of_frequency
-                .entry(frequency)
-                .or_insert_with(|| Bm25Weight::for_one_term_without_explain(frequency, documents, average))
-                .boost_by(self.multi_term.nearness(term) * SCALE)
+            let weight = || Bm25Weight::for_one_term_without_explain(frequency, documents, average);
+            let weight = of_frequency.entry(frequency).or_insert_with(weight);
+            weight.boost_by(self.multi_term.nearness(term) * SCALE)
         };
         let weights = terms.iter().map(|(term, frequency)| {
             self.run.check_inside()?;
@@ -275,25 +263,20 @@ struct MultiTermWeight {
 
 impl Weight for MultiTermWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let MultiTermQuery {
-            field,
-            multi_term,
-            run,
-            ..
-        } = &self.query;
-        let index = reader.inverted_index(*field)?;
+        let (field, multi_term, run) = (self.query.field, &self.query.multi_term, &*self.query.run);
+        let index = reader.inverted_index(field)?;
         let Some(similarities) = &self.similarities else {
             let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
-            multi_term.each(*field, &index, run, |_, info| {
+            multi_term.each(field, &index, run, |_, info| {
                 run.check_inside()?;
                 gathered.insert_term(&index, info, |_| true)
             })?;
             return Ok(gathered.into_scorer(boost)?);
         };
-        let norms = reader.fieldnorms_readers().get_field(*field)?;
+        let norms = reader.fieldnorms_readers().get_field(field)?;
         let mut sums = DocSetBuilder::<Score>::new(reader.max_doc(), run.allowance());
-        let mut pace = Pace::new(&**run, DOCUMENTS_PER_CHECK);
-        multi_term.each(*field, &index, run, |term, info| {
+        let mut pace = Pace::new(run, DOCUMENTS_PER_CHECK);
+        multi_term.each(field, &index, run, |term, info| {
             let Some(similarity) = similarities.get(term) else {
                 return Ok(());
             };

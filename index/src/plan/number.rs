@@ -91,20 +91,14 @@ pub(super) fn integers(lower: Bound<Number>, upper: Bound<Number>) -> Option<Ran
     }
 }
 
-/// The same bounds on doubles.
-fn doubles(lower: Bound<Number>, upper: Bound<Number>) -> (Bound<f64>, Bound<f64>) {
-    (edge(lower, Ordering::Less), edge(upper, Ordering::Greater))
-}
-
 /// The doubles between two bounds, as numbers whose order is theirs; `None` when there are none.
 pub(super) fn double_positions(lower: Bound<Number>, upper: Bound<Number>) -> Option<RangeInclusive<u64>> {
-    let (lower, upper) = doubles(lower, upper);
-    let from = match lower {
+    let from = match edge(lower, Ordering::Less) {
         Bound::Included(double) => double.to_u64(),
         Bound::Excluded(double) => double.to_u64().checked_add(1)?,
         Bound::Unbounded => 0,
     };
-    let to = match upper {
+    let to = match edge(upper, Ordering::Greater) {
         Bound::Included(double) => double.to_u64(),
         Bound::Excluded(double) => double.to_u64().checked_sub(1)?,
         Bound::Unbounded => u64::MAX,
@@ -124,15 +118,11 @@ fn edge(bound: Bound<Number>, outside: Ordering) -> Bound<f64> {
         Number::Double(number) => (number, included),
         Number::Integer(number) => {
             let rounded = number as f64;
-            let side = compare(number, rounded).reverse();
-            (
-                rounded,
-                if side == Ordering::Equal {
-                    included
-                } else {
-                    side != outside
-                },
-            )
+            let inside = match compare(number, rounded).reverse() {
+                Ordering::Equal => included,
+                side => side != outside,
+            };
+            (rounded, inside)
         }
     };
     if included {
@@ -228,7 +218,7 @@ mod tests {
         for lower in bounds() {
             for upper in bounds() {
                 let range = integers(lower, upper);
-                let (from, to) = doubles(lower, upper);
+                let (from, to) = (edge(lower, Ordering::Less), edge(upper, Ordering::Greater));
                 let positions = double_positions(lower, upper);
                 for number in NUMBERS.into_iter().flat_map(integers_near) {
                     let expected = within(Number::Integer(number), lower, upper);

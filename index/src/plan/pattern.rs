@@ -58,7 +58,7 @@ impl<'a> Planner<'a> {
             Form::Pattern(prefix, glob) => (beginning_with(&prefix), Matcher::Glob(glob)),
         };
         if field.kind != FieldKind::Keyword {
-            return Some(self.walk(single, bounds, matcher, weight));
+            return Some(self.walking(single, bounds, matcher, weight));
         }
         if let Matcher::All = matcher {
             return self.keyword_range(field, bounds, weight);
@@ -71,34 +71,36 @@ impl<'a> Planner<'a> {
     pub(super) fn keyword_range(
         &self,
         field: &ResolvedField,
-        (lower, upper): (Bound<String>, Bound<String>),
+        bounds: (Bound<String>, Bound<String>),
         weight: Score,
     ) -> Option<Clause> {
-        let select = KeywordRange {
-            field: self.single(field)?,
-            path: field.path.clone(),
-            lower,
-            upper,
-            run: Arc::clone(self.run),
-        };
-        Some(Clause::selecting(Arc::new(select), weight))
+        let (path, walk) = (
+            field.path.clone(),
+            self.walk(self.single(field)?, bounds, Matcher::All),
+        );
+        Some(Clause::selecting(Arc::new(KeywordRange { path, walk }), weight))
     }
 
     /// The documents with a token between two bounds that matches.
-    pub(super) fn walk(
+    pub(super) fn walking(
         &self,
         field: Field,
         bounds: (Bound<String>, Bound<String>),
         matcher: Matcher,
         weight: Score,
     ) -> Clause {
-        let walk = Walk {
+        let walk = self.walk(field, bounds, matcher);
+        Clause::constant(Box::new(SelectionQuery(Arc::new(walk))), weight)
+    }
+
+    fn walk(&self, field: Field, bounds: (Bound<String>, Bound<String>), matcher: Matcher) -> Walk {
+        let run = Arc::clone(self.run);
+        Walk {
             field,
             bounds,
             matcher,
-            run: Arc::clone(self.run),
-        };
-        Clause::constant(Box::new(SelectionQuery(Arc::new(walk))), weight)
+            run,
+        }
     }
 
     fn pattern_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {

@@ -22,6 +22,7 @@ use super::glob::Form;
 use super::multi_term::{FieldStatistics, MultiTerm, MultiTermQuery, SCALE, expand};
 use super::sloppy_phrase::SloppyPhraseQuery;
 use crate::allowance::Grant;
+use crate::doc_walk::go_to;
 use crate::pace::Pace;
 use crate::run::Run;
 use crate::schema::FieldKind;
@@ -123,32 +124,32 @@ struct PhrasePrefixWeight {
 
 impl Weight for PhrasePrefixWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
-        let PhrasePrefixQuery {
-            whole, multi_term, ..
-        } = &self.query;
+        let (whole, multi_term) = (&self.query.whole, &self.query.multi_term);
         let SloppyPhraseQuery { field, run, .. } = whole;
         let index = reader.inverted_index(*field)?;
         let Some(mut beginnings) = whole.open(reader, None)? else {
             return Ok(Box::new(EmptyScorer));
         };
         beginnings.settle(0);
-        let distance = self.query.last_place - beginnings.last_place();
+        let distance = self.query.last_place - beginnings.last;
         let norms = match self.similarity {
             Some(_) => reader.fieldnorms_readers().get_field(*field)?,
             None => None,
         };
-        let similarity = self
-            .similarity
-            .as_ref()
-            .map(|similarity| similarity.boost_by(boost * SCALE));
+        let similarity = self.similarity.as_ref();
+        let similarity = similarity.map(|similarity| similarity.boost_by(boost * SCALE));
         let score = |doc, frequency| {
             let norm = norms.as_ref().map_or(1, |norms| norms.fieldnorm_id(doc));
-            similarity
-                .as_ref()
-                .map_or(boost, |similarity| similarity.score(norm, frequency))
+            let similarity = similarity.as_ref();
+            similarity.map_or(boost, |similarity| similarity.score(norm, frequency))
         };
         let mut sums = DocSetBuilder::<Score>::new(reader.max_doc(), run.allowance());
-        let mut open = OpenPlaces::new(run);
+        let mut open = OpenPlaces {
+            docs: Vec::new(),
+            positions: Vec::new(),
+            pace: Pace::new(Arc::clone(run), STEPS_PER_CHECK),
+            held: run.allowance().grant(),
+        };
         let mut positions = Vec::new();
         while beginnings.doc() != TERMINATED {
             open.clear();
@@ -159,9 +160,11 @@ impl Weight for PhrasePrefixWeight {
                 beginnings.advance();
             }
             multi_term.each(*field, &index, run, |_, info| {
-                let mut postings =
-                    index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqsAndPositions)?;
-                open.fill(&mut postings, &mut positions)
+                let option = IndexRecordOption::WithFreqsAndPositions;
+                open.fill(
+                    &mut index.read_postings_from_terminfo(info, option)?,
+                    &mut positions,
+                )
             })?;
             for (doc, frequency) in open.filled() {
                 sums.add(doc, score(doc, frequency))?;
@@ -184,15 +187,6 @@ struct OpenPlaces {
 }
 
 impl OpenPlaces {
-    fn new(run: &Arc<Run>) -> Self {
-        Self {
-            docs: Vec::new(),
-            positions: Vec::new(),
-            pace: Pace::new(Arc::clone(run), STEPS_PER_CHECK),
-            held: run.allowance().grant(),
-        }
-    }
-
     /// Forgets all of them, but not their room.
     fn clear(&mut self) {
         self.docs.clear();
@@ -211,10 +205,7 @@ impl OpenPlaces {
     fn fill(&mut self, term: &mut SegmentPostings, buffer: &mut Vec<u32>) -> tantivy::Result<()> {
         let mut nth = 0;
         while let Some((wanted, from)) = self.docs.get(nth).copied() {
-            if term.doc() < wanted {
-                term.seek(wanted);
-            }
-            let doc = term.doc();
+            let doc = go_to(term, wanted);
             if doc == TERMINATED {
                 break;
             }
@@ -226,8 +217,9 @@ impl OpenPlaces {
             }
             let to = self.docs.get(nth + 1).map_or(self.positions.len(), |(_, to)| *to);
             let positions = term.term_freq();
+            let places = (to - from) as u32;
             self.pace
-                .step(((to - from) as u32).saturating_add(positions / POSITIONS_PER_STEP))?;
+                .step(places.saturating_add(positions / POSITIONS_PER_STEP))?;
             buffer.clear();
             self.held.reserve(buffer, positions as usize)?;
             term.positions(buffer);

@@ -27,8 +27,7 @@ impl Planner<'_> {
     ) -> Option<Clause> {
         let field = self.field(at, field)?;
         if (lower, upper) == (&Bound::Unbounded, &Bound::Unbounded) {
-            let advice = "give a lower or an upper bound, or use exists";
-            return self.refuse(at, Reason::Missing, "the range has no bound", advice);
+            return self.unbounded(at);
         }
         let place = |bound: &Bound<QueryValue>, word: &str| match bound {
             Bound::Excluded(_) => format!("{at}.{word}"),
@@ -59,6 +58,11 @@ impl Planner<'_> {
                 self.wrong_kind(at, field, wants, "use term, a geo query or a nested query")
             }
         }
+    }
+
+    pub(super) fn unbounded<T>(&mut self, at: &str) -> Option<T> {
+        let advice = "give a lower or an upper bound, or use exists";
+        self.refuse(at, Reason::Missing, "the range has no bound", advice)
     }
 
     fn bound<T>(
@@ -119,7 +123,7 @@ impl Planner<'_> {
         if field.kind == FieldKind::Keyword {
             return self.keyword_range(field, (lower, upper), 1.0);
         }
-        Some(self.walk(single, (lower, upper), Matcher::All, 1.0))
+        Some(self.walking(single, (lower, upper), Matcher::All, 1.0))
     }
 }
 

@@ -9,16 +9,20 @@ use std::sync::Arc;
 
 use tantivy::columnar::Cardinality;
 use tantivy::query::{AllScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
-use tantivy::{DocId, DocSet, Result, Score, SeekDangerResult, SegmentReader, TERMINATED, TantivyError};
+use tantivy::{DocId, DocSet, Result, Score, SeekDangerResult, SegmentReader, TERMINATED};
 
 use super::doc_set::DocSetBuilder;
 use crate::bits::Bits;
 use crate::columns::{Cover, DOCS_PER_BLOCK, NumberColumn, Within, behind_block};
+use crate::doc_walk::settles;
+use crate::pace::Pace;
 use crate::run::Run;
 use crate::unexplained::{Standing, unexplained};
 
 /// Blocks, or documents one at a time, between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 256;
+/// What a search was doing whose columns can't be read.
+pub(super) const READING: &str = "reading a column";
 
 /// The documents of one segment that a clause selects.
 pub(super) enum Selected {
@@ -87,7 +91,7 @@ pub(super) fn between(
 pub(super) struct Selection {
     column: Arc<NumberColumn>,
     values: ValueSet,
-    run: Arc<Run>,
+    pub(super) run: Arc<Run>,
     max_doc: DocId,
 }
 
@@ -107,16 +111,6 @@ impl Selection {
             ValueSet::Range(range) => Some((&self.column, range)),
             ValueSet::Listed(_) | ValueSet::Ordinals(_) => None,
         }
-    }
-
-    /// Fails when the search has to stop.
-    pub(super) fn check(&self) -> Result<()> {
-        self.run.check_inside()
-    }
-
-    /// Makes the search fail with `error`, where a scorer can't return one.
-    pub(super) fn leave(&self, error: TantivyError) {
-        self.run.leave("reading a column", error);
     }
 
     /// Estimates how many documents match, and of how many the values have to be read.
@@ -216,19 +210,20 @@ impl Selection {
             // The most will do: the order of the intersection's clauses is decided by now.
             Some(_) => (self.max_doc, self.max_doc),
         };
+        let pace = Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK);
         let mut scorer = SelectionScorer {
             selection: self,
             doc: 0,
             collected: 0..0,
             docs: Vec::with_capacity(DOCS_PER_BLOCK as usize),
             next: 0,
-            steps: 0,
+            pace,
             matches,
             to_read,
             score,
         };
         if target.is_none() {
-            scorer.doc = scorer.find(0);
+            scorer.settle(0);
         }
         Ok(scorer)
     }
@@ -242,8 +237,8 @@ pub(super) struct SelectionScorer {
     docs: Vec<DocId>,
     /// All of `docs` before this index lie before `doc`.
     next: usize,
-    /// Blocks that were walked over, and documents that didn't match.
-    steps: u32,
+    /// Steps are blocks that are walked over, and documents that don't match: an intersection asks for one at a time.
+    pace: Pace<Arc<Run>>,
     /// Estimate of the matches, and of the documents whose values have to be read.
     matches: u32,
     to_read: u32,
@@ -251,11 +246,9 @@ pub(super) struct SelectionScorer {
 }
 
 impl SelectionScorer {
-    /// Whether the search has to stop, which it looks for at some steps. Counted over all calls: an intersection asks for one document
-    /// at a time.
-    fn stops(&mut self) -> bool {
-        self.steps = self.steps.wrapping_add(1);
-        self.steps.is_multiple_of(STEPS_PER_CHECK) && self.selection.check().is_err()
+    fn settle(&mut self, target: DocId) -> DocId {
+        self.doc = self.find(target);
+        self.doc
     }
 
     /// The first match from `from` on. When the search has to stop there is none: its run holds the error.
@@ -271,7 +264,7 @@ impl SelectionScorer {
                 from = self.collected.end;
                 continue;
             }
-            if self.stops() {
+            if self.pace.stops(1) {
                 return TERMINATED;
             }
             let block_end = behind_block(from).min(self.selection.max_doc);
@@ -285,7 +278,7 @@ impl SelectionScorer {
                     self.collected = from..block_end;
                 }
                 Err(error) => {
-                    self.selection.leave(error);
+                    self.pace.run().leave(READING, error);
                     return TERMINATED;
                 }
             }
@@ -295,19 +288,7 @@ impl SelectionScorer {
 }
 
 impl DocSet for SelectionScorer {
-    fn advance(&mut self) -> DocId {
-        if self.doc != TERMINATED {
-            self.doc = self.find(self.doc + 1);
-        }
-        self.doc
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.doc < target {
-            self.doc = self.find(target);
-        }
-        self.doc
-    }
+    settles!();
 
     /// Reads the values of `target` alone, where `seek` would look for the next match.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
@@ -319,16 +300,11 @@ impl DocSet for SelectionScorer {
             Ok(Cover::All) => true,
             Ok(Cover::Some) => self.selection.matches(target),
             Ok(Cover::None) => {
-                let block_end = behind_block(target);
-                let bound = if block_end < self.selection.max_doc {
-                    block_end
-                } else {
-                    TERMINATED
-                };
-                return SeekDangerResult::SeekLowerBound(bound);
+                let block_end = Some(behind_block(target)).filter(|end| *end < self.selection.max_doc);
+                return SeekDangerResult::SeekLowerBound(block_end.unwrap_or(TERMINATED));
             }
             Err(error) => {
-                self.selection.leave(error);
+                self.pace.run().leave(READING, error);
                 return SeekDangerResult::SeekLowerBound(TERMINATED);
             }
         };
@@ -336,15 +312,11 @@ impl DocSet for SelectionScorer {
             self.doc = target;
             return SeekDangerResult::Found;
         }
-        if self.stops() {
+        if self.pace.stops(1) {
             self.doc = TERMINATED;
             return SeekDangerResult::SeekLowerBound(TERMINATED);
         }
         SeekDangerResult::SeekLowerBound(target + 1)
-    }
-
-    fn doc(&self) -> DocId {
-        self.doc
     }
 
     fn size_hint(&self) -> u32 {

@@ -14,6 +14,7 @@ use tantivy::{DocId, DocSet, Score, Searcher, SeekDangerResult, SegmentReader, T
 
 use crate::allowance::Grant;
 use crate::bm25::{Bm25, Norms, average, idf};
+use crate::doc_walk::{go_to, settles};
 use crate::pace::Pace;
 use crate::phrase::{Occurrences, PhraseWord};
 use crate::run::Run;
@@ -73,16 +74,18 @@ impl SloppyPhraseQuery {
                 return Ok(None);
             };
             let places = same.iter().map(|(place, _)| *place).collect();
+            let positions = Vec::new();
             tokens.push(Token {
                 postings,
                 places,
-                positions: Vec::new(),
+                positions,
             });
         }
         tokens.sort_by_key(|token| token.postings.size_hint());
         let having = tokens.iter().map(|token| f64::from(token.postings.size_hint()));
         let candidates = having.reduce(|all, having| all * having / f64::from(reader.max_doc()));
         let held = tokens.len() * size_of::<Token>();
+        let places = self.terms.iter().map(|(place, _)| *place);
         let norms = match similarity {
             Some(_) => reader.fieldnorms_readers().get_field(self.field)?,
             None => None,
@@ -90,12 +93,7 @@ impl SloppyPhraseQuery {
         Ok(Some(SloppyPhraseScorer {
             candidates: candidates.unwrap_or_default(),
             starts: Vec::new(),
-            last: tokens
-                .iter()
-                .flat_map(|token| &token.places)
-                .copied()
-                .max()
-                .unwrap_or_default(),
+            last: places.max().unwrap_or_default(),
             tokens,
             slop: self.slop,
             doc: 0,
@@ -129,8 +127,8 @@ struct SloppyPhraseWeight {
 impl SloppyPhraseWeight {
     fn open(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Option<SloppyPhraseScorer>> {
         let similarity = self.similarity.as_ref();
-        self.query
-            .open(reader, similarity.map(|similarity| similarity.boosted(boost)))
+        let similarity = similarity.map(|similarity| similarity.boosted(boost));
+        self.query.open(reader, similarity)
     }
 }
 
@@ -145,10 +143,8 @@ impl Weight for SloppyPhraseWeight {
 
     fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let Some(mut scorer) = self.open(reader, boost)? else {
-            return Ok((
-                SeekDangerResult::SeekLowerBound(TERMINATED),
-                Box::new(EmptyScorer),
-            ));
+            let nothing = SeekDangerResult::SeekLowerBound(TERMINATED);
+            return Ok((nothing, Box::new(EmptyScorer)));
         };
         let found = scorer.seek_danger(target);
         Ok((found, Box::new(scorer)))
@@ -171,7 +167,7 @@ pub(super) struct SloppyPhraseScorer {
     candidates: f64,
     slop: u64,
     /// The last place of the phrase.
-    last: u32,
+    pub(super) last: u32,
     /// Without a slop: where the phrase may begin, moved up by the last place.
     starts: Vec<u32>,
     doc: DocId,
@@ -187,11 +183,6 @@ impl SloppyPhraseScorer {
     /// Without a slop: the positions in the document of a word that stands so far behind the phrase's last one.
     pub(super) fn behind(&self, distance: u32) -> impl Iterator<Item = u32> + '_ {
         self.starts.iter().map(move |start| start.wrapping_add(distance))
-    }
-
-    /// The place of the phrase's last word.
-    pub(super) fn last_place(&self) -> u32 {
-        self.last
     }
 
     /// Goes to the first match from `target` on. A search that has to stop finds no more: it will be told.
@@ -222,10 +213,7 @@ impl SloppyPhraseScorer {
             }
             agreed = 0;
             for token in &mut self.tokens {
-                let doc = match token.postings.doc() {
-                    doc if doc < candidate => token.postings.seek(candidate),
-                    doc => doc,
-                };
+                let doc = go_to(&mut token.postings, candidate);
                 if doc == TERMINATED {
                     return TERMINATED;
                 }
@@ -294,10 +282,8 @@ impl SloppyPhraseScorer {
 
 /// Keeps what is among `positions`, moved up; both ascend.
 fn keep_common(starts: &mut Vec<u32>, positions: &[u32], moved_by: u32) {
-    let mut moved = positions
-        .iter()
-        .map(|position| position.wrapping_add(moved_by))
-        .peekable();
+    let moved = positions.iter().map(|position| position.wrapping_add(moved_by));
+    let mut moved = moved.peekable();
     starts.retain(|start| {
         while moved.next_if(|other| other < start).is_some() {}
         moved.next_if_eq(start).is_some()
@@ -323,29 +309,14 @@ fn occurrences<E>(
 }
 
 impl DocSet for SloppyPhraseScorer {
-    fn advance(&mut self) -> DocId {
-        if self.doc == TERMINATED {
-            return TERMINATED;
-        }
-        self.settle(self.doc + 1)
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.doc >= target {
-            return self.doc;
-        }
-        self.settle(target)
-    }
+    settles!();
 
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
         if target >= TERMINATED || self.pace.stops(self.tokens.len() as u32) {
             return SeekDangerResult::SeekLowerBound(TERMINATED);
         }
         for token in &mut self.tokens {
-            let doc = match token.postings.doc() {
-                doc if doc < target => token.postings.seek(target),
-                doc => doc,
-            };
+            let doc = go_to(&mut token.postings, target);
             if doc > target {
                 return SeekDangerResult::SeekLowerBound(doc);
             }
@@ -361,10 +332,6 @@ impl DocSet for SloppyPhraseScorer {
                 SeekDangerResult::SeekLowerBound(TERMINATED)
             }
         }
-    }
-
-    fn doc(&self) -> DocId {
-        self.doc
     }
 
     /// Phrases are rarer than all of their words.

@@ -65,12 +65,7 @@ impl Planner<'_> {
         let weighed = self.weight(at, weight);
         let field = self.field(at, field)?;
         let values_at = format!("{at}.values");
-        if values.is_empty() {
-            let advice = "give at least one value";
-            return self.refuse(values_at, Reason::Missing, "there are no values", advice);
-        }
-        let advice = "split the values over several clauses";
-        self.at_most(&values_at, limit!(MAX_TERMS), values.len(), advice)?;
+        self.listed(&values_at, values.len())?;
         let (mut terms, mut numbers) = (Vec::new(), Vec::new());
         let mut fine = true;
         for (nth, value) in values.iter().enumerate() {
@@ -91,6 +86,16 @@ impl Planner<'_> {
         } else {
             self.having_number(field, numbers, weight)
         })
+    }
+
+    /// Checks how many values are listed.
+    pub(super) fn listed(&mut self, at: &str, values: usize) -> Option<()> {
+        if values == 0 {
+            let advice = "give at least one value";
+            return self.refuse(at, Reason::Missing, "there are no values", advice);
+        }
+        let advice = "split the values over several clauses";
+        self.at_most(at, limit!(MAX_TERMS), values, advice)
     }
 
     pub(super) fn exists(&mut self, at: &str, field: &str) -> Option<Clause> {
@@ -183,12 +188,8 @@ impl Planner<'_> {
         wanted: &str,
         value: &QueryValue,
     ) -> Option<T> {
-        let message = format!(
-            "`{}` is {}, the value is {}",
-            field.path,
-            field.kind.word(),
-            value.type_word()
-        );
+        let (path, kind, found) = (&field.path, field.kind.word(), value.type_word());
+        let message = format!("`{path}` is {kind}, the value is {found}");
         self.refuse(at, Reason::TypeMismatch, message, format!("give {wanted}"))
     }
 

@@ -47,17 +47,14 @@ impl<'a> Planner<'a> {
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
             // A KEYWORD is one token, of which no more than one can match.
-            return Some(if minimum > 1 {
-                Clause::nothing()
-            } else {
-                Clause::constant(having(Term::from_field_text(single, text)), weight)
+            return Some(match minimum {
+                0 | 1 => Clause::constant(having(Term::from_field_text(single, text)), weight),
+                _ => Clause::nothing(),
             });
         };
         let tokens = analyze(analyzer, Phase::Query, text);
-        let words: Vec<Vec<Placed>> = tokens
-            .iter()
-            .map(|token| query_parts(analyzer, text, token))
-            .collect();
+        let words = tokens.iter().map(|token| query_parts(analyzer, text, token));
+        let words: Vec<Vec<Placed>> = words.collect();
         self.tokens_fit(at, words.iter().map(Vec::len).sum())?;
         let needed = match combine.0 {
             Operator::And => words.len(),
@@ -85,10 +82,8 @@ impl<'a> Planner<'a> {
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
-            return Some(Clause::constant(
-                having(Term::from_field_text(single, text)),
-                weight,
-            ));
+            let whole = having(Term::from_field_text(single, text));
+            return Some(Clause::constant(whole, weight));
         };
         let (single, placed) = self.placed(field, single, analyzer, text);
         self.tokens_fit(at, placed.len())?;
@@ -96,24 +91,14 @@ impl<'a> Planner<'a> {
             return Some(Clause::nothing());
         }
         if slop == 0 || placed.len() == 1 {
-            return Some(Clause::scored(
-                self.exact(single, placed.into_iter().collect()),
-                weight,
-            ));
+            let exact = self.exact(single, placed.into_iter().collect());
+            return Some(Clause::scored(exact, weight));
         }
-        let terms = placed
-            .into_iter()
-            .map(|(at, token)| (at as u32, Term::from_field_text(single, &token)))
-            .collect();
-        Some(Clause::scored(
-            Box::new(SloppyPhraseQuery::new(
-                single,
-                terms,
-                slop_positions(analyzer, slop) as u64,
-                self.run,
-            )),
-            weight,
-        ))
+        let terms = placed.into_iter();
+        let terms = terms.map(|(at, token)| (at as u32, Term::from_field_text(single, &token)));
+        let slop = slop_positions(analyzer, slop) as u64;
+        let near = SloppyPhraseQuery::new(single, terms.collect(), slop, self.run);
+        Some(Clause::scored(Box::new(near), weight))
     }
 
     /// The documents with one token, scored.
@@ -143,14 +128,26 @@ impl<'a> Planner<'a> {
             let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
             return Box::new(WordsQuery::new(field, &tokens, needed as u32, self.run));
         }
-        let mut words: Vec<Box<dyn Query>> = words.into_iter().map(|word| self.exact(field, word)).collect();
-        if words.len() == 1
-            && let Some(word) = words.pop()
+        self.union(
+            words.into_iter().map(|word| self.exact(field, word)).collect(),
+            needed,
+        )
+    }
+
+    /// The documents that `needed` of some queries match, with the sum of their scores.
+    pub(super) fn union(&self, mut queries: Vec<Box<dyn Query>>, needed: usize) -> Box<dyn Query> {
+        if queries.len() == 1
+            && let Some(only) = queries.pop()
         {
-            return word;
+            return only;
         }
-        let clauses = words.into_iter().map(|word| Clause::scored(word, 1.0)).collect();
-        Box::new(UnionQuery::new(clauses, needed, Together::Sum, self.run))
+        let clauses = queries.into_iter().map(|query| Clause::scored(query, 1.0));
+        Box::new(UnionQuery::new(
+            clauses.collect(),
+            needed,
+            Together::Sum,
+            self.run,
+        ))
     }
 
     /// The words of a phrase, and the physical field in which they are looked up.

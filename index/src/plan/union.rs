@@ -16,6 +16,8 @@ use tantivy::{DocId, DocSet, Result, Score, SegmentReader, TERMINATED};
 
 use super::clause::Clause;
 use super::selection::{Select, Selected};
+use crate::doc_walk::settles;
+use crate::pace::Pace;
 use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::unexplained;
@@ -176,11 +178,10 @@ impl Weight for UnionWeight {
             here: Vec::new(),
             needed: self.needed,
             together: self.together.unwrap_or(Together::Sum),
-            run: Arc::clone(&self.run),
-            steps: 0,
+            pace: Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK),
             doc: 0,
         };
-        scorer.settle();
+        scorer.settle(0);
         Ok(Box::new(scorer))
     }
 
@@ -198,23 +199,22 @@ struct UnionScorer {
     behind: BinaryHeap<Reverse<(DocId, usize)>>,
     needed: usize,
     together: Together,
-    run: Arc<Run>,
-    /// To look at the deadline now and then.
-    steps: u32,
+    pace: Pace<Arc<Run>>,
     doc: DocId,
 }
 
 impl UnionScorer {
-    /// Goes to the next document that enough clauses have. None stands on one. A search that has to stop finds no more:
-    /// it will be told.
-    fn settle(&mut self) -> DocId {
+    /// Goes to the first document from `target` on that enough clauses have. A search that has to stop finds no more: it
+    /// will be told.
+    fn settle(&mut self, target: DocId) -> DocId {
+        self.leave(target);
+        self.follow(target);
         loop {
-            self.steps = self.steps.wrapping_add(1);
-            if self.steps.is_multiple_of(STEPS_PER_CHECK) && self.run.check_inside().is_err() {
-                self.doc = TERMINATED;
-                return self.doc;
-            }
-            self.doc = self.gather();
+            self.doc = if self.pace.stops(1) {
+                TERMINATED
+            } else {
+                self.gather()
+            };
             if self.doc == TERMINATED || self.here.len() >= self.needed {
                 return self.doc;
             }
@@ -273,26 +273,7 @@ impl UnionScorer {
 }
 
 impl DocSet for UnionScorer {
-    fn advance(&mut self) -> DocId {
-        if self.doc == TERMINATED {
-            return TERMINATED;
-        }
-        self.leave(self.doc + 1);
-        self.settle()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.doc >= target {
-            return self.doc;
-        }
-        self.leave(target);
-        self.follow(target);
-        self.settle()
-    }
-
-    fn doc(&self) -> DocId {
-        self.doc
-    }
+    settles!();
 
     fn size_hint(&self) -> u32 {
         let most = self.clauses.iter().map(|scorer| scorer.size_hint()).max();

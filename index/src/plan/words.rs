@@ -18,11 +18,12 @@ use tantivy::{Score, Searcher, SegmentReader, Term};
 
 use self::all::AllWords;
 use self::any::AnyWords;
-use self::cursor::{CODES, Cursor, Source};
+use self::cursor::{CODES, Cursor};
 use super::min_score::MinScore;
 use super::observed::{Observed, Observer};
 use crate::allowance::Grant;
 use crate::bm25::{Norms, average, idf};
+use crate::doc_walk::count;
 use crate::pace::Pace;
 use crate::run::Run;
 use crate::unexplained::unexplained;
@@ -30,7 +31,7 @@ use crate::unexplained::unexplained;
 const STEPS_PER_CHECK: u32 = 1_024;
 
 /// Tells a scorer which scores are wanted from now on. It may then pass over documents with others; it doesn't have to.
-pub(super) fn raise_min_score(scorer: &mut dyn Scorer, min_score: MinScore) -> tantivy::Result<()> {
+pub(crate) fn raise_min_score(scorer: &mut dyn Scorer, min_score: MinScore) -> tantivy::Result<()> {
     if let Some(all) = scorer.downcast_mut::<AllWords>() {
         return all.raise_min_score(min_score);
     }
@@ -84,11 +85,8 @@ impl WordsQuery {
         let clauses = self.words.iter().flat_map(|(word, count)| {
             (0..*count).map(move |_| (Occur::Should, having(word) as Box<dyn Query>))
         });
-        let needed = self.needed as usize;
-        Box::new(BooleanQuery::with_minimum_required_clauses(
-            clauses.collect(),
-            needed,
-        ))
+        let (clauses, needed) = (clauses.collect(), self.needed as usize);
+        Box::new(BooleanQuery::with_minimum_required_clauses(clauses, needed))
     }
 
     fn scored(&self, searcher: &Searcher) -> tantivy::Result<WordsWeight> {
@@ -164,25 +162,21 @@ impl Weight for WordsWeight {
                 let Some(postings) = index.read_postings(&word.word, IndexRecordOption::WithFreqs)? else {
                     continue;
                 };
-                let source = Source {
-                    reader: reader.clone(),
-                    word: word.word.clone(),
-                    average: self.average,
-                    statistics: Arc::clone(self.run.statistics()),
-                };
                 cursors.push(Cursor {
                     postings,
                     lengths: lengths.clone(),
                     bm25: self.norms.weigh(boost * word.weight),
                     count: word.count,
-                    source,
+                    reader: reader.clone(),
+                    word: word.word.clone(),
+                    average: self.average,
                     ceiling: None,
                     too_long: CODES,
                 });
             }
         }
-        let there: u32 = cursors.iter().map(Cursor::count).sum();
-        let least = cursors.iter().map(Cursor::count).min().unwrap_or_default();
+        let counts = || cursors.iter().map(|cursor| cursor.count);
+        let (there, least) = (counts().sum::<u32>(), counts().min().unwrap_or_default());
         if cursors.is_empty() || there < self.needed {
             return Ok(Box::new(EmptyScorer));
         }
@@ -199,11 +193,7 @@ impl Weight for WordsWeight {
         if let ([word], None) = (self.words.as_slice(), reader.alive_bitset()) {
             return Ok(reader.inverted_index(self.field)?.doc_freq(&word.word)?);
         }
-        let mut scorer = self.scorer(reader, 1.0)?;
-        Ok(match reader.alive_bitset() {
-            Some(alive) => scorer.count(alive),
-            None => scorer.count_including_deleted(),
-        })
+        Ok(count(&mut *self.scorer(reader, 1.0)?, reader))
     }
 }
 

@@ -240,7 +240,6 @@ pub enum SourceKind {
 
 impl Aggregation {
     /// The aggregations inside each group; none of a figure.
-    #[must_use]
     pub fn inside(&self) -> &[(String, Aggregation)] {
         match self {
             Self::Terms { aggregations, .. }

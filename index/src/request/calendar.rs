@@ -63,14 +63,12 @@ impl FromStr for TimeZone {
         let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "00"));
         let number = |digits: &str, longest: usize| {
             let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            (plain && digits.len() <= longest)
-                .then(|| digits.parse::<i32>().ok())
-                .flatten()
+            let plain = plain && digits.len() <= longest;
+            plain.then(|| digits.parse::<i32>().ok()).flatten()
         };
         let minutes = number(minutes, 2).filter(|minutes| *minutes < 60);
-        let seconds = number(hours, 2)
-            .zip(minutes)
-            .map(|(hours, minutes)| sign * (hours * 3_600 + minutes * 60));
+        let both = number(hours, 2).zip(minutes);
+        let seconds = both.map(|(hours, minutes)| sign * (hours * 3_600 + minutes * 60));
         let known = seconds.filter(|seconds| seconds.abs() <= FURTHEST);
         known.map(|seconds| Self { seconds }).ok_or_else(none)
     }

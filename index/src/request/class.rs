@@ -13,7 +13,6 @@ const MAX_NODES: usize = 64;
 impl SearchRequest {
     /// A number that searches of the same kinds of queries on the same fields in the same order have in common, whatever
     /// their values. They take about as long as each other.
-    #[must_use]
     pub fn class(&self) -> u64 {
         let mut hash = Xxh3::new();
         let mut open = vec![&self.query];

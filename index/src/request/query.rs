@@ -86,7 +86,6 @@ pub enum Fuzziness {
 
 impl Fuzziness {
     /// How many edits `word` allows.
-    #[must_use]
     pub fn edits(self, word: &str) -> u8 {
         match self {
             Self::Edits(edits) => edits,
@@ -358,7 +357,6 @@ impl Query {
     }
 
     /// A [`Query::Term`] of weight 1.
-    #[must_use]
     pub fn term(field: impl Into<String>, value: impl Into<QueryValue>) -> Self {
         Self::Term {
             field: field.into(),
@@ -368,7 +366,6 @@ impl Query {
     }
 
     /// A [`Query::Terms`] of weight 1.
-    #[must_use]
     pub fn terms<V: Into<QueryValue>>(field: impl Into<String>, values: impl IntoIterator<Item = V>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
         Self::Terms {
@@ -379,7 +376,6 @@ impl Query {
     }
 
     /// A [`Query::Range`].
-    #[must_use]
     pub fn range(field: impl Into<String>, lower: Bound<QueryValue>, upper: Bound<QueryValue>) -> Self {
         Self::Range {
             field: field.into(),
@@ -389,7 +385,6 @@ impl Query {
     }
 
     /// A [`Query::Prefix`] of weight 1.
-    #[must_use]
     pub fn prefix(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::Prefix {
             field: field.into(),
@@ -399,7 +394,6 @@ impl Query {
     }
 
     /// A [`Query::Suffix`] of weight 1.
-    #[must_use]
     pub fn suffix(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::Suffix {
             field: field.into(),
@@ -409,7 +403,6 @@ impl Query {
     }
 
     /// A [`Query::Wildcard`] of weight 1.
-    #[must_use]
     pub fn wildcard(field: impl Into<String>, pattern: impl Into<String>) -> Self {
         Self::Wildcard {
             field: field.into(),
@@ -419,13 +412,11 @@ impl Query {
     }
 
     /// A [`Query::Exists`].
-    #[must_use]
     pub fn exists(field: impl Into<String>) -> Self {
         Self::Exists { field: field.into() }
     }
 
     /// A [`Query::Match`] of weight 1 on any token.
-    #[must_use]
     pub fn match_text(field: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Match {
             field: field.into(),
@@ -437,7 +428,6 @@ impl Query {
     }
 
     /// A [`Query::MatchPhrase`] of weight 1 without slop.
-    #[must_use]
     pub fn match_phrase(field: impl Into<String>, text: impl Into<String>) -> Self {
         Self::MatchPhrase {
             field: field.into(),
@@ -448,7 +438,6 @@ impl Query {
     }
 
     /// A [`Query::Nested`] that doesn't score.
-    #[must_use]
     pub fn nested(path: impl Into<String>, query: Query) -> Self {
         Self::Nested {
             path: path.into(),
@@ -460,19 +449,16 @@ impl Query {
     }
 
     /// A [`Query::Bool`] of clauses that all have to match.
-    #[must_use]
     pub fn all(must: Vec<Query>) -> Self {
         Self::boolean(must, Vec::new(), Vec::new())
     }
 
     /// A [`Query::Bool`] of clauses of which one has to match.
-    #[must_use]
     pub fn any(should: Vec<Query>) -> Self {
         Self::boolean(Vec::new(), should, Vec::new())
     }
 
     /// A [`Query::Bool`] that matches what `query` doesn't.
-    #[must_use]
     #[expect(
         clippy::should_implement_trait,
         reason = "a constructor beside `all` and `any`, not an operator"

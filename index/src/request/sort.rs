@@ -76,7 +76,6 @@ pub enum Sort {
 
 impl Sort {
     /// A [`Sort::Field`] with everything else at its default.
-    #[must_use]
     pub fn field(field: impl Into<String>, descending: bool) -> Self {
         Self::Field {
             field: field.into(),

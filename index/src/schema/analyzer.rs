@@ -43,7 +43,6 @@ pub enum Analyzer {
 
 impl Analyzer {
     /// The default of Tablestore: single words, lower case.
-    #[must_use]
     pub fn single_word() -> Self {
         Self::SingleWord {
             case_sensitive: false,
@@ -58,7 +57,6 @@ impl Analyzer {
     }
 
     /// The analyzer that makes the tokens, before stems are taken.
-    #[must_use]
     pub fn base(&self) -> &Self {
         let mut base = self;
         while let Self::Stemmed(inside) = base {
@@ -68,7 +66,6 @@ impl Analyzer {
     }
 
     /// Whether tokens keep upper case.
-    #[must_use]
     pub fn is_case_sensitive(&self) -> bool {
         match self.base() {
             Self::SingleWord { case_sensitive, .. }

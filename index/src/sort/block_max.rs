@@ -9,12 +9,13 @@
 use std::ops::RangeInclusive;
 
 use tantivy::query::{Scorer, Weight};
-use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
+use tantivy::{DocSet, Score, SegmentReader, TERMINATED};
 
 use super::leading::Leading;
 use super::rank::Rank;
 use super::top::{OFFERED_TOGETHER, SegmentTopCollector};
 use crate::columns::{Blocks, DOCS_PER_BLOCK};
+use crate::doc_walk::go_to;
 use crate::run::Run;
 
 /// Matches below which all are looked at.
@@ -69,7 +70,7 @@ impl SegmentTopCollector<'_> {
             return Ok(false);
         };
         let blocks = column.blocks(run)?;
-        if !blocks.ordered() && u64::from(expected) < MATCHES_PER_MIXED_BLOCK * u64::from(blocks.len()) {
+        if !blocks.ordered && u64::from(expected) < MATCHES_PER_MIXED_BLOCK * u64::from(blocks.len()) {
             return Ok(false);
         }
         let wanted = MARGIN * self.size as u64 * u64::from(matches.reader.max_doc());
@@ -83,19 +84,15 @@ impl SegmentTopCollector<'_> {
         };
         let mut count = wanted.div_ceil(docs).max(1) as usize;
         let mut rest = Vec::new();
-        let mut order = blocks.best_first(leading.descending()).iter();
+        let mut order = blocks.best_first(leading.descending).iter();
         let mut first = true;
         let mut settled = false;
         while !settled {
             while round.numbers.len() < count {
                 let Some(nth) = order.next() else { break };
                 let block = blocks.get(*nth);
-                let ranks = self
-                    .order
-                    .leading
-                    .as_ref()
-                    .and_then(|leading| leading.ranks_of(block));
-                let Some((best, worst)) = ranks else {
+                let leading = self.order.leading.as_ref();
+                let Some((best, worst)) = leading.and_then(|leading| leading.ranks_of(block)) else {
                     rest.push(*nth);
                     continue;
                 };
@@ -141,14 +138,9 @@ impl SegmentTopCollector<'_> {
         round.numbers.sort_unstable();
         let mut docs = Vec::with_capacity(DOCS_PER_BLOCK as usize);
         for (visited, nth) in round.numbers.drain(..).enumerate() {
-            if visited.is_multiple_of(BLOCKS_PER_CHECK) {
-                round.run.check_inside()?;
-            }
+            round.run.check_nth(visited, BLOCKS_PER_CHECK)?;
             let within = round.blocks.docs(nth);
-            if scorer.doc() < within.start {
-                scorer.seek(within.start);
-            }
-            if scorer.doc() == TERMINATED {
+            if go_to(scorer, within.start) == TERMINATED {
                 break;
             }
             match self.values_that_get_in(score).filter(|_| round.dense) {
@@ -158,7 +150,7 @@ impl SegmentTopCollector<'_> {
                         let column = &column.column;
                         column.get_docids_for_value_range(values, within, &mut docs);
                     }
-                    docs.retain(|doc| !reader.is_deleted(*doc) && matches_doc(&mut **scorer, *doc));
+                    docs.retain(|doc| !reader.is_deleted(*doc) && go_to(scorer, *doc) == *doc);
                 }
                 None => {
                     let mut doc = scorer.doc();
@@ -186,10 +178,4 @@ impl SegmentTopCollector<'_> {
         let limit = self.leading_limit()?;
         self.order.leading.as_ref()?.values_between(after, limit)
     }
-}
-
-/// Whether a document matches; they have to be asked for in ascending order.
-fn matches_doc(scorer: &mut dyn Scorer, doc: DocId) -> bool {
-    let found = scorer.doc();
-    (if found < doc { scorer.seek(doc) } else { found }) == doc
 }

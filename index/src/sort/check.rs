@@ -101,10 +101,8 @@ impl<'a> Check<'a> {
     }
 
     fn field(&mut self, name: &str, at: &str) -> Option<&'a ResolvedField> {
-        let layout = self.layout;
-        layout
-            .schema
-            .require(name, format!("{at}.field"), &mut self.wrong)
+        let schema = &self.layout.schema;
+        schema.require(name, format!("{at}.field"), &mut self.wrong)
     }
 
     /// The objects to look at: none on the document itself.

@@ -15,7 +15,7 @@ const SLACK: (f64, f64) = (1e-9, 1e-18);
 /// The points from which distances are measured.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
-    points: Vec<GeoPoint>,
+    pub(super) points: Vec<GeoPoint>,
     /// The same on the unit sphere.
     directions: Vec<[f64; 3]>,
 }
@@ -28,16 +28,11 @@ impl Targets {
         }
     }
 
-    pub(super) fn points(&self) -> &[GeoPoint] {
-        &self.points
-    }
-
     /// Metres to the nearest of them, as [`GeoPoint::distance_meters`] has it.
     fn distance(&self, here: GeoPoint) -> Option<f64> {
         let exact = |points: &mut dyn Iterator<Item = &GeoPoint>| {
-            points
-                .map(|there| there.distance_meters(here))
-                .min_by(f64::total_cmp)
+            let distances = points.map(|there| there.distance_meters(here));
+            distances.min_by(f64::total_cmp)
         };
         if self.points.len() < MANY_TARGETS {
             return exact(&mut self.points.iter());
@@ -101,7 +96,7 @@ impl Windows {
             meters,
             rectangles: circles
                 .map(|circle| {
-                    let latitudes = Region::latitudes(&circle);
+                    let latitudes = circle.latitudes();
                     (*latitudes.start(), *latitudes.end(), circle.longitudes())
                 })
                 .collect(),

@@ -25,7 +25,7 @@ pub(crate) struct Leading {
     column: Option<Arc<NumberColumn>>,
     /// Whether the column's values are ordinals.
     ordinals: bool,
-    descending: bool,
+    pub(super) descending: bool,
     /// The rank of documents without a value.
     missing: Rank,
     /// Whether those come last.
@@ -104,10 +104,6 @@ impl Leading {
             Some(column) if self.descending => self.rank(column.column.max_value()),
             Some(column) => self.rank(column.column.min_value()),
         })
-    }
-
-    pub(super) fn descending(&self) -> bool {
-        self.descending
     }
 
     /// The column, if its values can be looked at in slices, best first: documents without one have to come last.

@@ -20,6 +20,7 @@ use super::distance::{Distances, Targets, Windows};
 use super::rank::Rank;
 use super::top::SegmentTopCollector;
 use crate::cell_walk::{TouchedCells, each_block, walk};
+use crate::doc_walk::go_to;
 use crate::geo::{Band, Circle, Rectangle, Region, Relation};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
@@ -43,33 +44,18 @@ const FARTHEST_METERS: f64 = 20_100_000.0;
 pub(super) struct Nearest {
     /// Which key of the order it is.
     pub(super) nth: usize,
-    distances: Distances,
-    targets: Targets,
+    pub(super) distances: Distances,
+    pub(super) targets: Targets,
     /// Of the field of cells.
-    index: Arc<InvertedIndexReader>,
+    pub(super) index: Arc<InvertedIndexReader>,
     /// Documents up to this distance were offered.
-    passed: Option<Rank>,
+    pub(super) passed: Option<Rank>,
 }
 
 impl Nearest {
-    pub(super) fn new(
-        nth: usize,
-        distances: Distances,
-        targets: Targets,
-        index: Arc<InvertedIndexReader>,
-    ) -> Self {
-        Self {
-            nth,
-            distances,
-            targets,
-            index,
-            passed: None,
-        }
-    }
-
     /// The cells around each target from some distance to another.
     fn ring(&self, inner: f64, outer: f64, run: &Run) -> Result<Vec<TouchedCells>> {
-        let rings = self.targets.points().iter().filter_map(|center| {
+        let rings = self.targets.points.iter().filter_map(|center| {
             Some(Ring {
                 inner: Circle::new(*center, inner).ok()?,
                 outer: Circle::new(*center, outer).ok()?,
@@ -100,10 +86,7 @@ impl Nearest {
     fn gather(&self, cells: &[TouchedCells], reader: &SegmentReader, run: &Run) -> Result<Box<dyn Scorer>> {
         let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
         let (mut pace, mut postings) = (Pace::new(run, DOCUMENTS_PER_CHECK), None);
-        for list in cells
-            .iter()
-            .flat_map(|cells| cells.inside.iter().chain(&cells.boundary))
-        {
+        for list in cells.iter().flat_map(TouchedCells::lists) {
             pace.step(list.doc_freq)?;
             each_block(&self.index, list, &mut postings, |docs| {
                 docs.iter().for_each(|doc| gathered.insert(*doc));
@@ -121,14 +104,14 @@ struct Ring {
 
 impl Region for Ring {
     fn latitudes(&self) -> RangeInclusive<i64> {
-        Region::latitudes(&self.outer)
+        self.outer.latitudes()
     }
 
     /// `inside` is what lies within the inner circle.
     fn band(&self, south: i64, north: i64) -> Band {
         Band {
-            touched: Region::band(&self.outer, south, north).touched,
-            inside: Region::band(&self.inner, south, north).inside,
+            touched: self.outer.band(south, north).touched,
+            inside: self.inner.band(south, north).inside,
         }
     }
 
@@ -204,11 +187,7 @@ impl SegmentTopCollector<'_> {
     ) -> Result<()> {
         let mut pace = Pace::new(run, DOCUMENTS_PER_CHECK);
         let mut block = Vec::with_capacity(COLLECT_BLOCK_BUFFER_LEN);
-        let mut doc = ring.doc();
-        let first = scorer.doc();
-        if doc < first {
-            doc = ring.seek(first);
-        }
+        let mut doc = go_to(&mut ring, scorer.doc());
         while doc != TERMINATED {
             pace.step(1)?;
             doc = match scorer.seek_danger(doc) {
@@ -246,18 +225,15 @@ impl SegmentTopCollector<'_> {
                 if windows.as_ref().is_none_or(|windows| windows.wide_for(limit)) {
                     windows = Some(Windows::new(&nearest.targets, limit));
                 }
-                if windows
-                    .as_ref()
-                    .is_some_and(|windows| !nearest.distances.may_be_within(*doc, windows))
-                {
+                let outside = |windows: &Windows| !nearest.distances.may_be_within(*doc, windows);
+                if windows.as_ref().is_some_and(outside) {
                     continue;
                 }
             }
             if bounded || nearest.passed.is_some() {
                 let here = nearest.distances.of(*doc).map(rank);
-                let before = here
-                    .zip(nearest.passed)
-                    .is_some_and(|(here, passed)| here <= passed);
+                let passed = here.zip(nearest.passed);
+                let before = passed.is_some_and(|(here, passed)| here <= passed);
                 if before || bounded && here.is_none_or(|here| here > rank(outer)) {
                     continue;
                 }

@@ -7,6 +7,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 
 use crate::bits::Bits;
+use crate::doc_walk::go_to;
 use crate::join::ParentCache;
 
 /// Walks the objects of documents, which have to be asked for in ascending order.
@@ -51,8 +52,6 @@ impl Objects {
     /// Passes over the objects of earlier documents.
     pub(super) fn seek(&mut self, document: DocId) {
         let first = self.documents.block_start(document);
-        if self.objects.doc() < first {
-            self.objects.seek(first);
-        }
+        go_to(&mut self.objects, first);
     }
 }

@@ -58,6 +58,11 @@ pub(super) enum Absent {
     As(RawSortValue),
 }
 
+/// An ordering of two values as a key's direction has it.
+pub(crate) fn directed(ordering: Ordering, descending: bool) -> Ordering {
+    if descending { ordering.reverse() } else { ordering }
+}
+
 /// One key of an order.
 #[derive(Debug)]
 pub(super) struct Key {
@@ -87,7 +92,7 @@ impl Key {
             (RawSortValue::Number(_), RawSortValue::Bytes(_)) => Ordering::Less,
             (RawSortValue::Bytes(_), RawSortValue::Number(_)) => Ordering::Greater,
         };
-        if self.descending { among.reverse() } else { among }
+        directed(among, self.descending)
     }
 
     fn missing_against_value(&self) -> Ordering {
@@ -159,23 +164,27 @@ pub(crate) struct Order {
 impl Order {
     /// Checks the sorts of a request; none means by score.
     pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
-        let mut keys = Check::new(layout, run).sorts(sorts, "sort")?;
+        let mut order = Self::of_keys(Check::new(layout, run).sorts(sorts, "sort")?, sorts);
+        let mut sources = order.keys.iter().map(|key| &key.source);
+        match sources.position(|source| matches!(source, Source::PrimaryKey)) {
+            Some(named) => order.primary_key = named,
+            None => order.keys.push(Key::new(Source::PrimaryKey, false)),
+        }
+        Ok(order)
+    }
+
+    /// The keys that `sorts` became; none means by score.
+    fn of_keys(mut keys: Vec<Key>, sorts: &[Sort]) -> Self {
         let requested = keys.len();
         if sorts.is_empty() {
             keys.push(Key::new(Source::Score, true));
         }
-        let named = keys
-            .iter()
-            .position(|key| matches!(key.source, Source::PrimaryKey));
-        let primary_key = named.unwrap_or(keys.len());
-        if named.is_none() {
-            keys.push(Key::new(Source::PrimaryKey, false));
-        }
-        Ok(Self {
+        let primary_key = keys.len();
+        Self {
             keys,
             requested,
             primary_key,
-        })
+        }
     }
 
     /// Checks the sorts, which stand at `at`, of the objects of the NESTED field `scope`; none means by score. Objects may
@@ -187,16 +196,8 @@ impl Order {
         scope: &str,
         at: &str,
     ) -> Result<Self, Error> {
-        let mut keys = Check::new(layout, run).of_objects(scope).sorts(sorts, at)?;
-        let requested = keys.len();
-        if sorts.is_empty() {
-            keys.push(Key::new(Source::Score, true));
-        }
-        Ok(Self {
-            primary_key: keys.len(),
-            keys,
-            requested,
-        })
+        let keys = Check::new(layout, run).of_objects(scope).sorts(sorts, at)?;
+        Ok(Self::of_keys(keys, sorts))
     }
 
     /// Whether documents are compared, and shown, by their scores.
@@ -226,22 +227,17 @@ impl Order {
     }
 
     pub(crate) fn compare(&self, one: &[RawSortValue], other: &[RawSortValue]) -> Ordering {
-        self.keys
-            .iter()
-            .zip(one.iter().zip(other))
-            .map(|(key, (one, other))| key.compare(one, other))
+        let by_key = self.keys.iter().zip(one.iter().zip(other));
+        let mut orderings = by_key.map(|(key, (one, other))| key.compare(one, other));
+        orderings
             .find(|ordering| ordering.is_ne())
             .unwrap_or(Ordering::Equal)
     }
 
     /// Whether these can be the values of a document in this order.
     pub(crate) fn accepts(&self, sort_values: &[RawSortValue]) -> bool {
-        sort_values.len() == self.keys.len()
-            && self
-                .keys
-                .iter()
-                .zip(sort_values)
-                .all(|(key, sort_value)| key.accepts(sort_value))
+        let mut keys = self.keys.iter().zip(sort_values);
+        sort_values.len() == self.keys.len() && keys.all(|(key, sort_value)| key.accepts(sort_value))
     }
 
     /// The values that the request asked for.

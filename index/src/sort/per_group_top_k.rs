@@ -19,7 +19,7 @@ pub(crate) struct PerGroupTopK<'a> {
     /// The last of the best of each group on top.
     heaps: Vec<BinaryHeap<HeapEntry>>,
     /// Documents in all heaps.
-    entries: usize,
+    pub(crate) entries: usize,
 }
 
 impl<'a> PerGroupTopK<'a> {
@@ -31,10 +31,6 @@ impl<'a> PerGroupTopK<'a> {
             heaps: Vec::new(),
             entries: 0,
         }
-    }
-
-    pub(crate) fn entries(&self) -> usize {
-        self.entries
     }
 
     /// Bytes of one of them, in a list that doubles.
@@ -64,15 +60,13 @@ impl<'a> PerGroupTopK<'a> {
         let entries: Vec<HeapEntry> = self.heaps.into_iter().flat_map(BinaryHeap::into_vec).collect();
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
         let sort_values = self.order.sort_values(&ranks)?;
-        let mut winners = sort_values
-            .into_iter()
-            .zip(&entries)
-            .map(|(sort_values, entry)| Winner {
-                sort_values,
-                score: entry.score(),
-            });
+        let sort_values = sort_values.into_iter().zip(&entries);
+        let mut winners = sort_values.map(|(sort_values, entry)| Winner {
+            sort_values,
+            score: entry.score(),
+        });
+        let counts = counts.into_iter();
         Ok(counts
-            .into_iter()
             .map(|count| winners.by_ref().take(count).collect())
             .collect())
     }

@@ -1,6 +1,9 @@
 //! Segment sort keys: where a document stands under one key of an order, within one segment.
 
 use std::cmp::Ordering;
+use std::io;
+
+use tantivy::columnar::{BytesColumn, TermOrdHit};
 
 /// Whether there is a value. Documents without one go before or after all others, in either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,9 +52,25 @@ pub(crate) fn of_ordinal(ordinal: u64) -> u64 {
     ordinal.saturating_mul(4).saturating_add(3)
 }
 
+/// The position of a string, which the dictionary may lack: see [`before_ordinal`].
+pub(crate) fn position(
+    strings: Option<&BytesColumn>,
+    bytes: &[u8],
+    against_substitute: Ordering,
+) -> io::Result<u64> {
+    let next = match strings.filter(|strings| strings.num_terms() > 0) {
+        Some(strings) => match strings.dictionary().term_ord_or_next(bytes)? {
+            TermOrdHit::Exact(ordinal) => return Ok(of_ordinal(ordinal)),
+            TermOrdHit::Next(ordinal) => ordinal.min(strings.num_terms() as u64),
+        },
+        None => 0,
+    };
+    Ok(before_ordinal(next, against_substitute))
+}
+
 /// The position of a string that the dictionary doesn't have, before the one with this ordinal and after the one before
 /// it. Two such strings matter: a limit, and what stands in for missing values. `against_substitute` tells them apart.
-pub(crate) fn before_ordinal(ordinal: u64, against_substitute: Ordering) -> u64 {
+fn before_ordinal(ordinal: u64, against_substitute: Ordering) -> u64 {
     let within = match against_substitute {
         Ordering::Less => 0,
         Ordering::Equal => 1,

@@ -1,10 +1,15 @@
 //! Raw sort values of a document: comparable across segments and restarts.
 
-use crate::error::AllowanceExceeded;
-use std::hash::{Hash, Hasher};
+use std::io;
 use std::ops::Deref;
 
 use crate::allowance::{Allowance, Grant};
+use crate::columns::StringColumn;
+use crate::error::AllowanceExceeded;
+use crate::run::Run;
+
+/// Strings that are read from a dictionary between two checks of the deadline.
+const STRINGS_PER_CHECK: usize = 512;
 
 /// A document's value under one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,11 +44,13 @@ impl RawSortValues {
         self.values.push(sort_value);
     }
 
-    /// Makes where it stands under the key that was added last this number, or nothing.
-    pub(super) fn replace(&mut self, sort_value: RawSortValue) {
-        if let Some(last) = self.values.last_mut() {
-            *last = sort_value;
+    /// [`Self::push`], with the memory of what the value holds.
+    pub(super) fn add(&mut self, sort_value: &RawSortValue) -> Result<(), AllowanceExceeded> {
+        if let RawSortValue::Bytes(bytes) = sort_value {
+            self.held.grow(bytes.len())?;
         }
+        self.push(sort_value.clone());
+        Ok(())
     }
 
     /// Makes where it stands under the key that was added last a string.
@@ -53,6 +60,11 @@ impl RawSortValues {
             *last = RawSortValue::Bytes(bytes.to_vec());
         }
         Ok(())
+    }
+
+    /// Where it stands under the key that was added last, and the memory.
+    pub(crate) fn into_last(mut self) -> (RawSortValue, Grant) {
+        (self.values.pop().unwrap_or(RawSortValue::Missing), self.held)
     }
 
     /// The memory alone, for what the values became.
@@ -67,18 +79,31 @@ impl RawSortValues {
     }
 }
 
-impl PartialEq for RawSortValues {
-    fn eq(&self, other: &Self) -> bool {
-        self.values == other.values
+/// Makes what was added last to some of `values`, at their places, the strings with these ordinals. Those are read in the
+/// order of the dictionary.
+pub(crate) fn spell(
+    strings: &StringColumn,
+    mut ordinals: Vec<(u64, usize)>,
+    values: &mut [RawSortValues],
+    run: &Run,
+) -> io::Result<()> {
+    ordinals.sort_unstable();
+    for part in ordinals.chunks(STRINGS_PER_CHECK) {
+        run.check_reading()?;
+        let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
+        let mut places = part.iter().map(|(_, place)| *place);
+        let mut exceeded: Option<AllowanceExceeded> = None;
+        strings.each_string(&sorted, |bytes| {
+            let value = places.next().and_then(|place| values.get_mut(place));
+            if let (Some(value), None) = (value, exceeded) {
+                exceeded = value.spell(bytes).err();
+            }
+        })?;
+        if let Some(exceeded) = exceeded {
+            return Err(exceeded.into());
+        }
     }
-}
-
-impl Eq for RawSortValues {}
-
-impl Hash for RawSortValues {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.values.hash(state);
-    }
+    Ok(())
 }
 
 impl Deref for RawSortValues {

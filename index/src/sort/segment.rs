@@ -3,10 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::io;
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
-use tantivy::columnar::TermOrdHit;
 use tantivy::query::{EnableScoring, Weight};
 use tantivy::{DocId, Score, SegmentReader};
 
@@ -17,17 +16,13 @@ use super::nearest::Nearest;
 use super::objects::Objects;
 use super::order::{Absent, Key, Order, Source, ValueKind};
 use super::rank::{self, Rank};
-use super::raw_value::{RawSortValue, RawSortValues};
+use super::raw_value::{RawSortValue, RawSortValues, spell};
 use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
-use crate::error::AllowanceExceeded;
 use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::points::Points;
 use crate::run::Run;
-
-/// Strings that are read from a dictionary between two checks of the deadline.
-const STRINGS_PER_CHECK: usize = 512;
 
 /// Cost of a key over nested objects, compared with one that reads a column: a document may have many.
 const NESTED_KEY_COST: usize = 16;
@@ -114,13 +109,13 @@ impl<'a> PreparedOrder<'a> {
             return Ok(None);
         };
         let targets = Targets::new(points);
-        let distances = Distances::new(column, targets.clone());
-        Ok(Some(Nearest::new(
+        Ok(Some(Nearest {
             nth,
-            distances,
+            distances: Distances::new(column, targets.clone()),
             targets,
-            reader.inverted_index(cell)?,
-        )))
+            index: reader.inverted_index(cell)?,
+            passed: None,
+        }))
     }
 
     /// Sorts segments by their best value of the leading key: once the page is full, the last ones can often be skipped.
@@ -189,8 +184,7 @@ impl<'a> PreparedOrder<'a> {
                     Some(strings) => {
                         let attribute_ordinals = match kind {
                             ValueKind::Attribute(name) => {
-                                let from = Bound::Included(attribute::first(name));
-                                let to = Bound::Excluded(attribute::behind(name));
+                                let (from, to) = attribute::bounds(name);
                                 Some(strings.column.dictionary().term_bounds_to_ord(from, to)?)
                             }
                             ValueKind::Number(_) | ValueKind::Keyword => None,
@@ -232,11 +226,8 @@ impl<'a> PreparedOrder<'a> {
         let Some(nested) = key.nested() else {
             return Ok(None);
         };
-        let kinds = self
-            .layout
-            .root_kind()
-            .zip(self.layout.kind_term(Some(&nested.path)));
-        let Some((root, kind)) = kinds else {
+        let kind = self.layout.kind_term(Some(&nested.path));
+        let Some((root, kind)) = self.layout.root_kind().zip(kind) else {
             return Ok(None);
         };
         Objects::open(reader, self.run.parents(), &root, &kind, filter).map(Some)
@@ -277,16 +268,8 @@ impl SegmentKey<'_> {
             Absent::As(RawSortValue::Bytes(substitute)) => bytes.cmp(substitute.as_slice()),
             Absent::As(_) | Absent::First | Absent::Last => Ordering::Less,
         };
-        let next = match &self.strings {
-            Some(strings) if strings.column.num_terms() > 0 => {
-                match strings.column.dictionary().term_ord_or_next(bytes)? {
-                    TermOrdHit::Exact(ordinal) => return Ok(rank::of_ordinal(ordinal)),
-                    TermOrdHit::Next(ordinal) => ordinal.min(strings.column.num_terms() as u64),
-                }
-            }
-            Some(_) | None => 0,
-        };
-        Ok(rank::before_ordinal(next, against_substitute))
+        let column = self.strings.as_ref().map(|strings| &strings.column);
+        rank::position(column, bytes, against_substitute)
     }
 
     /// Appends the value of the key `nth` to the sort values of each of these documents.
@@ -297,19 +280,12 @@ impl SegmentKey<'_> {
         sort_values: &mut [RawSortValues],
         run: &Run,
     ) -> io::Result<()> {
-        // Each with the position of its document: strings are read in the order of the dictionary.
+        // Each with the position of its document.
         let mut ordinals = Vec::new();
         for (position, (ranks, values)) in documents.iter().zip(sort_values.iter_mut()).enumerate() {
             let Some(rank) = ranks.get(nth) else { continue };
             match (rank.value(self.key.descending), &self.key.absent) {
-                (Some(_), Absent::As(substitute)) if *rank == self.missing => {
-                    values.push(RawSortValue::Missing);
-                    if let RawSortValue::Bytes(bytes) = substitute {
-                        values.spell(bytes)?;
-                    } else {
-                        values.replace(substitute.clone());
-                    }
-                }
+                (Some(_), Absent::As(substitute)) if *rank == self.missing => values.add(substitute)?,
                 (None, _) => values.push(RawSortValue::Missing),
                 (Some(value), _) if self.strings.is_some() => {
                     ordinals.extend(rank::ordinal(value).map(|ordinal| (ordinal, position)));
@@ -318,28 +294,10 @@ impl SegmentKey<'_> {
                 (Some(number), _) => values.push(RawSortValue::Number(number)),
             }
         }
-        let Some(strings) = &self.strings else {
-            return Ok(());
-        };
-        ordinals.sort_unstable();
-        for part in ordinals.chunks(STRINGS_PER_CHECK) {
-            run.check_reading()?;
-            let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
-            let mut positions = part.iter().map(|(_, position)| *position);
-            let mut exceeded: Option<AllowanceExceeded> = None;
-            strings.each_string(&sorted, |bytes| {
-                let values = positions
-                    .next()
-                    .and_then(|position| sort_values.get_mut(position));
-                if let (Some(values), None) = (values, exceeded) {
-                    exceeded = values.spell(bytes).err();
-                }
-            })?;
-            if let Some(exceeded) = exceeded {
-                return Err(exceeded.into());
-            }
+        match &self.strings {
+            Some(strings) => spell(strings, ordinals, sort_values, run),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -414,11 +372,8 @@ impl SegmentOrder<'_> {
 
     /// Where a document of another segment, or a page token, stands in this segment.
     pub(crate) fn ranks_of(&self, sort_values: &[RawSortValue]) -> io::Result<Vec<Rank>> {
-        self.keys
-            .iter()
-            .zip(sort_values)
-            .map(|(key, sort_value)| key.rank_of(sort_value))
-            .collect()
+        let keys = self.keys.iter().zip(sort_values);
+        keys.map(|(key, sort_value)| key.rank_of(sort_value)).collect()
     }
 
     /// Bytes of the ranks of a document.

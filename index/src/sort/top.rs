@@ -32,10 +32,8 @@ impl<'a> TopCollector<'a> {
         let after = after.map(|after| order.ranks_of(after)).transpose()?;
         let before = self.last().map(|last| order.ranks_of(last)).transpose()?;
         let entry_bytes = size_of::<HeapEntry>() + order.rank_bytes();
-        let held = order
-            .run
-            .allowance()
-            .take(order.capacity(self.size) * entry_bytes)?;
+        let held = order.capacity(self.size) * entry_bytes;
+        let held = order.run.allowance().take(held)?;
         Ok(SegmentTopCollector {
             order,
             size: self.size,
@@ -118,8 +116,8 @@ impl SegmentTopCollector<'_> {
     /// Whether no further document of the segment can be among the best: its best leading value isn't.
     pub(crate) fn beaten(&self) -> bool {
         let best = self.order.leading.as_ref().and_then(Leading::edge);
-        best.zip(self.leading_limit())
-            .is_some_and(|(best, limit)| best > limit)
+        let limited = best.zip(self.leading_limit());
+        limited.is_some_and(|(best, limit)| best > limit)
     }
 
     /// Offers documents, in ascending order, that have the same score.
@@ -178,9 +176,7 @@ impl SegmentTopCollector<'_> {
     /// The minimum competitive score of documents from `doc` on, where the order begins with the best score. The score of
     /// the limit itself is competitive as long as a document may follow that wins the tie by the second key.
     pub(crate) fn min_score(&self, doc: DocId, run: &Run) -> tantivy::Result<Option<MinScore>> {
-        let Some(limit) = self.limit() else {
-            return Ok(None);
-        };
+        let limit = self.limit().unwrap_or_default();
         let Some(value) = limit.first().and_then(|rank| rank.value(true)) else {
             return Ok(None);
         };
@@ -190,14 +186,9 @@ impl SegmentTopCollector<'_> {
             Some(ties) => ties.edge_from(doc, run)?,
             None => None,
         };
-        let ties_are_over = best_tie
-            .zip(limit.get(TIE_KEY))
-            .is_some_and(|(best, limit)| best > *limit);
-        Ok(Some(if ties_are_over {
-            MinScore::above(score)
-        } else {
-            MinScore::from(score)
-        }))
+        let ties = best_tie.zip(limit.get(TIE_KEY));
+        let ties_are_over = ties.is_some_and(|(best, limit)| best > *limit);
+        Ok(Some(MinScore::above(score, !ties_are_over)))
     }
 
     /// Only documents before these ranks are competitive; `None` while all are.
@@ -213,16 +204,13 @@ impl SegmentTopCollector<'_> {
             return;
         }
         self.order.move_to(doc, score);
-        if let Some(after) = &self.after
-            && self.order.compare(after).is_le()
+        let order = &mut self.order;
+        let (after, before) = (self.after.as_ref(), self.before.as_ref());
+        if after.is_some_and(|after| order.compare(after).is_le())
+            || before.is_some_and(|before| order.compare(before).is_ge())
         {
             return;
         }
-        if let Some(before) = &self.before
-            && self.order.compare(before).is_ge()
-        {
-            return;
-        }
-        keep(&mut self.heap, &mut self.order, self.size, score);
+        keep(&mut self.heap, order, self.size, score);
     }
 }

@@ -75,15 +75,13 @@ impl<'a> TopCollector<'a> {
         let numbers = segment.sort_values_of(0..self.order.numbers(), &ranks)?;
         let nth = self.segments.len();
         self.segments.push(segment);
-        let top_k = best
-            .into_iter()
-            .zip(numbers)
-            .map(|(entry, sort_values)| Candidate {
-                segment: nth,
-                score: entry.score(),
-                ranks: entry.ranks,
-                sort_values,
-            });
+        let best = best.into_iter().zip(numbers);
+        let top_k = best.map(|(entry, sort_values)| Candidate {
+            segment: nth,
+            score: entry.score(),
+            ranks: entry.ranks,
+            sort_values,
+        });
         self.kept.extend(top_k);
         self.sort()?;
         self.kept.truncate(self.size);
@@ -149,11 +147,8 @@ impl<'a> TopCollector<'a> {
         for (nth, segment) in self.segments.iter().enumerate() {
             let unread = |each: &&Candidate| each.segment == nth && each.sort_values.len() < keys.end;
             let among = self.kept.get(places.clone()).unwrap_or_default();
-            let ranks: Vec<&[Rank]> = among
-                .iter()
-                .filter(unread)
-                .map(|each| each.ranks.as_slice())
-                .collect();
+            let ranks = among.iter().filter(unread).map(|each| each.ranks.as_slice());
+            let ranks: Vec<&[Rank]> = ranks.collect();
             if ranks.is_empty() {
                 continue;
             }

@@ -67,10 +67,10 @@ impl Block<'_> {
             if values.is_empty() {
                 continue;
             }
-            let path = scope.map_or_else(
-                || Cow::Borrowed(field.name()),
-                |scope| Cow::Owned(format!("{scope}.{}", field.name())),
-            );
+            let path = match scope {
+                Some(scope) => Cow::Owned(format!("{scope}.{}", field.name())),
+                None => Cow::Borrowed(field.name()),
+            };
             if let FieldKind::Nested(fields) = field.kind() {
                 self.objects(fields, values, &path, &mut physical);
                 continue;
@@ -83,13 +83,8 @@ impl Block<'_> {
                 self.values(&mut physical, field.kind(), field.is_array(), values, &path);
             }
             for (name, kind) in field.sub_fields() {
-                self.values(
-                    &mut physical,
-                    kind,
-                    field.is_array(),
-                    values,
-                    &format!("{path}.{name}"),
-                );
+                let path = format!("{path}.{name}");
+                self.values(&mut physical, kind, field.is_array(), values, &path);
             }
         }
         self.placed.push(physical);

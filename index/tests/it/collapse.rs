@@ -8,7 +8,7 @@ use souk_index::{
     Relation, Schema, SearchRequest, Sort, SortValue, TotalRequest, limits,
 };
 
-use super::{commit, find, random, random_numbers, reference, schema, scope_at, upsert};
+use super::{Asked as _, commit, find, random, random_numbers, reference, schema, scope_at, upsert};
 
 type Documents = BTreeMap<Vec<u8>, Object>;
 

@@ -90,6 +90,26 @@ fn scope_at(path: &str) -> Scope<'_> {
     Scope::document(&SCHEMA).inside(path)
 }
 
+/// What few searches ask for.
+trait Asked {
+    /// The same search, telling how it ran.
+    fn profiled(self) -> Self;
+    /// The same search with one hit for each value of a field.
+    fn collapse(self, field: &str) -> Self;
+}
+
+impl Asked for SearchRequest {
+    fn profiled(mut self) -> Self {
+        self.profile = true;
+        self
+    }
+
+    fn collapse(mut self, field: &str) -> Self {
+        self.collapse = Some(field.to_owned());
+        self
+    }
+}
+
 fn upsert(key: &str, fields: Object) -> Operation {
     Operation::Upsert(souk_index::Document {
         key: key.as_bytes().to_vec(),

@@ -7,7 +7,7 @@ use souk_index::{
     SegmentAccess, Sort, TotalRequest,
 };
 
-use super::{commit, find, random, random_numbers, schema, upsert};
+use super::{Asked as _, commit, find, random, random_numbers, schema, upsert};
 
 /// Documents in two segments: 30 of kind `a`, 10 of kind `b`, with two items each.
 fn index() -> Index {

@@ -6,7 +6,7 @@ use souk_index::{
     SegmentAccess, Sort,
 };
 
-use crate::{commit, find, random_numbers, upsert};
+use crate::{Asked as _, commit, find, random_numbers, upsert};
 
 /// More than a few blocks of a column.
 const DOCUMENTS: u32 = 3_000;

@@ -114,10 +114,9 @@ impl<'a> Check<'a> {
         if to == at.scope || inside(at.scope, to) || inside(to, at.scope) {
             return Some(field);
         }
+        let (to, from) = (to.unwrap_or_default(), at.scope.unwrap_or_default());
         let message = format!(
-            "`{name}` is a field of the objects of `{}`, beside those of `{}` that are grouped",
-            to.unwrap_or_default(),
-            at.scope.unwrap_or_default()
+            "`{name}` is a field of the objects of `{to}`, beside those of `{from}` that are grouped"
         );
         let advice = "aggregate it beside this grouping, not inside";
         self.refuse(path, Reason::OutsideNestedPath, message, advice)

@@ -12,7 +12,7 @@ use crate::aggregate::ranges::{OPEN, first_from};
 use crate::error::{Checker, Error, Reason, every};
 use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
-use crate::request::{Aggregation, Query, QueryValue, ValueRange};
+use crate::request::{Aggregation, GroupOrder, GroupOrderBy, Query, QueryValue, ValueRange};
 
 impl Check<'_> {
     pub(super) fn grouping(&mut self, aggregation: &Aggregation, at: At<'_>) -> Option<Grouped> {
@@ -212,8 +212,7 @@ impl Check<'_> {
     fn filters(&mut self, filters: &[Query], at: At<'_>) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
         every(filters.iter().enumerate().map(|(nth, filter)| {
             let path = format!("{at}.filters[{nth}]");
-            let planned = plan::plan_in_scope(self.layout, self.run, filter, at.scope, &path);
-            match planned {
+            match plan::plan_in_scope(self.layout, self.run, filter, at.scope, &path) {
                 Ok(planned) => return Some(planned),
                 Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),
                 Err(other) => drop(self.refused.get_or_insert(other)),
@@ -290,14 +289,14 @@ impl Check<'_> {
     }
 }
 
-fn fullest_first(order: &[crate::request::GroupOrder]) -> Vec<crate::request::GroupOrder> {
-    use crate::request::{GroupOrder, GroupOrderBy};
-
+fn fullest_first(order: &[GroupOrder]) -> Vec<GroupOrder> {
+    let fullest = GroupOrder {
+        by: GroupOrderBy::Count,
+        descending: true,
+    };
     if order.is_empty() {
-        return vec![GroupOrder {
-            by: GroupOrderBy::Count,
-            descending: true,
-        }];
+        vec![fullest]
+    } else {
+        order.to_vec()
     }
-    order.to_vec()
 }

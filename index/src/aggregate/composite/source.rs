@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use tantivy::SegmentReader;
-use tantivy::columnar::TermOrdHit;
 
 use crate::aggregate::column::{Buffer, Raw};
 use crate::aggregate::keys::Keys;
@@ -28,16 +27,7 @@ impl<'a> OpenSource<'a> {
         if let Keys::Values(values) = &keys
             && let Some((number, bytes)) = values.stranger()
         {
-            let next = match values.strings() {
-                Some(strings) => match strings.dictionary().term_ord_or_next(bytes)? {
-                    TermOrdHit::Exact(ordinal) | TermOrdHit::Next(ordinal) => {
-                        ordinal.min(strings.num_terms() as u64)
-                    }
-                },
-                None => 0,
-            };
-            let position = rank::before_ordinal(next, Ordering::Equal);
-            stranger = Some((number, position));
+            stranger = Some((number, rank::position(values.strings(), bytes, Ordering::Equal)?));
         }
         Ok(Self {
             source,
@@ -95,15 +85,7 @@ impl<'a> OpenSource<'a> {
                 let among = values
                     .stranger()
                     .map_or(Ordering::Less, |(_, stranger)| bytes.as_slice().cmp(stranger));
-                match values.strings() {
-                    Some(strings) => match strings.dictionary().term_ord_or_next(bytes)? {
-                        TermOrdHit::Exact(ordinal) => rank::of_ordinal(ordinal),
-                        TermOrdHit::Next(ordinal) => {
-                            rank::before_ordinal(ordinal.min(strings.num_terms() as u64), among)
-                        }
-                    },
-                    None => rank::before_ordinal(0, among),
-                }
+                rank::position(values.strings(), bytes, among)?
             }
             (RawSortValue::Bytes(_), _) => 0,
         };

@@ -1,5 +1,4 @@
 use super::{Cell, LEVELS, Level, point_cells};
-use crate::geo::area::Region;
 use crate::geo::stretch::{Relation, Stretch};
 use crate::geo::tests::{places, random_point, seeded};
 use crate::geo::{Area, BoundingBox, Circle, FULL_TURN, GeoPoint, HALF_TURN, Polygon};
@@ -128,7 +127,7 @@ fn what_is_known_of_a_cell_is_true_of_its_points() {
         let Some(area) = random_area(&mut random, near) else {
             continue;
         };
-        let latitudes = area.latitudes();
+        let latitudes = area.region().latitudes();
         for nth in 0..40 {
             let here = match nth {
                 0 => near,
@@ -153,8 +152,8 @@ fn what_is_known_of_a_cell_is_true_of_its_points() {
             for level in Level::all() {
                 let cell = level.cell(latitude, longitude);
                 let (south, north) = level.latitudes(cell.row);
-                let band = area.band(south, north);
-                let relation = area.relation(&cell.rectangle(), &band);
+                let band = area.region().band(south, north);
+                let relation = area.region().relation(&cell.rectangle(), &band);
                 match relation {
                     Relation::Inside => assert!(contained, "{area:?} {here:?} {cell:?}"),
                     Relation::Outside => assert!(!contained, "{area:?} {here:?} {cell:?}"),
@@ -180,7 +179,10 @@ fn what_is_known_of_a_cell_is_true_of_its_points() {
 
 #[test]
 fn walks_begin_with_few_cells() {
-    let level = |area: &Area| Level::beginning(&area.latitudes(), area.longitudes().width).nth;
+    let level = |area: &Area| {
+        let region = area.region();
+        Level::beginning(&region.latitudes(), region.longitudes().width).nth
+    };
     for (meters, expected) in [
         (100.0, 3),
         (1_000.0, 3),

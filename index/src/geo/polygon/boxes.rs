@@ -34,25 +34,14 @@ pub(super) struct Boxes {
 impl Boxes {
     pub(super) fn new(edges: Vec<Edge>) -> Self {
         let leaves = edges.len().div_ceil(EDGES_PER_BOX).next_power_of_two();
-        let mut lowest: Vec<Place> = edges
-            .chunks(EDGES_PER_BOX)
-            .map(|edges| {
-                edges.iter().fold(Place::NOTHING, |bounds, edge| {
-                    bounds.with(Place {
-                        x: edge.x(),
-                        y: edge.y(),
-                    })
-                })
-            })
-            .collect();
+        let around = |edges: &[Edge]| edges.iter().map(Edge::place).fold(Place::NOTHING, Place::with);
+        let mut lowest: Vec<Place> = edges.chunks(EDGES_PER_BOX).map(around).collect();
         lowest.resize(leaves, Place::NOTHING);
         // Level by level from the lowest to the root, then turned around.
         let mut levels = vec![lowest];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
-            let above = last
-                .chunks(2)
-                .map(|pair| pair.iter().fold(Place::NOTHING, |bounds, one| bounds.with(*one)));
-            levels.push(above.collect());
+            let around = |pair: &[Place]| pair.iter().copied().fold(Place::NOTHING, Place::with);
+            levels.push(last.chunks(2).map(around).collect());
         }
         let mut bounds = vec![Place::NOTHING];
         bounds.extend(levels.into_iter().rev().flatten());

@@ -41,11 +41,8 @@ impl Slabs {
         // Node, longitude at the middle of the node's latitudes, those latitudes' sum, edge.
         let mut placed: Vec<(usize, f64, i64, Edge)> = Vec::new();
         for edge in edges {
-            let (low, high) = if edge.a.y <= edge.b.y {
-                (edge.a, edge.b)
-            } else {
-                (edge.b, edge.a)
-            };
+            let (a, b) = (edge.a, edge.b);
+            let (low, high) = if a.y <= b.y { (a, b) } else { (b, a) };
             if low.y == high.y {
                 let (west, east) = edge.x();
                 level.push((low.y, west, east));
@@ -103,11 +100,8 @@ impl Slabs {
         if self.vertices.binary_search(&(place.y, place.x)).is_ok() || self.on_level_edge(place) {
             return true;
         }
-        let Some(slab) = self
-            .latitudes
-            .partition_point(|latitude| *latitude <= place.y)
-            .checked_sub(1)
-        else {
+        let behind = self.latitudes.partition_point(|latitude| *latitude <= place.y);
+        let Some(slab) = behind.checked_sub(1) else {
             return false;
         };
         let mut west = 0;
@@ -115,10 +109,8 @@ impl Slabs {
         while node > 0 {
             let edges = self.edges(node);
             let before = edges.partition_point(|edge| edge.side(place) == Ordering::Less);
-            if edges
-                .get(before)
-                .is_some_and(|edge| edge.side(place) == Ordering::Equal)
-            {
+            let next = edges.get(before);
+            if next.is_some_and(|edge| edge.side(place) == Ordering::Equal) {
                 return true;
             }
             west += before;

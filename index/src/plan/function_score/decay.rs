@@ -42,20 +42,12 @@ impl Falloff {
     /// Checks a decay; `None` comes with a violation.
     pub(super) fn plan(planner: &mut Planner<'_>, at: &str, decay: &Decay) -> Option<Self> {
         let positive = decay.scale.is_finite() && decay.scale > 0.0;
+        let from_zero = decay.offset.is_finite() && decay.offset >= 0.0;
+        let between = decay.decay > 0.0 && decay.decay < 1.0;
         let ranges = [
             ("scale", decay.scale, positive, "a positive number"),
-            (
-                "offset",
-                decay.offset,
-                decay.offset.is_finite() && decay.offset >= 0.0,
-                "a number from 0",
-            ),
-            (
-                "decay",
-                decay.decay,
-                decay.decay > 0.0 && decay.decay < 1.0,
-                "a number between 0 and 1",
-            ),
+            ("offset", decay.offset, from_zero, "a number from 0"),
+            ("decay", decay.decay, between, "a number between 0 and 1"),
         ];
         for (name, number, fine, wanted) in ranges {
             if !fine {

@@ -65,13 +65,7 @@ impl Factor {
     where
         T: PartialOrd + Copy + std::fmt::Debug + Send + Sync + 'static,
     {
-        let Self {
-            unit,
-            factor,
-            modifier,
-            missing,
-            ..
-        } = *self;
+        let (unit, factor, modifier, missing) = (self.unit, self.factor, self.modifier, self.missing);
         // -0.0 and 0.0 are one number.
         let value = move |number: f64| modified(modifier, factor * number + 0.0);
         let missing = missing.map(value);

@@ -13,6 +13,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 use super::Together;
 use super::shared::{Shared, share};
 use crate::columns::{Cover, behind_block};
+use crate::doc_walk::go_to;
 use crate::plan::selection::Selection;
 use crate::run::Run;
 
@@ -108,12 +109,8 @@ impl Buffered {
                     found(*doc);
                 }
             }
-            if self.scorer.doc() < window.start {
-                self.scorer.seek(window.start);
-            }
-            self.at = 0;
-            self.filled = 0;
-            if self.scorer.doc() >= window.end {
+            (self.at, self.filled) = (0, 0);
+            if go_to(&mut self.scorer, window.start) >= window.end {
                 return;
             }
             self.filled = self.scorer.fill_buffer(&mut self.docs);
@@ -290,10 +287,7 @@ impl WindowScorer {
                 }
                 Part::Constant { docs, score } => docs.take(&window, |doc| add(doc, *score)),
                 Part::Scored(scorer) => {
-                    let mut doc = scorer.doc();
-                    if doc < window.start {
-                        doc = scorer.seek(window.start);
-                    }
+                    let mut doc = go_to(scorer, window.start);
                     while doc < window.end {
                         add(doc, scorer.score());
                         doc = scorer.advance();

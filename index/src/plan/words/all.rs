@@ -6,6 +6,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::cursor::{CODES, Cursor, first_too_long};
+use crate::doc_walk::settles;
 use crate::pace::Pace;
 use crate::plan::min_score::MinScore;
 use crate::run::Run;
@@ -177,23 +178,7 @@ impl AllWords {
 }
 
 impl DocSet for AllWords {
-    fn advance(&mut self) -> DocId {
-        if self.doc == TERMINATED {
-            return TERMINATED;
-        }
-        self.settle(self.doc + 1)
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        if self.doc >= target {
-            return self.doc;
-        }
-        self.settle(target)
-    }
-
-    fn doc(&self) -> DocId {
-        self.doc
-    }
+    settles!();
 
     fn size_hint(&self) -> u32 {
         let rarest = self.cursors.iter().map(Cursor::len).min().unwrap_or_default();

@@ -36,11 +36,8 @@ struct Pivot {
 impl AnyWords {
     /// At least one word.
     pub(super) fn new(cursors: Vec<Cursor>, needed: u32, pace: Pace<Arc<Run>>) -> Self {
-        let order = cursors
-            .iter()
-            .enumerate()
-            .map(|(nth, cursor)| (cursor.doc(), nth));
-        let mut order: Vec<_> = order.collect();
+        let docs = cursors.iter().map(Cursor::doc);
+        let mut order: Vec<_> = docs.zip(0..).collect();
         order.sort_unstable();
         let mut any = Self {
             cursors,
@@ -64,8 +61,8 @@ impl AnyWords {
         let least = min_score.sum();
         self.min_score = Some(least);
         if self.without_the_lowest() < least {
-            let mut all =
-                AllWords::standing_on(self.doc, std::mem::take(&mut self.cursors), self.pace.again());
+            let cursors = std::mem::take(&mut self.cursors);
+            let mut all = AllWords::standing_on(self.doc, cursors, self.pace.clone());
             all.raise_min_score(min_score)?;
             self.all = Some(all);
             return Ok(());
@@ -75,9 +72,8 @@ impl AnyWords {
             of.sum::<f64>()
         };
         let too_long = first_too_long(|code| at_length(code) >= least);
-        for cursor in &mut self.cursors {
-            cursor.pass_over(too_long);
-        }
+        let cursors = self.cursors.iter_mut();
+        cursors.for_each(|cursor| cursor.too_long = too_long);
         Ok(())
     }
 
@@ -85,13 +81,9 @@ impl AnyWords {
     /// word that is repeated may score a billion times what one in every document does, whose score would be lost in the
     /// rounding of that sum.
     fn without_the_lowest(&self) -> f64 {
-        let highest = || self.cursors.iter().map(Cursor::highest);
-        let lowest = highest()
-            .enumerate()
-            .min_by(|(_, one), (_, other)| one.total_cmp(other));
-        let others = highest()
-            .enumerate()
-            .filter(|(nth, _)| lowest.is_none_or(|(lowest, _)| lowest != *nth));
+        let highest = || self.cursors.iter().map(Cursor::highest).enumerate();
+        let lowest = highest().min_by(|(_, one), (_, other)| one.total_cmp(other));
+        let others = highest().filter(|(nth, _)| lowest.is_none_or(|(lowest, _)| lowest != *nth));
         others.map(|(_, highest)| highest).sum()
     }
 
@@ -129,7 +121,7 @@ impl AnyWords {
                 Some(_) => break,
                 None => {
                     let cursor = self.cursors.get(*nth)?;
-                    words += cursor.count();
+                    words += cursor.count;
                     let enough = match self.min_score {
                         Some(min_score) => {
                             most += cursor.highest();

@@ -1,32 +1,25 @@
 //! The documents of one word in one segment.
 
-use std::sync::Arc;
-
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 
 use crate::bm25::Bm25;
 use crate::bounds::Ceiling;
+use crate::doc_walk::go_to;
 use crate::run::Run;
-use crate::statistics::Statistics;
-
-/// Where a word's bounds come from.
-pub(super) struct Source {
-    pub(super) reader: SegmentReader,
-    pub(super) word: Term,
-    /// The average length of all texts.
-    pub(super) average: Score,
-    pub(super) statistics: Arc<Statistics>,
-}
 
 /// Walks a word's documents, and scores them.
 pub(super) struct Cursor {
     pub(super) postings: SegmentPostings,
     pub(super) lengths: FieldNormReader,
     pub(super) bm25: Bm25,
+    /// How often the word counts.
     pub(super) count: u32,
-    pub(super) source: Source,
+    pub(super) reader: SegmentReader,
+    pub(super) word: Term,
+    /// The average length of all texts.
+    pub(super) average: Score,
     /// Absent until it is measured.
     pub(super) ceiling: Option<Ceiling>,
     /// Texts with this code of their length, or a higher one, are passed over.
@@ -51,11 +44,6 @@ pub(super) fn first_too_long(reaches: impl Fn(u8) -> bool) -> u16 {
 }
 
 impl Cursor {
-    /// How often the word counts.
-    pub(super) fn count(&self) -> u32 {
-        self.count
-    }
-
     pub(super) fn doc(&self) -> DocId {
         self.postings.doc()
     }
@@ -70,18 +58,10 @@ impl Cursor {
         self.seek_short(target, TERMINATED, self.too_long)
     }
 
-    /// From now on passes over texts with this code of their length, or a higher one.
-    pub(super) fn pass_over(&mut self, too_long: u16) {
-        self.too_long = too_long;
-    }
-
     /// The first document from `target` on, up to `last`, whose text's code is below `too_long`; or the first behind
     /// `last`.
     pub(super) fn seek_short(&mut self, target: DocId, last: DocId, too_long: u16) -> DocId {
-        let mut doc = self.postings.doc();
-        if doc < target {
-            doc = self.postings.seek(target);
-        }
+        let mut doc = go_to(&mut self.postings, target);
         let is_long = |doc| too_long < CODES && u16::from(self.lengths.fieldnorm_id(doc)) >= too_long;
         while doc <= last && doc != TERMINATED && is_long(doc) {
             doc = self.postings.advance();
@@ -95,33 +75,29 @@ impl Cursor {
     }
 
     pub(super) fn score(&self) -> Score {
-        self.bm25.score(
-            self.lengths.fieldnorm_id(self.postings.doc()),
-            self.postings.term_freq(),
-        )
+        let length = self.length_of(self.postings.doc());
+        self.bm25.score(length, self.postings.term_freq())
     }
 
     /// Makes [`Cursor::highest`] and [`Cursor::bound`] tell something, which may take a walk over all documents of the word.
     pub(super) fn measure(&mut self, run: &Run) -> tantivy::Result<()> {
         if self.ceiling.is_none() {
             run.check_inside()?;
-            let Source {
-                reader,
-                word,
-                average,
-                statistics,
-            } = &self.source;
-            let bounds = statistics.bounds(reader, word)?;
-            self.ceiling = Some(Ceiling::new(bounds, self.bm25.clone(), *average));
+            let bounds = run.statistics().bounds.get(&self.reader, &self.word)?;
+            self.ceiling = Some(Ceiling::new(bounds, self.bm25.clone(), self.average));
         }
         Ok(())
     }
 
+    /// What the ceiling says; no bound before there is one.
+    fn at_most(&self, of: impl Fn(&Ceiling) -> Score) -> f64 {
+        let ceiling = self.ceiling.as_ref();
+        ceiling.map_or(f64::INFINITY, |ceiling| f64::from(of(ceiling)))
+    }
+
     /// What any document scores at most.
     pub(super) fn highest(&self) -> f64 {
-        self.ceiling
-            .as_ref()
-            .map_or(f64::INFINITY, |ceiling| f64::from(ceiling.highest()))
+        self.at_most(|ceiling| ceiling.highest)
     }
 
     /// What documents from `doc` on score at most, and the last one to which that applies. `doc` may only grow.
@@ -134,8 +110,7 @@ impl Cursor {
 
     /// What documents of the block that [`Cursor::bound`] told of score at most when their lengths have this code.
     pub(super) fn at_length(&self, code: u8) -> f64 {
-        let ceiling = self.ceiling.as_ref();
-        ceiling.map_or(f64::INFINITY, |ceiling| f64::from(ceiling.at_length(code)))
+        self.at_most(|ceiling| ceiling.at_length(code))
     }
 
     /// The code of the shortest text of the block that [`Cursor::bound`] told of.
@@ -145,10 +120,7 @@ impl Cursor {
 
     /// What any document scores at most when its length has this code.
     pub(super) fn highest_at_length(&self, code: u8) -> f64 {
-        let ceiling = self.ceiling.as_ref();
-        ceiling.map_or(f64::INFINITY, |ceiling| {
-            f64::from(ceiling.highest_at_length(code))
-        })
+        self.at_most(|ceiling| ceiling.highest_at_length(code))
     }
 
     /// The code of the length of a document's text.

@@ -27,7 +27,6 @@ pub struct FunctionScore {
 
 impl FunctionScore {
     /// A query whose score is multiplied with the product of functions.
-    #[must_use]
     pub fn new(query: Query, functions: Vec<ScoreFunction>) -> Self {
         Self {
             query,
@@ -53,7 +52,6 @@ pub struct ScoreFunction {
 
 impl ScoreFunction {
     /// A function of weight 1 for all documents.
-    #[must_use]
     pub fn new(function: Function) -> Self {
         Self {
             function,

@@ -7,7 +7,7 @@ use souk_index::{
     Schema, SearchRequest, Sort, SourceKind, ValueRange,
 };
 
-use super::super::{commit, find, upsert};
+use super::super::{Asked as _, commit, find, upsert};
 use super::single;
 
 /// Keywords of a segment that no other has.
