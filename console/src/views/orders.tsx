@@ -1,0 +1,2 @@
+const View = () => <p>…</p>;
+export default View;
