@@ -45,5 +45,7 @@ export const change = (values: Record<string, string>, replace = false): void =>
     hash.value = next;
   } else {
     location.hash = next;
+    // The browser tells of it later: what changes until then has to know.
+    hash.value = location.hash;
   }
 };
