@@ -29,8 +29,15 @@ export const useAnswer = <T>(
   const latest = useRef(call);
   latest.current = call;
   const caller = credentials.value;
+  const asCaller = useRef(caller);
   useEffect(() => {
-    if (key === undefined) return;
+    if (key === undefined) {
+      setState((before) => (before.waiting ? { ...before, waiting: false } : before));
+      return;
+    }
+    // What one caller was told isn't shown to the next.
+    if (asCaller.current !== caller) setState({ value: undefined, error: undefined, waiting: true });
+    asCaller.current = caller;
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async (): Promise<void> => {

@@ -4,7 +4,7 @@ import type { Client, Interceptor } from '@connectrpc/connect';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 
-import { asked, headers } from './session';
+import { ask, headers } from './session';
 
 /** How long a call may take, in milliseconds. Streams have no end. */
 export const PATIENCE_MS = 30_000;
@@ -14,7 +14,7 @@ const whoCalls: Interceptor = (next) => async (request) => {
   try {
     return await next(request);
   } catch (error) {
-    if (ConnectError.from(error).code === Code.Unauthenticated) asked.value = true;
+    if (ConnectError.from(error).code === Code.Unauthenticated) ask();
     throw error;
   }
 };

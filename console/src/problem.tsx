@@ -1,7 +1,9 @@
 /** What went wrong with a call, in the words of the server, and what can be done. */
-import { Code, ConnectError } from '@connectrpc/connect';
+import type { ConnectError } from '@connectrpc/connect';
+import { Code } from '@connectrpc/connect';
 
 import { texts } from './language';
+import { reason, violations } from './reasons';
 
 const text = texts({
   en: {
@@ -28,7 +30,9 @@ const text = texts({
   },
 });
 
-const summary = (code: Code): string => {
+const summary = ({ code, cause }: ConnectError): string => {
+  // What fetch throws when nobody answers.
+  if (code === Code.Unknown && cause instanceof TypeError) return text('unavailable');
   switch (code) {
     case Code.Unavailable:
       return text('unavailable');
@@ -51,32 +55,20 @@ const summary = (code: Code): string => {
   }
 };
 
-/** The parts of google.rpc's details that people read, as the gateway tells them beside the encoded ones. */
-interface Told {
-  readonly reason?: string;
-  readonly fieldViolations?: readonly { readonly field?: string; readonly description?: string }[];
-}
-
-const told = (error: ConnectError): Told[] =>
-  error.details.flatMap((detail) => ('debug' in detail && detail.debug !== undefined ? [detail.debug as Told] : []));
-
-/** Why a call failed, for programs: `UNKNOWN_FIELD`; empty when the server didn't say. */
-export const reason = (error: ConnectError): string => told(error).find((detail) => detail.reason)?.reason ?? '';
-
 /** Tells of an error; nothing without one. */
 export const Problem = ({ error, again }: { error: ConnectError | undefined; again?: () => void }) => {
   if (error === undefined) return null;
-  const violations = told(error).flatMap((detail) => detail.fieldViolations ?? []);
+  const wrong = violations(error);
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>{summary(error.code)}</strong>{' '}
+        <strong>{summary(error)}</strong>{' '}
         <code>{reason(error) || Code[error.code]}</code>
       </p>
       {error.rawMessage !== '' && <p>{error.rawMessage}</p>}
-      {violations.length > 0 && (
+      {wrong.length > 0 && (
         <ul>
-          {violations.slice(0, 20).map(({ field, description }) => (
+          {wrong.slice(0, 20).map(({ field, description }) => (
             <li key={`${field} ${description}`}>
               <code>{field}</code> {description}
             </li>

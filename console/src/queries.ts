@@ -1,5 +1,6 @@
 /** Parts of queries, as views put them together. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 
 import type { QuerySchema, SortSchema } from './contract/souk/search/v1/query_pb';
 import { Operator } from './contract/souk/search/v1/query_pb';
@@ -13,6 +14,9 @@ export type Value = MessageInitShape<typeof ValueSchema>;
 export const textValue = (value: string): Value => ({ kind: { case: 'stringValue', value } });
 export const wholeValue = (value: bigint): Value => ({ kind: { case: 'intValue', value } });
 export const realValue = (value: number): Value => ({ kind: { case: 'doubleValue', value } });
+export const truthValue = (value: boolean): Value => ({ kind: { case: 'boolValue', value } });
+export const bytesValue = (value: Uint8Array<ArrayBuffer>): Value => ({ kind: { case: 'bytesValue', value } });
+export const timeValue = (value: Date): Value => ({ kind: { case: 'timeValue', value: timestampFromDate(value) } });
 
 /** A field has a value. */
 export const term = (field: string, value: Value): Query => ({ kind: { case: 'term', value: { field, value } } });

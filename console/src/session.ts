@@ -9,8 +9,19 @@ export interface Credentials {
 /** What the page calls with; undefined calls as nobody. */
 export const credentials = signal<Credentials | undefined>(undefined);
 
-/** Whether the server has refused a call because it doesn't know who calls: the page asks then. */
-export const asked = signal(false);
+/** Whether the page asks who calls: it does when the server has refused a call for that, until somebody has said that they don't say it. */
+export const asking = signal<'no' | 'yes' | 'declined'>('no');
+
+/** The server doesn't know who calls. */
+export const ask = (): void => {
+  if (asking.value === 'no') asking.value = 'yes';
+};
+
+/** Calls as somebody else from now on; undefined is nobody. */
+export const become = (next: Credentials | undefined): void => {
+  asking.value = 'no';
+  credentials.value = next;
+};
 
 /** The headers that say who calls. */
 export const headers = (): Record<string, string> => {

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { texts } from './language';
-import { asked, credentials } from './session';
+import { asking, become, credentials } from './session';
 
 const text = texts({
   en: {
@@ -33,16 +33,19 @@ export const SignIn = () => {
   const dialog = useRef<HTMLDialogElement>(null);
   const [kind, setKind] = useState<'key' | 'token'>('key');
   const [secret, setSecret] = useState('');
-  const wanted = asked.value;
+  const wanted = asking.value === 'yes';
   useEffect(() => {
     if (wanted && dialog.current?.open === false) dialog.current.showModal();
   }, [wanted]);
   const submit = (event: Event): void => {
     event.preventDefault();
-    asked.value = false;
-    credentials.value = { kind, secret: secret.trim() };
+    become({ kind, secret: secret.trim() });
     setSecret('');
     dialog.current?.close();
+  };
+  // Closed without a key: the page goes on with what nobody may see, and doesn't ask each time that it is refused.
+  const closed = (): void => {
+    if (asking.value === 'yes') asking.value = 'declined';
   };
   return (
     <>
@@ -51,11 +54,11 @@ export const SignIn = () => {
           {text('open')}
         </button>
       ) : (
-        <button type="button" onClick={() => (credentials.value = undefined)}>
+        <button type="button" onClick={() => become(undefined)}>
           {text('out')}
         </button>
       )}
-      <dialog ref={dialog} aria-labelledby="sign-in-title" onClose={() => (asked.value = false)}>
+      <dialog ref={dialog} aria-labelledby="sign-in-title" onClose={closed}>
         <form onSubmit={submit}>
           <h2 id="sign-in-title">{text('title')}</h2>
           <p>{text('why')}</p>

@@ -5,13 +5,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const BINARY = process.env.SOUK_BINARY ?? fileURLToPath(new URL('../../target/debug/souk-under-test', import.meta.url));
+export const BINARY = process.env.SOUK_BINARY ?? fileURLToPath(new URL('../../target/debug/souk-under-test', import.meta.url));
+
+/** The environment of a server: what stands there for the tests would be settings to it. */
+const environment = () => {
+  const { SOUK_BINARY: _, SOUK_URL: __, SOUK_PAGE: ___, SOUK_PICTURES: ____, SOUK_BROWSER: _____, ...rest } = process.env;
+  return rest;
+};
 
 /** Starts `souk` with `args`; answers when it has said where it listens. */
 export const start = async (args) => {
   const data = mkdtempSync(join(tmpdir(), 'souk-console-'));
   const listen = args.includes('--listen') ? [] : ['--listen', '127.0.0.1:0'];
-  const child = spawn(BINARY, [...args, ...listen, '--data', join(data, 'data')], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(BINARY, [...args, ...listen, '--data', join(data, 'data')], { stdio: ['ignore', 'pipe', 'pipe'], env: environment() });
   let log = '';
   const ended = new Promise((done) => child.on('exit', done));
   const stop = async () => {

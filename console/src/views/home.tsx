@@ -8,6 +8,7 @@ import { IndexService } from '../contract/souk/index/v1/index_pb';
 import { bytes, count } from '../format';
 import { texts } from '../language';
 import { Problem } from '../problem';
+import { Scroll } from '../scroll';
 
 const text = texts({
   en: { title: 'What is here', index: 'Index', documents: 'Documents', size: 'Size', lag: 'Changes to catch up with' },
@@ -22,7 +23,7 @@ const Home = () => {
       <h1>{text('title')}</h1>
       <Problem error={answer.error} again={answer.again} />
       {answer.value !== undefined && (
-        <div class="scroll" tabIndex={0} role="region" aria-label={text('title')}>
+        <Scroll label={text('title')}>
           <table>
             <thead>
               <tr>
@@ -45,7 +46,7 @@ const Home = () => {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </>
   );

@@ -1,1 +1,0 @@
-import{t as e}from"./index-RsMVYJhY.js";var t=()=>e(`p`,{children:`…`});export{t as default};
