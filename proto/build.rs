@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
-const FILES: [&str; 25] = [
+const FILES: [&str; 26] = [
     "buf/validate/validate.proto",
     "google/api/annotations.proto",
     "google/api/field_behavior.proto",
     "google/api/http.proto",
     "souk/auth/v1/access.proto",
+    "souk/figures/v1/figures.proto",
     "souk/index/v1/index.proto",
     "souk/media/v1/media.proto",
     "souk/order/v1/consumer.proto",

@@ -4,7 +4,7 @@
 //! one is configured. Unsampled calls, and all without a collector, have ids instead of spans, which correlate logs; see `sampling`.
 //!
 //! The `OTEL_` variables that are read are in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is refused or warned
-//! of. Metrics can also be fetched, see [`prometheus`]; [`instruments`] has all.
+//! of. Metrics can also be fetched, see [`prometheus`], and asked for within the process, see [`figures`]; [`instruments`] has all.
 
 use std::net::SocketAddr;
 
@@ -31,6 +31,7 @@ use crate::tls::TlsError;
 mod environment;
 mod exemplar;
 mod fields;
+pub mod figures;
 mod guard;
 pub mod instrument;
 pub mod instruments;
@@ -135,6 +136,10 @@ pub struct Telemetry {
     loggers: Option<ByRole<SdkLoggerProvider>>,
     propagator: Option<TextMapCompositePropagator>,
     scraper: Option<Scraper>,
+    /// Whether metrics are fetched by [`TelemetryConfig::metrics_listen`].
+    fetched: bool,
+    /// Whether they go to a collector.
+    sent: bool,
     warnings: Vec<String>,
 }
 
@@ -159,7 +164,7 @@ impl Telemetry {
 
     /// Reads its metrics whenever somebody asks; `None` without [`TelemetryConfig::metrics_listen`].
     pub fn scraper(&self) -> Option<Scraper> {
-        self.scraper.clone()
+        self.scraper.clone().filter(|_| self.fetched)
     }
 
     /// Makes it the telemetry of the process.
@@ -177,6 +182,9 @@ impl Telemetry {
         if let Some(meters) = &self.meters {
             global::set_meter_provider(RoleMeters(meters.clone()));
             process::observe(&meters.of(None).meter(METER));
+        }
+        if let Some(scraper) = self.scraper.take() {
+            figures::install(scraper, self.fetched || self.sent);
         }
         Ok(self.into_guard())
     }
@@ -289,26 +297,20 @@ impl TelemetryBuilder {
                     })
                 })?);
             }
-            let fetched = self.config.metrics_listen.is_some();
-            if fetched {
+            if self.config.metrics_listen.is_some() {
                 exemplar::keep(environment.exemplars);
             }
-            if fetched || environment.metrics.is_some() {
-                let readers = ByRole::try_new(&self.roles, |_| Ok(Reader::default()))?;
-                meters = Some(ByRole::try_new(&self.roles, |role| {
-                    let builder = SdkMeterProvider::builder().with_resource(resource(role));
-                    let builder = match fetched {
-                        true => builder.with_reader(readers.of(role).clone()),
-                        false => builder,
-                    };
-                    Ok(match &environment.metrics {
-                        Some(collector) => builder.with_periodic_exporter(otlp::metrics(collector)?).build(),
-                        None => builder.build(),
-                    })
-                })?);
-                let readers = readers.iter().map(|(role, reader)| (role, reader.clone()));
-                scraper = fetched.then(|| Scraper::new(readers.collect()));
-            }
+            let readers = ByRole::try_new(&self.roles, |_| Ok(Reader::default()))?;
+            meters = Some(ByRole::try_new(&self.roles, |role| {
+                let builder = SdkMeterProvider::builder().with_resource(resource(role));
+                let builder = builder.with_reader(readers.of(role).clone());
+                Ok(match &environment.metrics {
+                    Some(collector) => builder.with_periodic_exporter(otlp::metrics(collector)?).build(),
+                    None => builder.build(),
+                })
+            })?);
+            let readers = readers.iter().map(|(role, reader)| (role, reader.clone()));
+            scraper = Some(Scraper::new(readers.collect()));
         }
         let spans = tracers.as_ref().map(|providers| {
             let tracer = RoleTracer(providers.map(|provider| provider.tracer(METER)));
@@ -347,6 +349,8 @@ impl TelemetryBuilder {
             loggers,
             propagator: (!environment.disabled).then_some(environment.propagator),
             scraper,
+            fetched: self.config.metrics_listen.is_some(),
+            sent: environment.metrics.is_some(),
             warnings: environment.warnings,
         })
     }

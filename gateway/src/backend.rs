@@ -129,6 +129,7 @@ impl Backends {
             let serves = |served_by: &ServedBy| match served_by {
                 ServedBy::One(only) => *only == name,
                 ServedBy::All(_) => true,
+                ServedBy::Gateway => false,
             };
             let services = contract.iter().filter(|(_, served_by)| serves(served_by));
             Backend {

@@ -1,4 +1,4 @@
-//! The backend of each service: by its package, or all by its option `souk.route.v1.shared`.
+//! The backend of each service: by its package, all by its option `souk.route.v1.shared`, or none by `souk.route.v1.gateway`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,6 +8,8 @@ use prost_reflect::{
 
 /// The option of a service that every backend serves.
 const SHARED: &str = "souk.route.v1.shared";
+/// The option of a service that the gateway serves itself.
+const GATEWAY: &str = "souk.route.v1.gateway";
 /// The option of an RPC whose answers are put together.
 const JOINED: &str = "souk.route.v1.joined";
 
@@ -18,6 +20,8 @@ pub(crate) enum ServedBy {
     One(String),
     /// Every backend, each for what it holds itself.
     All(Sharing),
+    /// The gateway, and no backend.
+    Gateway,
 }
 
 /// How backends share a service.
@@ -33,7 +37,7 @@ pub(crate) struct Sharing {
 pub(crate) fn backends(contract: &[u8]) -> BTreeSet<String> {
     let only = |served_by| match served_by {
         ServedBy::One(name) => Some(name),
-        ServedBy::All(_) => None,
+        ServedBy::All(_) | ServedBy::Gateway => None,
     };
     let services = services(contract).unwrap_or_default();
     services.into_values().filter_map(only).collect()
@@ -43,11 +47,14 @@ pub(crate) fn backends(contract: &[u8]) -> BTreeSet<String> {
 pub(crate) fn services(contract: &[u8]) -> Result<BTreeMap<String, ServedBy>, DescriptorError> {
     let pool = DescriptorPool::decode(contract)?;
     let known = |name: &str| pool.get_extension_by_name(name);
-    let (shared, joined) = (known(SHARED), known(JOINED));
+    let (shared, joined, gateway) = (known(SHARED), known(JOINED), known(GATEWAY));
     let served_by = |service: &ServiceDescriptor| {
         let sharing = shared.as_ref().zip(joined.as_ref());
         if let Some(sharing) = sharing.and_then(|(shared, joined)| sharing_of(service, shared, joined)) {
             return Some(ServedBy::All(sharing));
+        }
+        if option(&service.options(), gateway.as_ref()) == Some(Value::Bool(true)) {
+            return Some(ServedBy::Gateway);
         }
         let package = service.package_name().strip_prefix("souk.")?;
         Some(ServedBy::One(package.split('.').next()?.to_owned()))
@@ -95,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_those_of_the_backend_that_their_package_names_but_for_indexes() {
+    fn services_are_those_of_the_backend_that_their_package_names_but_for_indexes_and_figures() {
         let services = services(FILE_DESCRIPTOR_SET).expect("our own descriptors");
         let shop = ServedBy::One("shop".to_owned());
         assert_eq!(services.get("souk.shop.v1.ShopService"), Some(&shop));
@@ -104,6 +111,9 @@ mod tests {
             joined: BTreeSet::from(["/souk.index.v1.IndexService/ListIndexes".to_owned()]),
         });
         assert_eq!(services.get("souk.index.v1.IndexService"), Some(&indexes));
+        let figures = services.get("souk.figures.v1.FiguresService");
+        assert_eq!(figures, Some(&ServedBy::Gateway));
+        assert!(!backends(FILE_DESCRIPTOR_SET).contains("figures"));
     }
 
     /// Requests are kept, to be sent to several, and answers are put together by their bytes: that is right of lists alone.

@@ -16,6 +16,7 @@
 //! - `balance`: load balancing over the processes of a backend. [`retry`]: retries of safe calls.
 //! - `probe`: whether backends refuse calls without a credential. `monitor`: follows their health.
 //! - `one_message`, `answer`: requests and responses in other forms than gRPC's.
+//! - `figures`: what this process measures, as a service.
 //! - `ask`: asks all backends. `stream_drain`: closes streams that outlive a drain. `forward`: routes a call to its backend.
 //! - [`auth`]: authentication and authorization. [`origins`]: CORS; `hosts`: allowed host names.
 //! - [`config`]: settings and command line.
@@ -47,6 +48,7 @@ mod behind;
 pub mod config;
 mod connect;
 mod contract;
+mod figures;
 mod forward;
 mod front;
 mod grpc_web;

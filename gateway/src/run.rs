@@ -23,6 +23,7 @@ use crate::backend::{Backends, Target};
 use crate::balance::Balance;
 use crate::config::{GatewayArgs, GatewayConfig};
 use crate::contract::{self, ServedBy};
+use crate::figures;
 use crate::forward::{Destination, Forward};
 use crate::front::front;
 use crate::json::RouteError;
@@ -92,7 +93,9 @@ impl Gateway {
             .iter()
             .flat_map(|backend| backend.services.clone())
             .collect();
-        let methods = Methods::read(&[descriptors], |name| names.contains(name))?;
+        let tells_figures = contract.get(figures::NAME) == Some(&ServedBy::Gateway);
+        let is_served = |name: &str| names.contains(name) || (tells_figures && name == figures::NAME);
+        let methods = Methods::read(&[descriptors], is_served)?;
         if config.client.tls.has_certificate() {
             warn_of_readers(&config.client.tls.key);
         }
@@ -149,7 +152,13 @@ impl Gateway {
             }),
             _monitors: stop.drop_guard(),
         };
-        let services = Services::new(descriptors)?
+        let mut services = Services::new(descriptors)?;
+        if tells_figures {
+            let (service, serving) = figures::service();
+            health.register(figures::NAME, serving);
+            services = services.mount(service);
+        }
+        let services = services
             .forward(names.into_iter().collect(), forward)
             .believing(guard.clone())
             .admission(guard);

@@ -24,7 +24,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "
 pub mod options;
 pub mod rules;
 
-pub use generated::{auth, index, media, order, search, shop, table, r#type};
+pub use generated::{auth, figures, index, media, order, search, shop, table, r#type};
 
 /// [`type`](mod@type), for code that prost generates in other crates: it can't name a module by a raw identifier.
 #[doc(hidden)]
@@ -40,6 +40,11 @@ mod generated {
     pub mod auth {
         pub mod v1 {
             tonic::include_proto!("souk.auth.v1");
+        }
+    }
+    pub mod figures {
+        pub mod v1 {
+            tonic::include_proto!("souk.figures.v1");
         }
     }
     pub mod index {

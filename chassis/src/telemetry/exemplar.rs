@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, SystemTime};
 
 use opentelemetry::trace::{TraceContextExt as _, TraceId};
@@ -38,6 +38,9 @@ static FILTER: AtomicU8 = AtomicU8::new(ExemplarFilter::AlwaysOff as u8);
 /// Of every histogram that was made while the filter was on.
 static ALL: Mutex<Vec<Examples>> = Mutex::new(Vec::new());
 
+/// Whether histograms take no values, because nobody wants to know; see [`figures`](super::figures).
+pub(super) static RESTING: AtomicBool = AtomicBool::new(false);
+
 /// Keeps examples from now on, of histograms that are made from now on.
 pub(super) fn keep(filter: ExemplarFilter) {
     FILTER.store(filter as u8, Ordering::Release);
@@ -66,8 +69,11 @@ impl Histogram {
         Self { values, examples }
     }
 
-    /// Adds a value; the current span's trace becomes the example of its bucket.
+    /// Adds a value, unless histograms rest; the current span's trace becomes the example of its bucket.
     pub fn record(&self, value: f64, labels: &[KeyValue]) {
+        if RESTING.load(Ordering::Relaxed) {
+            return;
+        }
         self.values.record(value, labels);
         if let Some(examples) = &self.examples {
             examples.note(value, labels);

@@ -25,9 +25,10 @@ pub fn meter() -> Meter {
     global::meter(METER)
 }
 
-/// Bounds of durations of calls, in seconds, as the conventions for RPC recommend them.
+/// Bounds of durations of calls, in seconds: as the conventions for RPC recommend them, and below, where most calls are, finer ones.
 pub const CALL_SECONDS: &[f64] = &[
-    0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0,
+    2.5, 5.0, 7.5, 10.0,
 ];
 
 /// Bounds of durations of accesses to a database, in seconds, as the conventions for databases recommend them.

@@ -88,6 +88,14 @@ impl Scraper {
 
     /// All metrics as they are now; `None` after the end of telemetry.
     pub async fn scrape(&self, format: Format) -> Option<String> {
+        self.collect(move |parts| text::render(parts, format)).await
+    }
+
+    /// What `make` makes of all metrics as they are now; `None` after the end of telemetry.
+    pub(super) async fn collect<T: Send + 'static>(
+        &self,
+        make: impl FnOnce(&[(Option<Role>, ResourceMetrics)]) -> T + Send + 'static,
+    ) -> Option<T> {
         // Whoever stops waiting leaves the work to its end, and the next one waits for it.
         let busy = Arc::clone(&self.busy).lock_owned().await;
         let readers = Arc::clone(&self.readers);
@@ -99,7 +107,7 @@ impl Scraper {
                 parts.push((*role, metrics));
             }
             drop(busy);
-            Some(text::render(&parts, format))
+            Some(make(&parts))
         };
         // What is looked at may have to be asked for on the disk.
         tokio::task::spawn_blocking(read).await.ok()?

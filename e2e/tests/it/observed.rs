@@ -2,6 +2,7 @@
 
 mod collector;
 mod documents;
+mod figures;
 mod names;
 mod secured;
 mod souk;

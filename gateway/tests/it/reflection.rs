@@ -12,10 +12,11 @@ use tonic_reflection::pb::v1alpha::server_reflection_response::MessageResponse a
 
 use crate::setting::{Layout, Setting};
 
-const ROUTED: [&str; 6] = [
+const ROUTED: [&str; 7] = [
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
+    "souk.figures.v1.FiguresService",
     "souk.index.v1.IndexService",
     "souk.media.v1.MediaService",
     "souk.shop.v1.ShopService",

@@ -305,6 +305,11 @@ pub(crate) const CELLS: &[Cell] = &[
     )
     .watching(Log::Media),
     Cell::new(
+        "souk.figures.v1.FiguresService/GetFigures",
+        Kind::Open,
+        |_| json!({}),
+    ),
+    Cell::new(
         "souk.index.v1.IndexService/ListIndexes",
         Kind::Open,
         |_| json!({}),

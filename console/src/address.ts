@@ -1,0 +1,51 @@
+/**
+ * The state of the page is in its address, so that it can be kept, sent and gone back to: `#/orders?q=tea&page=2` is the view `orders`
+ * with two values. What a view shows follows from its values alone.
+ */
+import { computed, signal } from '@preact/signals';
+
+export interface Address {
+  /** The name of the view; empty is the first. */
+  readonly view: string;
+  /** The values of the view's state. Those at their defaults aren't there. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
+const read = (hash: string): Address => {
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
+  return { view: path, values: Object.fromEntries(new URLSearchParams(query)) };
+};
+
+const hash = signal(location.hash);
+addEventListener('hashchange', () => (hash.value = location.hash));
+
+/** Where the page is. */
+export const address = computed(() => read(hash.value));
+
+/** The link to a place. Values that are empty are left out. */
+export const link = (view: string, values: Record<string, string> = {}): string => {
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''));
+  return `#/${view}${query.size > 0 ? `?${query}` : ''}`;
+};
+
+/** Goes to a place, which the button "back" leaves again. */
+export const go = (view: string, values: Record<string, string> = {}): void => {
+  location.hash = link(view, values);
+};
+
+/**
+ * Changes some values of the present view; empty ones are left out. With `replace` the button "back" doesn't undo it: for what
+ * changes many times a second.
+ */
+export const change = (values: Record<string, string>, replace = false): void => {
+  const next = link(address.value.view, { ...address.value.values, ...values });
+  if (next === location.hash) return;
+  if (replace) {
+    history.replaceState(null, '', next);
+    hash.value = next;
+  } else {
+    location.hash = next;
+    // The browser tells of it later: what changes until then has to know.
+    hash.value = location.hash;
+  }
+};

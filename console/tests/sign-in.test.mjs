@@ -1,0 +1,105 @@
+// Who calls: a server with keys asks for one, and then the page shows what its holder may see.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { accessible, launch, open } from './browser.mjs';
+import { BINARY, ask, start } from './server.mjs';
+
+const SEARCH = 'souk.order.v1.OrderService/SearchOrders';
+
+let browser;
+let souk;
+let folder;
+const keys = {};
+
+before(async () => {
+  browser = await launch();
+  folder = mkdtempSync(join(tmpdir(), 'souk-keys-'));
+  const file = join(folder, 'keys');
+  for (const [role, ...subject] of [['admin'], ['reader'], ['consumer', '--subject', 'c1']]) {
+    keys[role] = execFileSync(BINARY, ['make-key', '--id', role, '--role', role, ...subject, '--add-to', file], { encoding: 'utf8' }).trim();
+  }
+  souk = await start(['serve', '--set', `auth.keys=${file}`]);
+  const call = (path, body) => ask(path, body, { url: souk.url, headers: { 'x-api-key': keys.admin } });
+  for (const id of ['c1', 'c2']) await call('souk.order.v1.ConsumerService/CreateConsumer', { consumer: { id, name: `Consumer ${id}` } });
+  await call('souk.order.v1.SalespersonService/CreateSalesperson', { salesperson: { id: 's1', name: 'Seller' } });
+  await call('souk.order.v1.ProductService/CreateProduct', { product: { productId: 'p1', name: 'kettle', brand: 'Tin', type: 'pot', unitPriceCents: '100' } });
+  const { sequence } = await call('souk.order.v1.OrderService/BatchCreateOrders', {
+    orders: Array.from({ length: 9 }, (_, n) => ({ orderId: `o${n}`, consumerId: n < 3 ? 'c1' : 'c2', salespersonId: 's1', productId: 'p1', quantity: '1' })),
+  });
+  await call(SEARCH, { search: { minSequence: sequence } });
+});
+after(async () => {
+  await browser?.close();
+  await souk?.stop();
+  if (folder) rmSync(folder, { recursive: true, force: true });
+});
+
+const signIn = async (page, key) => {
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  await dialog.getByLabel('Key or token').fill(key);
+  await dialog.getByRole('button', { name: 'Sign in' }).click();
+};
+
+test('nobody sees nothing, and is asked who they are; a wrong key is said to be one', async () => {
+  const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });
+  await page.getByRole('dialog').waitFor();
+  await accessible(page);
+  await signIn(page, 'wrong');
+  await page.getByRole('dialog').waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('alert').getByText('The server doesn’t know who calls').first().waitFor();
+  assert.equal(await page.locator('[data-orders]').count(), 0);
+  await end();
+});
+
+for (const [role, orders] of [
+  ['admin', 9],
+  ['reader', 9],
+  ['consumer', 3],
+]) {
+  test(`of ${role} it shows what they may see`, async () => {
+    const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });
+    await signIn(page, keys[role]);
+    const api = await ask(SEARCH, { search: { total: { exact: true } } }, { url: souk.url, headers: { 'x-api-key': keys[role] } });
+    assert.equal(Number(api.total.value), orders);
+    await page.locator('[data-total]').getByText(`${orders} orders`).waitFor();
+    assert.equal(await page.locator('[data-orders] tbody tr').count(), orders);
+    // Of somebody else's orders a consumer doesn't even hear that they exist.
+    if (role === 'consumer') {
+      await page.evaluate(() => (location.hash = '#/orders?id=o5'));
+      await page.getByText('There is no order o5 now.').waitFor();
+    }
+    await page.evaluate(() => (location.hash = '#/tables?table=orders'));
+    if (role === 'consumer') {
+      await page.getByRole('alert').getByText('Your rights don’t allow this.').first().waitFor();
+    } else {
+      const panel = page.getByRole('region', { name: 'Index orders' });
+      await panel.getByText('Change this index').click();
+      await panel.getByRole('button', { name: 'Build anew as it is' }).click();
+      const allowed = role === 'admin' ? panel.locator('[data-effect]') : panel.getByRole('alert').getByText('Your rights don’t allow this.');
+      await allowed.waitFor();
+    }
+    // A key is nowhere but in the memory of the page.
+    const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]));
+    assert.ok(!kept.includes(keys[role]), kept);
+    await page.reload();
+    await page.getByRole('dialog').waitFor();
+    await end();
+  });
+}
+
+test('signing out forgets who called', async () => {
+  const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });
+  await signIn(page, keys.consumer);
+  await page.locator('[data-total]').getByText('3 orders').waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('dialog').waitFor();
+  assert.equal(await page.locator('[data-orders]').count(), 0);
+  await end();
+});

@@ -1,0 +1,19 @@
+import { defineConfig } from 'vite';
+
+/** The server that `npm run dev` passes calls on to. */
+const server = process.env['SOUK'] ?? 'http://127.0.0.1:50051';
+
+export default defineConfig({
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  build: {
+    // What is built is the same on every machine, and has no inline script or style, which the page's policy refuses.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    sourcemap: false,
+    target: 'es2022',
+    chunkSizeWarningLimit: 1200,
+  },
+  server: {
+    proxy: { '^/(souk|grpc)\\.': { target: server, changeOrigin: true }, '/v1/': server, '/openapi.json': server },
+  },
+});

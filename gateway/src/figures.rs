@@ -1,0 +1,71 @@
+//! `souk.figures.v1.FiguresService`: what this process measures.
+
+use std::sync::Arc;
+
+use souk_chassis::telemetry::figures::{self, Figure, Value};
+use souk_proto::figures::v1 as pb;
+use souk_proto::figures::v1::figures_service_server::{FiguresService, FiguresServiceServer, SERVICE_NAME};
+use tokio::sync::watch;
+use tonic::{Request, Response, Status};
+
+pub(crate) const NAME: &str = SERVICE_NAME;
+
+/// The service, and that it serves.
+pub(crate) fn service() -> (FiguresServiceServer<impl FiguresService>, watch::Receiver<bool>) {
+    let (sender, serving) = watch::channel(true);
+    let api = FiguresApi {
+        _serving: Arc::new(sender),
+    };
+    (FiguresServiceServer::new(api), serving)
+}
+
+struct FiguresApi {
+    /// Health is that of what is there.
+    _serving: Arc<watch::Sender<bool>>,
+}
+
+#[tonic::async_trait]
+impl FiguresService for FiguresApi {
+    async fn get_figures(
+        &self,
+        request: Request<pb::GetFiguresRequest>,
+    ) -> Result<Response<pb::GetFiguresResponse>, Status> {
+        let names = request.into_inner().names;
+        let wanted = |figure: &&Figure| names.is_empty() || names.contains(&figure.name);
+        let figures = figures::read().await;
+        Ok(Response::new(pb::GetFiguresResponse {
+            time: figures.as_ref().map(|figures| figures.read_at.into()),
+            figures: figures
+                .iter()
+                .flat_map(|figures| &figures.all)
+                .filter(wanted)
+                .map(to_wire)
+                .collect(),
+        }))
+    }
+}
+
+fn to_wire(figure: &Figure) -> pb::Figure {
+    let values = figure.values.iter().map(|(attributes, value)| pb::FigureValue {
+        attributes: attributes.iter().cloned().collect(),
+        kind: Some(match value {
+            Value::Number(number) => pb::figure_value::Kind::Number(*number),
+            Value::Buckets { count, sum, counts } => pb::figure_value::Kind::Buckets(pb::Buckets {
+                count: signed(*count),
+                sum: *sum,
+                counts: counts.iter().copied().map(signed).collect(),
+            }),
+        }),
+    });
+    pb::Figure {
+        service: figure.service.clone(),
+        name: figure.name.clone(),
+        unit: figure.unit.clone(),
+        bounds: figure.bounds.clone(),
+        values: values.collect(),
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
