@@ -297,7 +297,7 @@ fn texts<'a>(object: &'a Object, steps: &[Step], groups: &mut Vec<Vec<&'a str>>)
             FieldValue::Objects(objects) => objects.as_slice(),
             _ => &[],
         });
-        let mut objects = objects.take(MAX_NESTED_ROWS);
+        let objects = objects.take(MAX_NESTED_ROWS);
         return objects.for_each(|object| texts(object, rest, groups));
     }
     let allowed = if step.array { MAX_ARRAY_ELEMENTS } else { 1 };

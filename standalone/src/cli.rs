@@ -195,7 +195,10 @@ mod tests {
     #[test]
     fn an_endpoint_for_tablestores_clients_needs_keys() {
         for (line, taken) in [
-            ("serve --tablestore-listen 127.0.0.1:8087 --tablestore-keys x", true),
+            (
+                "serve --tablestore-listen 127.0.0.1:8087 --tablestore-keys x",
+                true,
+            ),
             ("serve --tablestore-listen 127.0.0.1:8087", false),
             ("serve --tablestore-keys x", false),
             ("demo --tablestore-listen 127.0.0.1:0", true),

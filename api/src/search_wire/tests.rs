@@ -5,8 +5,8 @@ use std::ops::Bound;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::EngineError;
 use souk_index::{
-    Analyzer, ArrayMode, Encoder, Field, FragmentOrder, Fuzziness, GeoPoint, Highlight, Minimum, Missing, NestedSort,
-    Operator, Query, QueryValue, Relation, Schema, ScoreMode, Sort, SortValue, TotalRequest,
+    Analyzer, ArrayMode, Encoder, Field, FragmentOrder, Fuzziness, GeoPoint, Highlight, Minimum, Missing,
+    NestedSort, Operator, Query, QueryValue, Relation, Schema, ScoreMode, Sort, SortValue, TotalRequest,
 };
 use souk_proto::search::v1::{self as pb, field_sort, query::Kind, range_query, sort, total_request};
 use souk_proto::r#type::v1::{self as wire, value};

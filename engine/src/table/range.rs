@@ -25,11 +25,7 @@ impl TableHandle {
     ///
     /// # Errors
     /// As there; of a transaction as [`TableHandle::write_in`].
-    pub async fn range_seeing(
-        &self,
-        request: &RangeRequest,
-        seeing: Seeing,
-    ) -> Result<Written<RangePage>> {
+    pub async fn range_seeing(&self, request: &RangeRequest, seeing: Seeing) -> Result<Written<RangePage>> {
         self.access("range", async {
             let scope = self.scope()?;
             self.check_whole(&scope, &request.options)?;

@@ -76,7 +76,7 @@ mod tests {
         // Of geohash.org and of Wikipedia's article.
         for (latitude, longitude, geohash) in [
             (57.64911, 10.40744, "u4pruydqqvj8"),
-            (42.605, -5.603, "ezs42e44yx96"),
+            (42.6, -5.6, "ezs42e44yx96"),
             (-25.382_708, -49.265_506, "6gkzwgjzn820"),
             (0.0, 0.0, "s00000000000"),
             (-90.0, -180.0, "000000000000"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tantivy::TantivyError;
 
-use super::seek::{Phrase, Seek, What, Word};
+use super::seek::{Seek, What, Word};
 use crate::allowance::Grant;
 use crate::analyze::{Phase, Placed, each_token};
 use crate::bits::Bits;

@@ -70,6 +70,8 @@ impl Select for Walk {
                 unaccounted = 0;
             }
             if self.matcher.matches(term) {
+                // A term may be of all documents.
+                run.check_inside()?;
                 gathered.insert_term(&index, info, |_| true)?;
             }
         }

@@ -88,10 +88,9 @@ pub(crate) async fn update_index(context: &Context, body: Bytes) -> Answered {
         std::mem::swap(&mut note.name, &mut of_other.name);
         // What was shared out goes by the names again.
         (note.flows, of_other.flows) = (Vec::new(), Vec::new());
-        changed.push(SearchIndexDefinition {
-            note: of_other.text(),
-            ..other.clone()
-        });
+        let mut other = other.clone();
+        other.note = of_other.text();
+        changed.push(other);
     }
     if !request.query_flow_weight.is_empty() {
         note.flows = named.flows(request.query_flow_weight)?;

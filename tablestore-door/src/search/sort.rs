@@ -1,6 +1,6 @@
 //! The order of hits, of inner hits, and of top rows.
 
-use souk_engine::index::{ArrayMode, Missing, NestedSort, QueryValue, Sort};
+use souk_engine::index::{ArrayMode, Missing, NestedSort, Sort};
 use souk_tablestore::messages::{self as pb, SortMode, SortOrder};
 use souk_tablestore::{SearchNode, ServiceError, Value, variant};
 

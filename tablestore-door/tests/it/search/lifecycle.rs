@@ -150,12 +150,11 @@ async fn an_index_replaces_another_under_its_name() {
         source_index_name: named(INDEX),
         time_to_live: None,
     };
-    let created: CreateSearchIndexResponse = shops
+    let _: CreateSearchIndexResponse = shops
         .client
         .call("CreateSearchIndex", &request)
         .await
         .expect("created");
-    drop(created);
     shops.built("reindex").await;
     assert_eq!(
         shops

@@ -304,11 +304,9 @@ pub(crate) const CELLS: &[Cell] = &[
         |_| json!({"after_sequence": "0"}),
     )
     .watching(Log::Media),
-    Cell::new(
-        "souk.figures.v1.FiguresService/GetFigures",
-        Kind::Open,
-        |_| json!({}),
-    ),
+    Cell::new("souk.figures.v1.FiguresService/GetFigures", Kind::Open, |_| {
+        json!({})
+    }),
     Cell::new(
         "souk.index.v1.IndexService/ListIndexes",
         Kind::Open,
