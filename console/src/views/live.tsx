@@ -12,7 +12,7 @@ import { Problem } from '../problem';
 import { Changes } from './live/changes';
 import { Chart } from './live/chart';
 import type { Calls, Kind, Sample } from './live/figures';
-import { KINDS, NAMES, between, calls, merged, quantile, sampled, total } from './live/figures';
+import { KINDS, NAMES, between, calls, door, merged, quantile, sampled, total } from './live/figures';
 import './live.css';
 
 const text = texts({
@@ -227,7 +227,7 @@ const Methods = ({ history }: { history: History }) => {
     .filter((row) => row.count > 0)
     .sort((one, other) => other.count - one.count || one.method.localeCompare(other.method));
   return (
-    <section aria-labelledby="methods">
+    <section>
       <h2 id="methods">{text('methods')}</h2>
       <p class="quiet">{text('since')}</p>
       {rows.length === 0 ? (
@@ -269,7 +269,7 @@ const Methods = ({ history }: { history: History }) => {
 };
 
 const Indexes = ({ answer }: { answer: ListIndexesResponse }) => (
-  <section aria-labelledby="indexes">
+  <section>
     <h2 id="indexes">{text('indexes')}</h2>
     <div class="scroll" tabIndex={0} role="region" aria-labelledby="indexes">
       <table>
@@ -316,8 +316,9 @@ const Live = () => {
   const last = history.points.at(-1);
   const times = history.points.map(({ at }) => at);
   const line = (label: string, value: (point: Point) => number | undefined) => ({ label, values: history.points.map(value) });
-  const whole = (name: string): string => {
-    const value = now === undefined ? undefined : total(now, name, name === 'souk.server.connections' ? (_, service) => service === 'souk-gateway' : undefined);
+  // Calls pass the door first, and are under way in the service behind it, too.
+  const whole = (name: string, atDoor = false): string => {
+    const value = now === undefined ? undefined : total(now, name, (_, service) => !atDoor || service === door(now));
     return value === undefined ? '–' : count(value);
   };
   const rate = (value: number | undefined): string => (value === undefined ? '–' : number(value, 1));
@@ -336,8 +337,8 @@ const Live = () => {
             <Tile name={text('searches')} value={rate(last?.rates.search)} unit={text('second')} />
             <Tile name={text('reads')} value={rate(last?.rates.read)} unit={text('second')} />
             <Tile name={text('failed')} value={rate(last?.failed)} unit={text('second')} />
-            <Tile name={text('connections')} value={whole('souk.server.connections')} />
-            <Tile name={text('active')} value={whole('souk.server.calls.active')} />
+            <Tile name={text('connections')} value={whole('souk.server.connections', true)} />
+            <Tile name={text('active')} value={whole('souk.server.calls.active', true)} />
             <Tile name={text('memory')} value={bytes(total(now, 'process.memory.usage') ?? 0)} />
             <Tile name={text('cpu')} value={last?.cores === undefined ? '–' : text('cores', { cores: number(last.cores, 2) })} />
             <Tile name={text('waiting')} value={whole('souk.search.waiting')} />

@@ -224,7 +224,7 @@ export const Changes = () => {
   const seen = useSeen();
   const { last, count: all, reached, error, retryS } = useWrites(source, seen && !paused);
   return (
-    <section aria-labelledby="changes">
+    <section>
       <h2 id="changes">{text('title')}</h2>
       <div class="row">
         <label>

@@ -1,7 +1,7 @@
 /** What is made of the figures of the server: rates between two answers, and quantiles of what was sorted into buckets in between. */
 import { MethodOptions_IdempotencyLevel, timestampMs } from '@bufbuild/protobuf/wkt';
 
-import { FiguresService, type Figure, type GetFiguresResponse } from '../../contract/souk/figures/v1/figures_pb';
+import type { Figure, GetFiguresResponse } from '../../contract/souk/figures/v1/figures_pb';
 import { IndexService } from '../../contract/souk/index/v1/index_pb';
 import { MediaService } from '../../contract/souk/media/v1/media_pb';
 import { ConsumerService } from '../../contract/souk/order/v1/consumer_pb';
@@ -27,9 +27,6 @@ export const NAMES = [
   'souk.gateway.backend.serving',
 ];
 
-/** The front door: what its callers meet. */
-export const GATEWAY = 'souk-gateway';
-
 export type Kind = 'write' | 'search' | 'read';
 
 const SERVICES = [
@@ -41,10 +38,9 @@ const SERVICES = [
   MediaService,
   TableService,
   IndexService,
-  FiguresService,
 ];
 
-/** What each RPC does, by its full name: the contract says which change nothing. */
+/** What each RPC does, by its full name: the contract says which change nothing. Those of the figures themselves aren't among them. */
 export const KINDS: ReadonlyMap<string, Kind> = new Map(
   SERVICES.flatMap((service) =>
     service.methods.map(({ name, idempotency }): [string, Kind] => {
@@ -97,9 +93,12 @@ export interface Calls {
   readonly buckets: Buckets;
 }
 
+/** The front door among the services of its process: it has the figures of the process. */
+export const door = (sample: Sample): string | undefined => sample.figures.find(({ name }) => name === 'process.uptime')?.service;
+
 export const calls = (sample: Sample): Calls[] =>
   sample.figures
-    .filter((figure) => figure.name === 'rpc.server.call.duration' && figure.service === GATEWAY)
+    .filter((figure) => figure.name === 'rpc.server.call.duration' && figure.service === door(sample))
     .flatMap((figure) =>
       figure.values.flatMap(({ attributes, kind }) =>
         kind.case !== 'buckets'
