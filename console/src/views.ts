@@ -10,6 +10,7 @@ const text = texts({
     map: 'Shops',
     media: 'Media',
     query: 'Query',
+    live: 'Live',
     tables: 'Tables and indexes',
   },
   zh: {
@@ -18,6 +19,7 @@ const text = texts({
     map: '店铺',
     media: '媒体',
     query: '查询',
+    live: '实时',
     tables: '表与索引',
   },
 });
@@ -36,4 +38,5 @@ export const views: readonly View[] = [
   { name: 'media', title: () => text('media'), load: () => import('./views/media') },
   { name: 'tables', title: () => text('tables'), load: () => import('./views/tables') },
   { name: 'query', title: () => text('query'), load: () => import('./views/query') },
+  { name: 'live', title: () => text('live'), load: () => import('./views/live') },
 ];

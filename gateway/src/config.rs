@@ -12,7 +12,7 @@ use souk_proto::FILE_DESCRIPTOR_SET;
 
 use crate::backend::{BackendUriError, Backends, Target};
 use crate::contract;
-use crate::origins::WebConfig;
+use crate::origins::{ConsoleMode, WebConfig};
 use crate::retry::RetryConfig;
 
 /// The command line of the gateway; `souk gateway` has the same.
@@ -33,6 +33,9 @@ pub struct GatewayArgs {
     /// Web pages that may call from browsers, as in `https://shop.example`; several with commas.
     #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
     pub web_origins: Vec<String>,
+    /// Whether `/` shows the console, a page with what is here [default: on].
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub console: Option<ConsoleMode>,
     /// What every process takes.
     #[command(flatten)]
     pub process: ProcessArgs,
@@ -56,6 +59,7 @@ impl GatewayArgs {
             .flag("--backend-cert", "client.tls.cert", &self.backend_cert)
             .flag("--backend-key", "client.tls.key", &self.backend_key)
             .flag("--web-origins", "web.origins", &origins)
+            .flag("--console", "web.console", &self.console.map(ConsoleMode::name))
             .load()
     }
 }
@@ -79,7 +83,7 @@ pub struct GatewayConfig {
     pub retry: RetryConfig,
     /// Logs.
     pub telemetry: TelemetryConfig,
-    /// Calls from web pages.
+    /// Web pages: the console, and those of others that may call.
     pub web: WebConfig,
     /// Addresses of the backends by their names, each `http://host:port` or `https://host:port`, or several with commas between.
     pub backends: BTreeMap<String, String>,

@@ -1,7 +1,8 @@
 //! The protocol router in front of the stack: translates every protocol but gRPC to gRPC, so that all calls have the same layers.
 //!
 //! Requests that a browser may send are checked by [`origins`](crate::origins), and, while callers aren't authenticated, all by
-//! [`hosts`](crate::hosts). Responses that are made here go through the layers of the stack, too.
+//! [`hosts`](crate::hosts). The files of the console go to everybody who found the host. Responses that are made here go through the
+//! layers of the stack, too.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -23,11 +24,12 @@ use crate::answer::{JSON, empty, error, whole};
 use crate::behind::Behind;
 use crate::config::GatewayConfig;
 use crate::connect::Connect;
+use crate::console::Console;
 use crate::grpc_web::{self, GrpcWeb};
 use crate::hosts::Hosts;
 use crate::json::{self, Json, RouteError};
 use crate::openapi;
-use crate::origins::Pages;
+use crate::origins::{ConsoleMode, Pages};
 
 const DOCUMENT: &str = "/openapi.json";
 
@@ -58,6 +60,7 @@ pub(crate) fn front(
     let pages = config.web.pages();
     let ways = Arc::new(Ways {
         behind,
+        console: (config.web.console == ConsoleMode::On).then(Console::new),
         hosts: Hosts(asks_nobody.then(|| config.auth.hosts.clone())),
         web: BoxCloneSyncService::new(pages.layer().layer(web)),
         pages: asks_nobody.then_some(pages),
@@ -88,6 +91,8 @@ impl Protocol {
 struct Ways {
     behind: Behind,
     hosts: Hosts,
+    /// `None` when it is off.
+    console: Option<Console>,
     /// The pages for which a browser may call without having asked; `None` where callers say who they are, which it doesn't do for a page.
     pages: Option<Pages>,
     web: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
@@ -104,6 +109,8 @@ impl Ways {
             self.behind.stack.clone().call(request)
         } else if request.method() == Method::OPTIONS {
             self.preflight(request)
+        } else if let Some(file) = self.console.as_ref().and_then(|console| console.answer(&request)) {
+            self.behind.own(request.into_parts().0, None, ready(file))
         } else if let Some(refusal) = self.pages.as_ref().and_then(|pages| pages.check(&request).err()) {
             self.misled(request, refusal)
         } else {

@@ -22,7 +22,7 @@
 //! - [`config`]: settings and command line.
 //! - `behind`: the stack that all that isn't gRPC goes to.
 //! - `json`: JSON over HTTP; `openapi`: the document about it. `connect`: the protocol of Connect. `grpc_web`: gRPC-Web, for browsers.
-//! - `front`: takes other protocols than gRPC to the front stack.
+//! - `console`: the page at `/`. `front`: takes other protocols than gRPC to the front stack.
 //! - [`run`]: the process, and the [`Gateway`]: the front stack over its backends.
 //!
 //! # Example
@@ -47,6 +47,7 @@ mod balance;
 mod behind;
 pub mod config;
 mod connect;
+mod console;
 mod contract;
 mod figures;
 mod forward;

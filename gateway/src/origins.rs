@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
 use http::{Method, Request, Uri};
 use serde::{Deserialize, Serialize};
@@ -55,13 +56,36 @@ const SENT: [HeaderName; 15] = [
     HeaderName::from_static("x-user-agent"),
 ];
 
-/// Settings of calls from web pages.
+/// Settings of web pages: the gateway's own, and calls from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
     /// Origins of the pages that may call, as in `https://shop.example`; a port of `*` is any port, `*` alone is every
     /// page. None by default. At most [`ORIGINS_MAX`].
     pub origins: Vec<String>,
+    /// Whether the gateway's own page is there.
+    pub console: ConsoleMode,
+}
+
+/// Whether `/` shows the console: the page with what is here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum ConsoleMode {
+    /// It does.
+    #[default]
+    On,
+    /// There is nothing: 404.
+    Off,
+}
+
+impl ConsoleMode {
+    /// As it is written in settings.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
 }
 
 impl WebConfig {
@@ -69,6 +93,7 @@ impl WebConfig {
     pub fn loopback() -> Self {
         Self {
             origins: LOOPBACK.map(str::to_owned).to_vec(),
+            console: ConsoleMode::On,
         }
     }
 
@@ -242,6 +267,7 @@ mod tests {
     fn what_a_browser_sends_for_a_page_that_may_not_call_is_refused() {
         let config = WebConfig {
             origins: vec!["https://shop.example".to_owned()],
+            console: ConsoleMode::On,
         };
         let check = |headers: &[(&str, &str)]| {
             let mut request = Request::post("/v1/indexes/orders:rebuild").header(HOST, "127.0.0.1:50051");

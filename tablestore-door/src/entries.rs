@@ -19,7 +19,7 @@ use crate::value::{key_element, stored_key, told};
 /// What a client means by the name of a table.
 pub(crate) enum Named {
     Table(TableHandle),
-    Index(IndexTable),
+    Index(Box<IndexTable>),
 }
 
 impl Named {
@@ -29,7 +29,7 @@ impl Named {
             return Ok(Self::Table(table));
         }
         match IndexTable::find(context, name)? {
-            Some(index) => Ok(Self::Index(index)),
+            Some(index) => Ok(Self::Index(Box::new(index))),
             None => Err(Reason::NoSuchTable.into()),
         }
     }

@@ -60,7 +60,7 @@ impl Asked {
 
     /// The filter of a read of an index, whose entries have one version of each column.
     pub(crate) fn index_filter(&self) -> Result<Option<Filter>, ServiceError> {
-        VersionSelection::new(self.time.clone(), self.max_versions)?;
+        VersionSelection::new(self.time, self.max_versions)?;
         check_columns(&self.columns)?;
         match read_filter(self.filter.clone())? {
             Some(ReadFilter::Rows(given)) => filter(given).map(Some),

@@ -49,7 +49,7 @@ pub(crate) async fn update(context: &Context, body: Bytes) -> Answered {
     if let Some(throughput) = &request.reserved_throughput {
         schema::check_throughput(throughput)?;
     }
-    if let Some(options) = request.table_options.clone() {
+    if let Some(options) = request.table_options {
         let given = [options.time_to_live, options.max_versions]
             .iter()
             .any(Option::is_some)

@@ -10,6 +10,7 @@ mod browser;
 #[path = "../../../chassis/src/tls/testing.rs"]
 mod certificates;
 mod connect;
+mod console;
 mod deadlines;
 mod drains;
 mod exports;

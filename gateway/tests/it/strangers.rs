@@ -119,6 +119,7 @@ async fn answers_of_the_front_itself_are_under_its_rate() {
         },
         web: WebConfig {
             origins: vec!["https://shop.example".to_owned()],
+            ..WebConfig::default()
         },
         ..GatewayConfig::default()
     };

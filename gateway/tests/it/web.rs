@@ -179,6 +179,7 @@ async fn only_the_pages_of_the_settings_may_call() {
     let config = GatewayConfig {
         web: WebConfig {
             origins: vec![page.to_owned()],
+            ..WebConfig::default()
         },
         ..GatewayConfig::default()
     };

@@ -13,7 +13,7 @@ use souk_chassis::config::{ConfigError, Problems};
 use souk_chassis::host::Exit;
 use souk_chassis::methods::Methods;
 use souk_chassis::process::{RunError, StartError};
-use souk_gateway::origins::WebConfig;
+use souk_gateway::origins::{ConsoleMode, WebConfig};
 use souk_proto::FILE_DESCRIPTOR_SET;
 
 use super::tablestore::{self, Endpoint};
@@ -48,6 +48,9 @@ pub(super) struct DemoArgs {
     /// Where clients of Tablestore find tables; if something else listens there, the demo goes on without.
     #[arg(long, value_name = "ADDRESS", default_value_t = TABLESTORE)]
     tablestore_listen: SocketAddr,
+    /// Whether `/` shows the console, a page with what is here.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
+    console: ConsoleMode,
     #[command(flatten)]
     service: ServiceArgs,
 }
@@ -92,18 +95,22 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
     settings
         .auth
         .checked(ProcessKind::Whole, settings.server.listen)?;
+    let web = WebConfig {
+        console: args.console,
+        ..WebConfig::loopback()
+    };
     serve::process()
         .roles([tablestore::ROLE])
         .run(&settings.telemetry, &settings.server, async |host| {
             let endpoint = Endpoint::of_demo(args.tablestore_listen, &settings.server).await?;
-            let gateway = serve::start(&settings, &WebConfig::loopback(), endpoint, host).await?;
+            let gateway = serve::start(&settings, &web, endpoint, host).await?;
             let stack = gateway.stack();
             let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
             let target = Client::local(stack.clone(), "souk", methods);
             // Before the address is printed: those who wait for it find all data.
             load(target.clone(), args.rows(), &settings.data.join(CHECKPOINTS)).await?;
             ready::wait(&target).await?;
-            print_examples(settings.server.listen.port());
+            print_examples(settings.server.listen.port(), args.console);
             Ok(stack)
         })
         .await
@@ -135,10 +142,14 @@ async fn load(target: Client, rows: DemoRows, checkpoints: &Path) -> Result<(), 
     Ok(())
 }
 
-/// Prints calls to try.
-fn print_examples(port: u16) {
+/// Prints where the page is, and calls to try.
+fn print_examples(port: u16, console: ConsoleMode) {
+    let page = match console {
+        ConsoleMode::On => format!("Open http://127.0.0.1:{port} in a browser.\n"),
+        ConsoleMode::Off => String::new(),
+    };
     let text = format!(
-        r#"Try:
+        r#"{page}Try:
   grpcurl -plaintext localhost:{port} list
   grpcurl -plaintext -d '{{"search":{{"query":{{"term":{{"field":"consumer_id","value":{{"string_value":"c0001"}}}}}},"total":{{"exact":true}}}}}}' localhost:{port} souk.order.v1.OrderService/SearchOrders
   grpcurl -plaintext -d '{{"center":{{"latitude":30.2741,"longitude":120.1551}},"max_distance_meters":1000}}' localhost:{port} souk.shop.v1.ShopService/NearbyShops

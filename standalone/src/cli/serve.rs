@@ -12,7 +12,7 @@ use souk_chassis::process::{Process, RunError, StartError};
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
-use souk_gateway::origins::WebConfig;
+use souk_gateway::origins::{ConsoleMode, WebConfig};
 
 use super::tablestore::{self, Endpoint, TablestoreArgs};
 use crate::services;
@@ -29,6 +29,9 @@ pub(super) struct ServeArgs {
     /// Web pages that may call from browsers, as in https://shop.example; several with commas.
     #[arg(long, value_name = "ORIGINS", value_delimiter = ',')]
     web_origins: Vec<String>,
+    /// Whether `/` shows the console, a page with what is here.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
+    console: ConsoleMode,
     #[command(flatten)]
     tablestore: TablestoreArgs,
     #[command(flatten)]
@@ -40,6 +43,7 @@ impl ServeArgs {
     fn web(&self) -> Result<WebConfig, ConfigError> {
         let web = WebConfig {
             origins: self.web_origins.clone(),
+            console: self.console,
         };
         let mut problems = Problems::default();
         web.check("--web-origins", &mut problems);

@@ -57,7 +57,7 @@ pub(super) fn engine_name(definition: &TableDefinition, name: &str) -> String {
     let full = |own: &str| format!("{}.{own}", definition.name());
     let own = Some(full(name)).filter(|own| fits(name) && is_free(own));
     own.unwrap_or_else(|| {
-        let digests = (0..=definition.indexes.len()).map(|nth| {
+        let mut digests = (0..=definition.indexes.len()).map(|nth| {
             let digest = digest(&SHA256, format!("{nth}{name}").as_bytes());
             let digest = digest.as_ref().iter().take(8);
             full(&digest.fold("x".to_owned(), |own, byte| own + &format!("{byte:02x}")))
@@ -65,7 +65,7 @@ pub(super) fn engine_name(definition: &TableDefinition, name: &str) -> String {
         digests
             .clone()
             .find(is_free)
-            .or_else(|| digests.last())
+            .or_else(|| digests.next_back())
             .unwrap_or_default()
     })
 }
@@ -106,10 +106,8 @@ mod tests {
                 name: (*name).to_owned(),
                 ..Note::default()
             };
-            let index = SearchIndexDefinition {
-                note: note.text(),
-                ..SearchIndexDefinition::new(&own)
-            };
+            let mut index = SearchIndexDefinition::new(&own);
+            index.note = note.text();
             let rest = own.strip_prefix("demo__orders.").expect("behind the table");
             assert!(fits(rest), "{own}");
             table = table.index(index.field(Field::long("n")));

@@ -239,11 +239,6 @@ pub(crate) fn key_bytes<const N: usize>(columns: [(&str, KeyElement); N]) -> Byt
     }])
 }
 
-/// The key `id` in plainbuffer.
-pub(crate) fn id(id: &str) -> Bytes {
-    key_bytes([("id", id.into())])
-}
-
 /// A row in plainbuffer.
 pub(crate) fn row(key: Vec<KeyColumn>, cells: Vec<PlainCell>) -> Bytes {
     encode([&PlainRow {

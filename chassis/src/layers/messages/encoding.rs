@@ -57,17 +57,21 @@ impl Encoding {
 
     /// The best encoding that a client takes, by the lists in the headers of that name; `None` when it takes none of ours.
     pub fn accepted(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|encoding| encoding.is_accepted(headers, name))
+    }
+
+    /// Whether a client takes this encoding, by the same.
+    pub fn is_accepted(self, headers: &HeaderMap, name: &HeaderName) -> bool {
         let lists = headers.get_all(name);
-        let lists: Vec<&str> = lists.iter().filter_map(|value| value.to_str().ok()).collect();
-        let takes = |encoding: &Self| {
-            lists.iter().flat_map(|list| list.split(',')).any(|part| {
-                let mut part = part.split(';').map(str::trim);
-                let name = part.next().unwrap_or_default();
-                let quality = part.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok());
-                name.eq_ignore_ascii_case(encoding.name()) && quality.is_none_or(|quality| quality > 0.0)
-            })
-        };
-        Self::ALL.into_iter().find(takes)
+        let lists = lists.iter().filter_map(|value| value.to_str().ok());
+        lists.flat_map(|list| list.split(',')).any(|part| {
+            let mut part = part.split(';').map(str::trim);
+            let name = part.next().unwrap_or_default();
+            let quality = part.find_map(|parameter| parameter.strip_prefix("q=")?.parse::<f32>().ok());
+            name.eq_ignore_ascii_case(self.name()) && quality.is_none_or(|quality| quality > 0.0)
+        })
     }
 
     /// The compressed form of `message`.

@@ -45,6 +45,9 @@ const ALWAYS = new Set([
   'resolution',
 ]);
 
+/** Messages that are one choice, under the name of the place that they are in. */
+const CLAUSES = new Set(['Query', 'Aggregation', 'Sort']);
+
 /** Messages that JSON writes as text. */
 const AS_TEXT = new Set(['google.protobuf.Timestamp', 'google.protobuf.Duration', 'google.protobuf.FieldMask']);
 
@@ -355,7 +358,7 @@ export const MessageForm = ({
     return (
       <div key={oneof.name} class="choice">
         <label>
-          {desc.name === 'Query' || desc.name === 'Aggregation' || desc.name === 'Sort' ? label : words(oneof.name)}
+          {CLAUSES.has(desc.name) ? label : words(oneof.name)}
           <select
             value={chosen?.name ?? ''}
             onChange={(event) => {
@@ -382,7 +385,7 @@ export const MessageForm = ({
   const isShown = ({ name }: DescField): boolean => name in value || ALWAYS.has(name);
   const hidden = plain.filter((field) => !isShown(field));
   // A clause is one choice: a frame around it would say nothing.
-  const bare = plain.length === 0;
+  const bare = CLAUSES.has(desc.name);
   const content = (
     <>
       <Wrong path={path} known={known} id={id} />
