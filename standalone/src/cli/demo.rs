@@ -66,6 +66,7 @@ impl Default for DemoArgs {
             shops: None,
             media: None,
             tablestore_listen: TABLESTORE,
+            console: ConsoleMode::default(),
             service: ServiceArgs::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! The endpoint over a real socket: by the wire's own encoding, and by the official Python package.
 
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "these are tests")]
+#![expect(clippy::expect_used, reason = "these are tests")]
 
 mod batches;
 mod client;
