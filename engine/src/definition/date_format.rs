@@ -24,7 +24,7 @@ use super::TimeUnit;
 /// Longest pattern, bytes.
 const MAX_PATTERN_BYTES: usize = 128;
 
-/// See the [module](self).
+/// How the dates of a column are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DateFormat {
