@@ -20,7 +20,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED};
 use crate::allowance::Grant;
 use crate::columns::{NumberColumn, StringColumn};
 use crate::count::Count;
-use crate::doc_walk::each_block;
+use crate::doc_blocks::each_block;
 use crate::error::{AllowanceExceeded, Checker, Error, Reason, Violations};
 use crate::layout::Layout;
 use crate::limits::{MAX_COLLAPSE_GROUPS, limit};

@@ -39,7 +39,7 @@
 //! | values | [`geo`] points, areas and their cells; [`schema`], [`document`] fields and what is in them; [`request`], [`result`] what is asked and answered; [`misfit`] rejected values; `attribute` values that no schema knows |
 //! | texts | [`analyze`] how texts become tokens; `edit_distance`, `phrase` how words and phrases match; `bm25`, `score` how they score |
 //! | on disk | `layout` how documents lie in the search library; `checksum`, `directory`, `commit_payload` what a commit is, and when it is durable; `merge`, `merge_log`, `priority` which segments are merged, at lower priority than searches |
-//! | what searches share | `columns`, `statistics`, `bounds`, `points` what is known of segments; `bits` sets of documents, `doc_walk` walks over them; `run`, `pace`, `unexplained` the context of one search, and what the library asks of it; `join` documents of which a nested object matches; `cell_walk` the cells that an area touches |
+//! | what searches share | `columns`, `statistics`, `bounds`, `points` what is known of segments; `bits` sets of documents, `doc_walk` and `doc_blocks` walks over them; `run`, `pace`, `unexplained` the context of one search, and what the library asks of it; `join` documents of which a nested object matches; `cell_walk` the cells that an area touches |
 //! | planning | `profile` what clauses cost; `plan` from the query tree to the search library |
 //! | collecting | `sort` the order of hits; `count` how many match; `collapse` one hit a value; `inner_hits` the objects that matched; `page` page tokens; `aggregate` aggregations: figures (metrics) and groups (buckets); [`highlight`] which words made a text match |
 //! | the index | [`index`] opens it; [`writer`] applies changes, commits them, makes them durable; [`search`] runs searches on one commit |
@@ -72,6 +72,7 @@ mod columns;
 mod commit_payload;
 mod count;
 mod directory;
+mod doc_blocks;
 mod doc_walk;
 mod edit_distance;
 mod execution;

@@ -9,7 +9,7 @@ use crate::aggregate::{self, SegmentWalk};
 use crate::cancel::Cancellation;
 use crate::collapse::{self, Collapse};
 use crate::count::Count;
-use crate::doc_walk::each_block;
+use crate::doc_blocks::each_block;
 use crate::error::Error;
 use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;

@@ -10,15 +10,14 @@ use souk_tablestore::{
     Answer, ErrorCode, KeyColumn, KeyUse, Reason, RowCondition, RowExistence, ServiceError, decode,
 };
 
-use crate::context::Context;
-use crate::dispatch::Answered;
-use crate::entries::Named;
+use crate::context::{Answered, Context};
+use crate::entries::{Named, written_table};
 use crate::error::{invalid, of_store, refused};
 use crate::options::{Asked as AskedRead, resumed};
 use crate::read::{ReadRow, consumed, entry, row};
 use crate::transaction;
 use crate::value::{one_row, primary_key};
-use crate::write::{Asked, returned, written_table};
+use crate::write::{Asked, returned};
 
 /// Most rows of a batch of reads.
 pub(crate) const GET_ROWS_MAX: usize = 100;

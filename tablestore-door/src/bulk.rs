@@ -8,12 +8,12 @@ use souk_tablestore::messages::{self, DataBlockType, OperationType};
 use souk_tablestore::{Answer, KeyUse, Reason, decode};
 
 use crate::batch::{self, WRITE_ROWS_MAX};
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
+use crate::entries::written_table;
 use crate::options::Asked as AskedRead;
 use crate::range;
 use crate::read::consumed;
-use crate::write::{Asked, written_table};
+use crate::write::Asked;
 
 /// Bytes of rows after which an import goes on in another batch.
 const BATCH_BYTES: usize = 2 << 20;

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use souk_engine::{Call, Engine, EngineError, Principal, TableDefinition, TableHandle};
-use souk_tablestore::{Reason, ServiceError};
+use souk_tablestore::{Answer, Reason, ServiceError};
 use tokio::time::Instant;
 
 use crate::access_keys::AccessKey;
 use crate::error::refused;
 use crate::instance::Instance;
+
+/// What an operation comes to: it reads the body of a request, and answers with a message.
+pub(crate) type Answered = Result<Answer, ServiceError>;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]

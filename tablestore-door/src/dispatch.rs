@@ -3,13 +3,10 @@
 use bytes::Bytes;
 use souk_access::rules::RulesError;
 use souk_access::{Role, RowAccess, Rules, Verdict};
-use souk_tablestore::{Answer, Operation, Reason, ServiceError};
+use souk_tablestore::{Operation, Reason, ServiceError};
 
-use crate::context::Context;
+use crate::context::{Answered, Context};
 use crate::{batch, bulk, range, read, search, secondary, splits, stream, table, transaction, write};
-
-/// What an operation comes to: it reads the body of a request, and answers with a message.
-pub(crate) type Answered = Result<Answer, ServiceError>;
 
 /// Does what a request asks for. What isn't served is refused as Tablestore refuses what it doesn't know.
 pub(crate) async fn dispatch(context: &Context, operation: Operation, body: Bytes) -> Answered {

@@ -35,6 +35,14 @@ impl Named {
     }
 }
 
+/// The table of a write. Secondary indexes are written by the store alone.
+pub(crate) fn written_table(context: &Context, name: &str) -> Result<TableHandle, ServiceError> {
+    match Named::find(context, name)? {
+        Named::Table(table) => Ok(table),
+        Named::Index(_) => Err(Reason::IndexTableWritten.into()),
+    }
+}
+
 /// A secondary index.
 pub(crate) struct IndexTable {
     pub(crate) table: TableHandle,

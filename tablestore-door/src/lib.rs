@@ -16,12 +16,11 @@
 //! | `context` | a call: the engine, the tables of its instance, on whose behalf and until when |
 //! | `value`, `schema`, `entries` | values and keys; what tables and their indexes look like to clients; secondary indexes as tables |
 //! | `options` | what of rows is read, and on what condition they are written |
+//! | `transaction`, `read`, `range`, `write`, `batch`, `bulk`, `stream` | the operations on rows, and on their changes |
 //! | `table`, `secondary`, `splits` | the operations on tables |
-//! | `read`, `range`, `write`, `batch`, `bulk`, `transaction`, `stream` | the operations on rows, and on their changes |
 //! | `search` | the operations of search indexes |
 //! | `dispatch` | which operation is which of them, and who may |
 //! | `door` | HTTP: heads, signatures, bodies, limits, answers |
-
 //!
 //! # Example
 //! ```no_run

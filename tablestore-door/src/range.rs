@@ -10,8 +10,7 @@ use souk_engine::{RowsPage, TableHandle};
 use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, KeyColumn, KeyElement, KeyUse, Reason, ServiceError, decode, messages};
 
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, Named};
 use crate::error::{of_store, refused, unsupported};
 use crate::options::Asked;

@@ -6,8 +6,7 @@ use souk_engine::{Seeing, TableHandle};
 use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, KeyColumn, KeyUse, Reason, ServiceError, decode, messages};
 
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, Named};
 use crate::error::refused;
 use crate::options::{Asked, resumed};

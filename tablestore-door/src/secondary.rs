@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use souk_tablestore::{Answer, Reason, decode, messages};
 
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::error::no_index;
 use crate::{schema, table};
 

@@ -5,13 +5,12 @@ use souk_engine::storage::KeyBound;
 use souk_tablestore::messages::compute_split_points_by_size_response::SplitLocation;
 use souk_tablestore::{Answer, Reason, decode, messages};
 
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
+use crate::entries::written_table;
 use crate::error::{invalid, refused};
 use crate::read::consumed;
 use crate::schema::key_told;
 use crate::value::one_key;
-use crate::write::written_table;
 
 /// Bytes of a unit of size, where none is given.
 const UNIT_BYTES: i64 = 100 << 20;

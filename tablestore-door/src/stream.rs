@@ -7,8 +7,7 @@ use souk_tablestore::messages::{self, ActionType, StreamStatus};
 use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, Reason, SequenceInfo, ServiceError, decode};
 
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::error::{invalid, of_store};
 use crate::read::consumed;
 use crate::value::{told, write_key};

@@ -5,8 +5,7 @@ use souk_engine::TableDefinition;
 use souk_tablestore::messages::{self, TableStatus};
 use souk_tablestore::{Answer, Reason, ServiceError, decode};
 
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, Named};
 use crate::error::{invalid, refused, unsupported};
 use crate::{schema, stream};

@@ -5,11 +5,10 @@ use souk_engine::Seeing;
 use souk_engine::storage::TransactionId;
 use souk_tablestore::{Answer, KeyUse, Reason, ServiceError, decode, messages};
 
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
+use crate::entries::written_table;
 use crate::error::refused;
 use crate::value::{fits, key_value};
-use crate::write::written_table;
 
 /// Between the id and the name of the table.
 const SEPARATOR: char = '.';

@@ -5,16 +5,15 @@ use souk_engine::storage::{
     CellPut, ColumnChange, Condition, Error as StoreError, Existence, KeyValue, ReturnRow, RowOperation,
     TableSchema, WrittenRow,
 };
-use souk_engine::{EngineError, TableHandle, TableWrite};
+use souk_engine::{EngineError, TableWrite};
 use souk_tablestore::messages::{self, OperationType};
 use souk_tablestore::{
     Answer, CellChange, KeyColumn, KeyElement, PutCell, Reason, Returning, RowChange, RowCondition,
     RowExistence, ServiceError, decode,
 };
 
-use crate::context::Context;
-use crate::dispatch::Answered;
-use crate::entries::Named;
+use crate::context::{Answered, Context};
+use crate::entries::written_table;
 use crate::error::{invalid, refused};
 use crate::options::filter;
 use crate::read::consumed;
@@ -251,14 +250,6 @@ pub(crate) async fn delete_row(context: &Context, body: Bytes) -> Answered {
         consumed: consumed(written.consumed),
         row,
     }))
-}
-
-/// The table of a write. Secondary indexes are written by the store alone.
-pub(crate) fn written_table(context: &Context, name: &str) -> Result<TableHandle, ServiceError> {
-    match Named::find(context, name)? {
-        Named::Table(table) => Ok(table),
-        Named::Index(_) => Err(Reason::IndexTableWritten.into()),
-    }
 }
 
 async fn one(

@@ -26,8 +26,7 @@ use super::note::Note;
 use super::query::query;
 use super::refusal::{failed, missing};
 use super::token::{self, Token};
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::error::{invalid, unsupported};
 
 /// Hits of a page that doesn't say.

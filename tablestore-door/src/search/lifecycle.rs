@@ -19,8 +19,7 @@ use super::index_name::{check, client_name, engine_name, find};
 use super::note::Note;
 use super::refusal::{failed, missing};
 use super::schema::{add_fields, check_whole, described};
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::error::{invalid, unsupported};
 
 /// The time to live of what stays.

@@ -24,8 +24,7 @@ use super::index_name::find;
 use super::query::query;
 use super::refusal::{failed, missing};
 use super::token::{self, Token};
-use crate::context::Context;
-use crate::dispatch::Answered;
+use crate::context::{Answered, Context};
 use crate::error::invalid;
 
 /// How many splits a scan has.
