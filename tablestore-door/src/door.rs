@@ -267,15 +267,18 @@ impl Shared {
 
     /// Reads the body and does what it asks for.
     async fn done(&self, signer: &Signer, head: &Parts, body: Body) -> Result<Answer, ServiceError> {
-        let _places = self.places(&signer.key).await?;
+        let places = self.places(&signer.key).await?;
         let body = tokio::time::timeout(BODY_TIME_MAX, whole(head, body)).await;
         let body = signer.head.body(body.map_err(|_| Reason::RequestTimeout)??)?;
         let deadline = Instant::now() + WORK_TIME_MAX;
         let min_sequence = signer.head.min_sequence.unwrap_or_default();
         let context = Context::new(&self.engine, &signer.key, deadline, min_sequence);
         let operation = signer.head.operation;
-        // A task of its own, so that a panic is an answer.
-        let work = async move { dispatch(&context, operation, body).await };
+        // A task of its own, so that a panic is an answer. It has its places until it ends, which may be after its caller is told.
+        let work = async move {
+            let _places = places;
+            dispatch(&context, operation, body).await
+        };
         let work = AbortOnDropHandle::new(tokio::spawn(Role::inherit(work.in_current_span())));
         match tokio::time::timeout_at(deadline, work).await {
             Ok(Ok(answer)) => answer,

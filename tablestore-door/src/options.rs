@@ -83,7 +83,8 @@ fn read_filter(bytes: Option<Bytes>) -> Result<Option<ReadFilter>, Reason> {
     bytes.map(ReadFilter::decode).transpose()
 }
 
-fn check_columns(columns: &[String]) -> Result<(), Reason> {
+/// Refuses more columns than a read names.
+pub(crate) fn check_columns(columns: &[String]) -> Result<(), Reason> {
     match columns.len() {
         count if count > COLUMNS_MAX => Err(Reason::TooManyRequestColumns {
             limit: COLUMNS_MAX,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::error::Reason;
 use crate::limits;
 use crate::messages::SearchQuery;
-use crate::strict::{Strict, decode};
+use crate::strict::{Strict, decode_counted};
 
 pub use self::aggregation::{AggregationBody, AggregationNode, GroupByBody, GroupByNode};
 pub use self::query::SearchNode;
@@ -57,10 +57,12 @@ impl TotalCount {
     }
 }
 
-/// Nodes so far.
+/// What a tree has had so far.
 #[derive(Default)]
 struct SearchBudget {
     nodes: usize,
+    /// Fields of the messages of all nodes: each is within the bytes of another, where nothing has counted it.
+    fields: usize,
 }
 
 impl SearchBudget {
@@ -79,9 +81,10 @@ impl SearchBudget {
         }
         Ok(())
     }
-}
 
-/// The body of a node.
-fn body<M: Strict>(bytes: Option<Bytes>, part: &str) -> Result<M, Reason> {
-    decode(bytes.unwrap_or_default()).map_err(|_| Reason::MalformedSearch { part: part.into() })
+    /// Decodes the message of a node; `part` is what the error calls it.
+    fn body<M: Strict>(&mut self, bytes: Option<Bytes>, part: &str) -> Result<M, Reason> {
+        let body = decode_counted(bytes.unwrap_or_default(), &mut self.fields);
+        body.map_err(|_| Reason::MalformedSearch { part: part.into() })
+    }
 }

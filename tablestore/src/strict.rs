@@ -51,8 +51,12 @@ impl From<MalformedMessage> for Reason {
 /// # Errors
 /// The bytes are no such message, or are larger or deeper than a request is.
 pub fn decode<M: Strict>(bytes: Bytes) -> Result<M, MalformedMessage> {
-    let mut fields = 0;
-    check(&bytes, M::SHAPE, 1, &mut fields)?;
+    decode_counted(bytes, &mut 0)
+}
+
+/// [`decode`], for one of several messages whose `fields` are limited together.
+pub(crate) fn decode_counted<M: Strict>(bytes: Bytes, fields: &mut usize) -> Result<M, MalformedMessage> {
+    check(&bytes, M::SHAPE, 1, fields)?;
     M::decode(bytes).map_err(|_| MalformedMessage::Bytes)
 }
 

@@ -127,10 +127,11 @@ async fn spans_belong_to_the_role_they_run_in_and_children_follow() {
 }
 
 #[test]
-fn nothing_is_exported_without_an_endpoint_and_metrics_not_even_kept() {
+fn nothing_is_exported_without_an_endpoint() {
     let telemetry = builder().environment([]).build().expect("good settings");
     assert!(telemetry.tracers.is_some(), "spans have ids for the logs");
-    assert!(telemetry.meters.is_none());
+    assert!(telemetry.meters.is_some(), "an RPC tells what is measured");
+    assert!(telemetry.loggers.is_none() && !telemetry.fetched);
     let off = builder()
         .environment(variables(&[("OTEL_SDK_DISABLED", "TRUE")]))
         .build()

@@ -8,6 +8,7 @@ use souk_tablestore::messages::{ColumnReturnType, ColumnsToGet};
 use souk_tablestore::plainbuffer::Encoder;
 
 use super::fields::enumeration;
+use crate::options::check_columns;
 use crate::value::{told, write_key};
 
 /// What of a row is shown besides its key.
@@ -25,6 +26,7 @@ impl Columns {
         index: &SearchIndexDefinition,
     ) -> Result<Self, ServiceError> {
         let given = given.unwrap_or_default();
+        check_columns(&given.column_names)?;
         // Names alone are meant to be shown.
         let default = match given.column_names.is_empty() {
             true => ColumnReturnType::None,

@@ -16,6 +16,8 @@ pub(super) const MILLISECOND: i64 = 1_000_000;
 pub(super) struct Fields<'a> {
     pub(super) schema: &'a Schema,
     pub(super) index: &'a SearchIndexDefinition,
+    /// Whether the filter of a sort is read, which has no inner hits: their sorts have filters, in which the tree would begin anew.
+    pub(super) in_sort: bool,
 }
 
 impl<'a> Fields<'a> {

@@ -7,7 +7,7 @@ use prost::Message as _;
 use souk_engine::index::limits::{MAX_PAGE_SIZE, MAX_SKIP};
 use souk_engine::index::{AggregationResult, InnerHitList, SearchRequest, TotalRequest};
 use souk_engine::storage::TableSchema;
-use souk_engine::{RowHit, Search, SearchIndexDefinition, TableDefinition, TableHandle};
+use souk_engine::{MAX_PAGE_BYTES, RowHit, Search, SearchIndexDefinition, TableDefinition, TableHandle};
 use souk_tablestore::messages::{
     self as pb, QueryFlowWeight, SearchHit, SearchInnerHit, SearchQuery, SearchResponse,
 };
@@ -135,6 +135,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
         let fields = Fields {
             schema: &schema,
             index,
+            in_sort: false,
         };
         SearchRequest {
             query: query(&asked.query, fields)?,
@@ -285,8 +286,9 @@ async fn top_rows(
     aggregations: &[(String, AggregationResult)],
     sequence: i64,
 ) -> Result<TopRows, ServiceError> {
-    let mut keys = Vec::new();
-    figures::top_keys(aggregations, &mut keys);
+    let mut all = Vec::new();
+    figures::top_keys(aggregations, &mut all);
+    let mut keys = all.clone();
     keys.sort_unstable();
     keys.dedup();
     if keys.is_empty() {
@@ -301,6 +303,13 @@ async fn top_rows(
         if let Some(row) = row {
             shown.insert(key.to_vec(), columns.write(schema, &row.key, Some(&row)));
         }
+    }
+    // A row is shown by each group that it is one of the first of.
+    let bytes: usize = all.iter().filter_map(|key| shown.get(*key)).map(Bytes::len).sum();
+    if bytes > MAX_PAGE_BYTES {
+        return Err(invalid(format!(
+            "The top rows of all groups have {bytes} bytes, which exceeds {MAX_PAGE_BYTES}."
+        )));
     }
     Ok(shown)
 }

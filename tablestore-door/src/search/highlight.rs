@@ -1,5 +1,6 @@
 //! What to mark in hits, and what is marked.
 
+use souk_engine::index::limits::MAX_HIGHLIGHT_FIELDS;
 use souk_engine::index::{Encoder, Fragment, FragmentOrder, Highlight};
 use souk_tablestore::ServiceError;
 use souk_tablestore::messages::{
@@ -11,6 +12,11 @@ use crate::error::{invalid, unsupported};
 
 /// Reads what to mark: of all fields in the same way.
 pub(super) fn highlight(given: &pb::Highlight) -> Result<Highlight, ServiceError> {
+    if given.highlight_parameters.len() > MAX_HIGHLIGHT_FIELDS {
+        return Err(invalid(format!(
+            "The number of highlighted fields exceeds {MAX_HIGHLIGHT_FIELDS}."
+        )));
+    }
     let mut read: Option<Highlight> = None;
     for parameter in &given.highlight_parameters {
         let one = of_field(parameter, given.highlight_encoder)?;

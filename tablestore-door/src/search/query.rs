@@ -236,6 +236,9 @@ fn range(body: &pb::RangeQuery, fields: Fields<'_>) -> Result<Query, ServiceErro
 }
 
 fn inner_hits(asked: &pb::InnerHits, fields: Fields<'_>) -> Result<InnerHits, ServiceError> {
+    if fields.in_sort {
+        return Err(unsupported("inner hits in the filter of a sort"));
+    }
     if asked.highlight.is_some() {
         return Err(unsupported("highlights of inner hits"));
     }

@@ -96,6 +96,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
         let fields = Fields {
             schema: &schema,
             index,
+            in_sort: false,
         };
         query(&node, fields)?
     };

@@ -98,7 +98,11 @@ impl Fields<'_> {
         let path = name(given.path.as_deref())?;
         let filter = given.filter.clone().map(|filter| {
             let node = SearchNode::decode(filter)?;
-            query(&node, *self)
+            let fields = Fields {
+                in_sort: true,
+                ..*self
+            };
+            query(&node, fields)
         });
         Ok(Some(NestedSort {
             path,

@@ -1,6 +1,7 @@
 //! Search indexes and searches, with answers that were worked out by hand from five shops.
 
 mod aggregations;
+mod bounds;
 mod lifecycle;
 mod python;
 mod queries;

@@ -1,7 +1,7 @@
 //! Aggregations, and groupings with what is asked of each group.
 
 use super::query::nodes;
-use super::{SearchBudget, SearchNode, body};
+use super::{SearchBudget, SearchNode};
 use crate::error::Reason;
 use crate::messages::{
     AggregationType, Aggregations, AvgAggregation, CountAggregation, DistinctCountAggregation, GroupBy,
@@ -100,17 +100,17 @@ fn figures(
         };
         let bytes = aggregation.body;
         let body = match AggregationType::try_from(kind).map_err(|_| invalid())? {
-            AggregationType::Avg => AggregationBody::Avg(body(bytes, "avg aggregation")?),
-            AggregationType::Max => AggregationBody::Max(body(bytes, "max aggregation")?),
-            AggregationType::Min => AggregationBody::Min(body(bytes, "min aggregation")?),
-            AggregationType::Sum => AggregationBody::Sum(body(bytes, "sum aggregation")?),
-            AggregationType::Count => AggregationBody::Count(body(bytes, "count aggregation")?),
+            AggregationType::Avg => AggregationBody::Avg(budget.body(bytes, "avg aggregation")?),
+            AggregationType::Max => AggregationBody::Max(budget.body(bytes, "max aggregation")?),
+            AggregationType::Min => AggregationBody::Min(budget.body(bytes, "min aggregation")?),
+            AggregationType::Sum => AggregationBody::Sum(budget.body(bytes, "sum aggregation")?),
+            AggregationType::Count => AggregationBody::Count(budget.body(bytes, "count aggregation")?),
             AggregationType::DistinctCount => {
-                AggregationBody::DistinctCount(body(bytes, "distinct count aggregation")?)
+                AggregationBody::DistinctCount(budget.body(bytes, "distinct count aggregation")?)
             }
-            AggregationType::TopRows => AggregationBody::TopRows(body(bytes, "top rows aggregation")?),
+            AggregationType::TopRows => AggregationBody::TopRows(budget.body(bytes, "top rows aggregation")?),
             AggregationType::Percentiles => {
-                AggregationBody::Percentiles(body(bytes, "percentiles aggregation")?)
+                AggregationBody::Percentiles(budget.body(bytes, "percentiles aggregation")?)
             }
         };
         figures.push(AggregationNode {
@@ -135,8 +135,8 @@ fn groups(
 
 /// Reads a message of these bytes, and takes out of it what is asked of each group.
 macro_rules! body_of {
-    ($message:ty, $bytes:expr, $part:literal) => {{
-        let mut body: $message = body($bytes, $part)?;
+    ($budget:expr, $message:ty, $bytes:expr, $part:literal) => {{
+        let mut body: $message = $budget.body($bytes, $part)?;
         let of_each = (body.sub_aggs.take(), body.sub_group_bys.take());
         (body, of_each)
     }};
@@ -152,35 +152,35 @@ fn group(group_by: GroupBy, depth: usize, budget: &mut SearchBudget) -> Result<G
     let bytes = group_by.body;
     let (body, (aggregations, group_bys)) = match GroupByType::try_from(kind).map_err(|_| invalid())? {
         GroupByType::Field => {
-            let (body, of_each) = body_of!(GroupByField, bytes, "group by field");
+            let (body, of_each) = body_of!(budget, GroupByField, bytes, "group by field");
             (GroupByBody::Field(body), of_each)
         }
         GroupByType::Range => {
-            let (body, of_each) = body_of!(GroupByRange, bytes, "group by range");
+            let (body, of_each) = body_of!(budget, GroupByRange, bytes, "group by range");
             (GroupByBody::Range(body), of_each)
         }
         GroupByType::Filter => {
-            let (body, of_each) = body_of!(GroupByFilter, bytes, "group by filter");
+            let (body, of_each) = body_of!(budget, GroupByFilter, bytes, "group by filter");
             (GroupByBody::Filter(nodes(body.filters, depth, budget)?), of_each)
         }
         GroupByType::GeoDistance => {
-            let (body, of_each) = body_of!(GroupByGeoDistance, bytes, "group by geo distance");
+            let (body, of_each) = body_of!(budget, GroupByGeoDistance, bytes, "group by geo distance");
             (GroupByBody::GeoDistance(body), of_each)
         }
         GroupByType::Histogram => {
-            let (body, of_each) = body_of!(GroupByHistogram, bytes, "group by histogram");
+            let (body, of_each) = body_of!(budget, GroupByHistogram, bytes, "group by histogram");
             (GroupByBody::Histogram(body), of_each)
         }
         GroupByType::DateHistogram => {
-            let (body, of_each) = body_of!(GroupByDateHistogram, bytes, "group by date histogram");
+            let (body, of_each) = body_of!(budget, GroupByDateHistogram, bytes, "group by date histogram");
             (GroupByBody::DateHistogram(body), of_each)
         }
         GroupByType::GeoGrid => {
-            let (body, of_each) = body_of!(GroupByGeoGrid, bytes, "group by geo grid");
+            let (body, of_each) = body_of!(budget, GroupByGeoGrid, bytes, "group by geo grid");
             (GroupByBody::GeoGrid(body), of_each)
         }
         GroupByType::Composite => {
-            let (mut body, of_each) = body_of!(GroupByComposite, bytes, "group by composite");
+            let (mut body, of_each) = body_of!(budget, GroupByComposite, bytes, "group by composite");
             let sources = groups(body.sources.take(), depth + 1, budget)?;
             (GroupByBody::Composite { sources, body }, of_each)
         }

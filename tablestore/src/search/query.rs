@@ -1,6 +1,6 @@
 //! Decodes the tree of queries of a search. A `Query` has a type, and the encoded message of that type, which may hold further ones.
 
-use super::{SearchBudget, body};
+use super::SearchBudget;
 use crate::error::Reason;
 use crate::messages::{
     BoolQuery, ConstScoreQuery, DisMaxQuery, ExistsQuery, FunctionScoreQuery, FunctionsScoreQuery,
@@ -65,7 +65,7 @@ impl SearchNode {
     /// [`limits::MAX_SEARCH_DEPTH`](crate::limits::MAX_SEARCH_DEPTH) levels.
     ///
     /// # Errors
-    /// A message that can't be decoded, an unknown type, a query that is missing inside of another, too many nodes or levels.
+    /// A message that can't be decoded, an unknown type, a query that is missing inside of another, too many nodes, levels or fields.
     pub fn decode(query: Query) -> Result<Self, Reason> {
         node(query, 1, &mut SearchBudget::default())
     }
@@ -84,20 +84,22 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
     Ok(match QueryType::try_from(kind).map_err(|_| invalid())? {
         // Its message has no fields.
         QueryType::MatchAll => SearchNode::MatchAll,
-        QueryType::Match => SearchNode::Match(body(bytes, "match query")?),
-        QueryType::MatchPhrase => SearchNode::MatchPhrase(body(bytes, "match phrase query")?),
-        QueryType::Term => SearchNode::Term(body(bytes, "term query")?),
-        QueryType::Terms => SearchNode::Terms(body(bytes, "terms query")?),
-        QueryType::Range => SearchNode::Range(body(bytes, "range query")?),
-        QueryType::Prefix => SearchNode::Prefix(body(bytes, "prefix query")?),
-        QueryType::Suffix => SearchNode::Suffix(body(bytes, "suffix query")?),
-        QueryType::Wildcard => SearchNode::Wildcard(body(bytes, "wildcard query")?),
-        QueryType::Exists => SearchNode::Exists(body(bytes, "exists query")?),
-        QueryType::GeoBoundingBox => SearchNode::GeoBoundingBox(body(bytes, "geo bounding box query")?),
-        QueryType::GeoDistance => SearchNode::GeoDistance(body(bytes, "geo distance query")?),
-        QueryType::GeoPolygon => SearchNode::GeoPolygon(body(bytes, "geo polygon query")?),
+        QueryType::Match => SearchNode::Match(budget.body(bytes, "match query")?),
+        QueryType::MatchPhrase => SearchNode::MatchPhrase(budget.body(bytes, "match phrase query")?),
+        QueryType::Term => SearchNode::Term(budget.body(bytes, "term query")?),
+        QueryType::Terms => SearchNode::Terms(budget.body(bytes, "terms query")?),
+        QueryType::Range => SearchNode::Range(budget.body(bytes, "range query")?),
+        QueryType::Prefix => SearchNode::Prefix(budget.body(bytes, "prefix query")?),
+        QueryType::Suffix => SearchNode::Suffix(budget.body(bytes, "suffix query")?),
+        QueryType::Wildcard => SearchNode::Wildcard(budget.body(bytes, "wildcard query")?),
+        QueryType::Exists => SearchNode::Exists(budget.body(bytes, "exists query")?),
+        QueryType::GeoBoundingBox => {
+            SearchNode::GeoBoundingBox(budget.body(bytes, "geo bounding box query")?)
+        }
+        QueryType::GeoDistance => SearchNode::GeoDistance(budget.body(bytes, "geo distance query")?),
+        QueryType::GeoPolygon => SearchNode::GeoPolygon(budget.body(bytes, "geo polygon query")?),
         QueryType::Bool => {
-            let mut body: BoolQuery = body(bytes, "bool query")?;
+            let mut body: BoolQuery = budget.body(bytes, "bool query")?;
             SearchNode::Bool {
                 must: nodes(std::mem::take(&mut body.must_queries), depth, budget)?,
                 must_not: nodes(std::mem::take(&mut body.must_not_queries), depth, budget)?,
@@ -107,20 +109,20 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
             }
         }
         QueryType::Nested => {
-            let mut body: NestedQuery = body(bytes, "nested query")?;
+            let mut body: NestedQuery = budget.body(bytes, "nested query")?;
             SearchNode::Nested {
                 query: inner(body.query.take(), "the query of a nested query", depth, budget)?,
                 body,
             }
         }
         QueryType::ConstScore => {
-            let body: ConstScoreQuery = body(bytes, "const score query")?;
+            let body: ConstScoreQuery = budget.body(bytes, "const score query")?;
             SearchNode::ConstScore {
                 filter: inner(body.filter, "the filter of a const score query", depth, budget)?,
             }
         }
         QueryType::FunctionScore => {
-            let mut body: FunctionScoreQuery = body(bytes, "function score query")?;
+            let mut body: FunctionScoreQuery = budget.body(bytes, "function score query")?;
             SearchNode::FunctionScore {
                 query: inner(
                     body.query.take(),
@@ -132,7 +134,7 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
             }
         }
         QueryType::FunctionsScore => {
-            let mut body: FunctionsScoreQuery = body(bytes, "functions score query")?;
+            let mut body: FunctionsScoreQuery = budget.body(bytes, "functions score query")?;
             let query = inner(
                 body.query.take(),
                 "the query of a functions score query",
@@ -147,7 +149,7 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
             SearchNode::FunctionsScore { query, filters, body }
         }
         QueryType::KnnVector => {
-            let mut body: KnnVectorQuery = body(bytes, "knn vector query")?;
+            let mut body: KnnVectorQuery = budget.body(bytes, "knn vector query")?;
             let filter = body.filter.take();
             let filter = filter.map(|filter| node(filter, depth + 1, budget)).transpose()?;
             SearchNode::KnnVector {
@@ -156,7 +158,7 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
             }
         }
         QueryType::DisMax => {
-            let mut body: DisMaxQuery = body(bytes, "dis max query")?;
+            let mut body: DisMaxQuery = budget.body(bytes, "dis max query")?;
             SearchNode::DisMax {
                 queries: nodes(std::mem::take(&mut body.queries), depth, budget)?,
                 body,

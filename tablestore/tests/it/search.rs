@@ -5,7 +5,7 @@ use prost::Message;
 use souk_tablestore::messages::{
     Aggregation, AggregationType, Aggregations, AvgAggregation, BoolQuery, ConstScoreQuery, DisMaxQuery,
     ExistsQuery, Function, FunctionsScoreQuery, GroupBy, GroupByComposite, GroupByField, GroupByFilter,
-    GroupByType, GroupBys, KnnVectorQuery, NestedQuery, Query, QueryType, SearchQuery, TermQuery,
+    GroupByType, GroupBys, KnnVectorQuery, NestedQuery, Query, QueryType, SearchQuery, TermQuery, TermsQuery,
 };
 use souk_tablestore::{
     AggregationBody, AggregationNode, GroupByBody, GroupByNode, MinimumShouldMatch, Reason, SearchNode,
@@ -165,6 +165,29 @@ fn a_search_has_a_size_and_a_depth() {
         SearchNode::decode(dis_max(vec![deep])),
         Err(Reason::SearchTooDeep { limit })
     );
+}
+
+/// Each message is within the bytes of another, and too small to be refused by itself.
+#[test]
+fn the_fields_of_a_query_are_counted_together() {
+    let terms = |count| {
+        let terms = TermsQuery {
+            field_name: Some("a".to_owned()),
+            terms: vec![Bytes::new(); count],
+            ..TermsQuery::default()
+        };
+        query(QueryType::Terms, &terms)
+    };
+    let all = |count| {
+        let queries = vec![terms(limits::MAX_MESSAGE_FIELDS / 25); count];
+        let body = DisMaxQuery {
+            queries,
+            ..DisMaxQuery::default()
+        };
+        SearchNode::decode(query(QueryType::DisMax, &body))
+    };
+    assert!(all(24).is_ok());
+    assert!(matches!(all(25), Err(Reason::MalformedSearch { .. })));
 }
 
 #[test]

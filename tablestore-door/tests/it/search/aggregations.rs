@@ -14,7 +14,7 @@ use souk_tablestore::{Value, variant};
 use super::{INDEX, Shops, TABLE, all, by_price, columns, finding, id, named, of, query, sorted, term};
 use crate::client::cells;
 
-fn figure(name: &str, kind: AggregationType, body: &impl Message) -> Aggregation {
+pub(super) fn figure(name: &str, kind: AggregationType, body: &impl Message) -> Aggregation {
     Aggregation {
         name: named(name),
         r#type: Some(kind.into()),
@@ -26,7 +26,7 @@ fn figures(aggs: Vec<Aggregation>) -> Option<Aggregations> {
     Some(Aggregations { aggs })
 }
 
-fn grouping(name: &str, kind: GroupByType, body: &impl Message) -> GroupBy {
+pub(super) fn grouping(name: &str, kind: GroupByType, body: &impl Message) -> GroupBy {
     GroupBy {
         name: named(name),
         r#type: Some(kind.into()),
