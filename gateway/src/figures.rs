@@ -1,5 +1,6 @@
 //! `souk.figures.v1.FiguresService`: what this process measures.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use souk_chassis::telemetry::figures::{self, Figure, Value};
@@ -30,7 +31,7 @@ impl FiguresService for FiguresApi {
         &self,
         request: Request<pb::GetFiguresRequest>,
     ) -> Result<Response<pb::GetFiguresResponse>, Status> {
-        let names = request.into_inner().names;
+        let names: HashSet<String> = request.into_inner().names.into_iter().collect();
         let wanted = |figure: &&Figure| names.is_empty() || names.contains(&figure.name);
         let figures = figures::read().await;
         Ok(Response::new(pb::GetFiguresResponse {

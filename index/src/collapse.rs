@@ -29,11 +29,10 @@ use crate::profile::{Recorder, Stopwatch};
 use crate::result::SegmentAccess;
 use crate::run::Run;
 use crate::schema::FieldKind;
-use crate::sort::{PreparedOrder, RawSortValue, RawSortValues, Winner, spell};
+use crate::sort::{PreparedOrder, RawSortValue, RawSortValues, STRINGS_PER_CHECK, Winner, spell};
 use group_top_k::GroupTopK;
 
 const COLLAPSING: &str = "collapsing";
-const STRINGS_PER_CHECK: usize = 128;
 
 /// The checked field of a collapse.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, SegmentReader};
 
-/// Where a doc set stands once it isn't before `target`.
+/// Where a doc set stands once it isn't before `target`. Called for each document of each list.
+#[inline(always)]
 pub(crate) fn go_to<D: DocSet + ?Sized>(docs: &mut D, target: DocId) -> DocId {
     let at = docs.doc();
     if at < target { docs.seek(target) } else { at }

@@ -27,7 +27,7 @@ impl<R: Deref<Target = Run>> Pace<R> {
     /// # Errors
     /// When the search has to stop; the reason is left in its [`Run`].
     pub(crate) fn step(&mut self, steps: u32) -> tantivy::Result<()> {
-        if let Some(left) = self.left.checked_sub(steps.max(1)) {
+        if let Some(left @ 1..) = self.left.checked_sub(steps.max(1)) {
             self.left = left;
             return Ok(());
         }

@@ -447,7 +447,9 @@ impl Check {
                     || max_chars.saturating_sub(*min_chars) > 6
             }
             Analyzer::Split { delimiter, .. } => delimiter.as_ref().is_some_and(String::is_empty),
-            _ => false,
+            Analyzer::SingleWord { .. } | Analyzer::MinWord | Analyzer::MaxWord | Analyzer::Stemmed(_) => {
+                false
+            }
         };
         if wrong {
             let message = "the analyzer's parameters are out of range";

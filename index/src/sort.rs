@@ -24,7 +24,7 @@ pub(crate) use block_max::Matches;
 pub(crate) use leading::Leading;
 pub(crate) use order::{Order, directed};
 pub(crate) use per_group_top_k::PerGroupTopK;
-pub(crate) use raw_value::{RawSortValue, RawSortValues, spell};
+pub(crate) use raw_value::{RawSortValue, RawSortValues, STRINGS_PER_CHECK, spell};
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
 pub(crate) use top::{SegmentTopCollector, Winner};
 pub(crate) use top_k::TopCollector;

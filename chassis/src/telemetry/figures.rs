@@ -107,6 +107,11 @@ impl Source {
         if let Some(rests) = self.rests {
             self.wake(rests);
         }
+        // A task of its own: for callers who hang up, too, they are read once.
+        tokio::spawn(self.latest()).await.ok().flatten()
+    }
+
+    async fn latest(&self) -> Option<Arc<Figures>> {
         let mut last = self.last.lock().await;
         if let Some((at, figures)) = &*last
             && at.elapsed() < FIGURES_AGE_MAX

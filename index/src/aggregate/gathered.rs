@@ -182,6 +182,9 @@ impl GatheredGroups {
             let mut distinct: Vec<u64> = part.iter().map(key).collect();
             distinct.dedup();
             let names = keys.names(&distinct)?;
+            if names.len() != distinct.len() {
+                return Err(mismatch());
+            }
             let same = part.chunk_by(|one, other| key(one) == key(other)).zip(&names);
             for (slot, name) in same.flat_map(|(same, name)| same.iter().map(move |slot| (slot, name))) {
                 let at = *slot as usize;

@@ -8,31 +8,20 @@ const CHARACTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 /// Bits of a character.
 const BITS: u32 = 5;
 
-/// The bits of the geohash of so many characters that a point lies in, the first bit highest.
-pub(crate) fn of_point(point: GeoPoint, characters: u8) -> u64 {
-    let (mut south, mut north) = (-i128::from(QUARTER_TURN), i128::from(QUARTER_TURN));
-    let (mut west, mut east) = (-i128::from(HALF_TURN), i128::from(HALF_TURN));
-    let mut bits = 0;
-    // By doubling: halves of 1e-7 degrees are exact.
-    let (latitude, longitude) = (i128::from(point.lat()) << SCALE, i128::from(point.lon()) << SCALE);
-    for end in [&mut south, &mut north, &mut west, &mut east] {
-        *end <<= SCALE;
-    }
-    for nth in 0..BITS * u32::from(characters) {
-        let (low, high, place) = match nth % 2 {
-            0 => (&mut west, &mut east, longitude),
-            _ => (&mut south, &mut north, latitude),
-        };
-        let middle = (*low + *high) / 2;
-        let is_upper = place >= middle;
-        *if is_upper { low } else { high } = middle;
-        bits = bits << 1 | u64::from(is_upper);
-    }
-    bits
-}
+/// Bits of a coordinate in a geohash of 12 characters.
+const HALVINGS: u32 = 30;
 
-/// Halvings of one coordinate that leave integers.
-const SCALE: u32 = 32;
+/// The bits of the geohash of so many characters, at most 12, that a point lies in, the first bit highest.
+pub(crate) fn of_point(point: GeoPoint, characters: u8) -> u64 {
+    // Where it is between the ends, as a number of the smallest cells. The pole lies in the last one.
+    let cells = |place: i64, end: i64| ((place + end) << HALVINGS) / (2 * end);
+    let by_longitude = cells(point.lon().into(), HALF_TURN.into());
+    let by_latitude = cells(point.lat().into(), QUARTER_TURN.into()).min((1 << HALVINGS) - 1);
+    let bits = (0..HALVINGS).rev().fold(0, |bits, nth| {
+        bits << 2 | (by_longitude >> nth & 1) << 1 | by_latitude >> nth & 1
+    });
+    bits as u64 >> (2 * HALVINGS - BITS * u32::from(characters))
+}
 
 /// The geohash of bits that [`of_point`] gave.
 pub(crate) fn name(bits: u64, characters: u8) -> String {
@@ -41,30 +30,45 @@ pub(crate) fn name(bits: u64, characters: u8) -> String {
     of.map(char::from).collect()
 }
 
-/// The corners of the cell of a geohash: its north-western and its south-eastern one; `None` of what is no geohash of up to 12
-/// characters.
+/// The cell of a geohash, in degrees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cell {
+    /// Its lower latitude.
+    pub south: f64,
+    /// Its upper latitude.
+    pub north: f64,
+    /// Its lower longitude.
+    pub west: f64,
+    /// Its upper longitude: 180 at the date line, which no [`GeoPoint`] has.
+    pub east: f64,
+}
+
+/// The cell of a geohash; `None` of what is no geohash of up to 12 characters.
 #[must_use]
-pub fn corners(geohash: &str) -> Option<(GeoPoint, GeoPoint)> {
+pub fn cell(geohash: &str) -> Option<Cell> {
     if geohash.is_empty() || geohash.len() > 12 {
         return None;
     }
-    let ([mut south, mut north], [mut west, mut east]) = ([-90.0, 90.0], [-180.0, 180.0]);
+    let mut cell = Cell {
+        south: -90.0,
+        north: 90.0,
+        west: -180.0,
+        east: 180.0,
+    };
     let mut by_longitude = true;
     for character in geohash.bytes() {
         let number = CHARACTERS.iter().position(|known| *known == character)?;
         for bit in (0..BITS).rev() {
             let (low, high) = match by_longitude {
-                true => (&mut west, &mut east),
-                false => (&mut south, &mut north),
+                true => (&mut cell.west, &mut cell.east),
+                false => (&mut cell.south, &mut cell.north),
             };
-            let middle: f64 = (*low + *high) / 2.0;
+            let middle = (*low + *high) / 2.0;
             *if number >> bit & 1 == 1 { low } else { high } = middle;
             by_longitude = !by_longitude;
         }
     }
-    GeoPoint::new(north, west)
-        .ok()
-        .zip(GeoPoint::new(south, east).ok())
+    Some(cell)
 }
 
 #[cfg(test)]
@@ -89,16 +93,31 @@ mod tests {
                 if characters <= 9 {
                     assert_eq!(found, expected);
                 }
-                let (top_left, bottom_right) = corners(&found).expect("a geohash");
+                let cell = cell(&found).expect("a geohash");
                 let near = 1e-6;
-                assert!(top_left.latitude() + near >= latitude && bottom_right.latitude() - near <= latitude);
-                assert!(
-                    top_left.longitude() - near <= longitude && longitude <= bottom_right.longitude() + near
-                );
+                assert!(cell.south - near <= latitude && latitude <= cell.north + near);
+                assert!(cell.west - near <= longitude && longitude <= cell.east + near);
             }
         }
-        assert_eq!(corners("a"), None);
-        assert_eq!(corners(""), None);
-        assert_eq!(corners("0000000000000"), None);
+        for none in ["a", "", "0000000000000"] {
+            assert_eq!(cell(none), None);
+        }
+    }
+
+    #[test]
+    fn points_at_the_ends_lie_in_cells_at_the_ends() {
+        for (latitude, longitude, geohash) in [
+            (90.0, 179.999_999_9, "zzzzzzzz"),
+            (90.0, 0.0, "upbpbpbp"),
+            (-90.0, 180.0, "00000000"),
+        ] {
+            let point = GeoPoint::new(latitude, longitude).expect("on the globe");
+            assert_eq!(name(of_point(point, 8), 8), geohash);
+        }
+        let last = cell("z").expect("a geohash");
+        assert_eq!(
+            (last.south, last.north, last.west, last.east),
+            (45.0, 90.0, 135.0, 180.0)
+        );
     }
 }

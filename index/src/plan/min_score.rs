@@ -18,7 +18,7 @@ pub(crate) struct MinScore {
 
 impl MinScore {
     /// Better scores than this one, and the score itself if it is `included`.
-    pub(crate) fn above(score: Score, included: bool) -> Self {
+    pub(crate) fn new(score: Score, included: bool) -> Self {
         Self { score, included }
     }
 
@@ -47,7 +47,7 @@ mod tests {
             let width = f64::from(score.next_up()) - f64::from(score);
             for step in -40..=40 {
                 let sum = f64::from(score) + f64::from(step) / 16.0 * width;
-                for min_score in [true, false].map(|included| MinScore::above(score, included)) {
+                for min_score in [true, false].map(|included| MinScore::new(score, included)) {
                     let admitted = min_score.admits(sum as Score);
                     assert!(
                         !admitted || sum >= min_score.sum(),

@@ -8,8 +8,8 @@ use crate::columns::StringColumn;
 use crate::error::AllowanceExceeded;
 use crate::run::Run;
 
-/// Strings that are read from a dictionary between two checks of the deadline.
-const STRINGS_PER_CHECK: usize = 512;
+/// Strings of a page or of its groups that are read from a dictionary, each from another block of it, between two checks of the deadline.
+pub(crate) const STRINGS_PER_CHECK: usize = 128;
 
 /// A document's value under one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -188,7 +188,7 @@ impl SegmentTopCollector<'_> {
         };
         let ties = best_tie.zip(limit.get(TIE_KEY));
         let ties_are_over = ties.is_some_and(|(best, limit)| best > *limit);
-        Ok(Some(MinScore::above(score, !ties_are_over)))
+        Ok(Some(MinScore::new(score, !ties_are_over)))
     }
 
     /// Only documents before these ranks are competitive; `None` while all are.

@@ -318,13 +318,15 @@ fn of_dates(told: Vec<Told>) -> GroupByDateHistogramResult {
 fn of_cells(told: Vec<Told>) -> GroupByGeoGridResult {
     let items = told.into_iter().map(|told| {
         let key = told.key().map(text).unwrap_or_default();
-        let corner = |point: souk_engine::index::GeoPoint| pb::GeoPoint {
-            lat: Some(point.latitude()),
-            lon: Some(point.longitude()),
+        let corner = |lat, lon| {
+            Some(pb::GeoPoint {
+                lat: Some(lat),
+                lon: Some(lon),
+            })
         };
-        let grid = geohash::corners(&key).map(|(top_left, bottom_right)| GeoGrid {
-            top_left: Some(corner(top_left)),
-            bottom_right: Some(corner(bottom_right)),
+        let grid = geohash::cell(&key).map(|cell| GeoGrid {
+            top_left: corner(cell.north, cell.west),
+            bottom_right: corner(cell.south, cell.east),
         });
         GroupByGeoGridResultItem {
             key: Some(key),

@@ -84,6 +84,17 @@ async fn values_are_sorted_while_somebody_asks() {
     assert!(RESTS.load(Ordering::Relaxed));
     assert_eq!(stay(source, &stays, 0.5).await, buckets(3, 4.5, [1, 1, 1]));
     assert!(!RESTS.load(Ordering::Relaxed));
+    // For one who hangs up, too, they are read once.
+    tokio::time::advance(FIGURES_AGE_MAX).await;
+    let asked_at = Instant::now();
+    tokio::select! {
+        biased;
+        _ = source.read() => panic!("nothing is read at once"),
+        () = std::future::ready(()) => {}
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let read_at = source.last.lock().await.as_ref().map(|(at, _)| *at);
+    assert!(read_at.is_some_and(|at| at >= asked_at));
     provider.shutdown().expect("nothing to send");
     tokio::time::advance(FIGURES_AGE_MAX).await;
     assert_eq!(source.read().await, None);

@@ -48,7 +48,7 @@ fn a_repeated_word_does_not_make_ties_of_a_common_one_lost() {
         let mut scorer = weight.scorer(reader, 1.0).expect("a scorer");
         let worst = scorer.score();
         // The page is full of documents like the first; the rare word's comes later.
-        raise_min_score(&mut *scorer, MinScore::above(worst, true)).expect("the bounds are known");
+        raise_min_score(&mut *scorer, MinScore::new(worst, true)).expect("the bounds are known");
         let mut found = 0;
         while scorer.doc() != TERMINATED {
             found += 1;
@@ -95,7 +95,7 @@ fn bounds_of_words_are_not_measured_for_a_search_that_has_to_stop() {
         let mut scorer = weight.scorer(searcher.segment_reader(0), 1.0).expect("a scorer");
         cancellation.cancel();
         assert!(
-            raise_min_score(&mut *scorer, MinScore::above(0.0, true)).is_err(),
+            raise_min_score(&mut *scorer, MinScore::new(0.0, true)).is_err(),
             "{needed} of two"
         );
     }
