@@ -215,6 +215,9 @@ const World = ({
     if (now !== where) map.jumpTo({ center: [view.longitude, view.latitude], zoom: view.zoom });
   }, [map, where]);
   useEffect(() => {
+    map?.once('idle', () => {
+      if (place.current !== null) place.current.dataset['drawn'] = `${spots.length}`;
+    });
     (map?.getSource('spots') as GeoJSONSource | undefined)?.setData({
       type: 'FeatureCollection',
       features: spots.map(({ id, count, label, longitude, latitude }) => ({

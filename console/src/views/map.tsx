@@ -100,6 +100,9 @@ const CLUSTERS = 3000;
 /** Clusters whose counts are written, the fullest ones: to keep more texts apart takes longer than to draw all. */
 const LABELLED = 2000;
 
+/** The map tells at most this often that it has come to rest elsewhere. */
+const SETTLE_MS = 100;
+
 /** Zoom levels that a cluster which is clicked brings nearer. */
 const NEARER = 2;
 
@@ -206,23 +209,24 @@ const Shops = () => {
       { latitude: seen.north, longitude: seen.west },
       { latitude: seen.south, longitude: seen.east },
     ];
+    const clusters = await shops.clusterShops(
+      {
+        viewport: { topLeft: top, bottomRight: bottom },
+        // The contract counts levels of tiles of 256 pixels, the map of 512.
+        size: { case: 'zoom', value: Math.min(Math.round(view.zoom) + 1, 22) },
+        query: all(filters),
+        maxClusters: CLUSTERS,
+      },
+      options,
+    );
     const query = all([inside('position', seen), ...filters]);
-    const [clusters, best] = await Promise.all([
-      shops.clusterShops(
-        {
-          viewport: { topLeft: top, bottomRight: bottom },
-          // The contract counts levels of tiles of 256 pixels, the map of 512.
-          size: { case: 'zoom', value: Math.min(Math.round(view.zoom) + 1, 22) },
-          query: all(filters),
-          maxClusters: CLUSTERS,
-        },
-        options,
-      ),
-      shops.searchShops({ search: { query, sort: [by('rating')], pageSize: LISTED, total: { kind: { case: 'exact', value: true } } } }, options),
-    ]);
     const singly = clusters.total <= BigInt(SINGLES);
     const singles = singly && clusters.total > 0n ? await shops.searchShops({ search: { query, sort: [by('rating')], pageSize: SINGLES } }, options) : undefined;
-    return { clusters, best, singles };
+    return { clusters, singles };
+  });
+  const best = useAnswer(key === undefined ? undefined : JSON.stringify([key, asked]), (options) => {
+    if (seen === undefined) throw new Error('nothing is asked before the map has a size');
+    return shops.searchShops({ search: { query: all([inside('position', seen), ...filters]), sort: [by('rating')], pageSize: LISTED } }, options);
   });
   const types = useAnswer(key === undefined ? undefined : JSON.stringify([key, q, price, rating]), async (options) => {
     if (seen === undefined) throw new Error('nothing is asked before the map has a size');
@@ -269,14 +273,20 @@ const Shops = () => {
     });
   }, [found.value, language.value]);
 
+  // At once, but not at each step of a key that is held down.
   const settle = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const settledAt = useRef(0);
   const settled = (next: View): void => {
     clearTimeout(settle.current);
-    settle.current = setTimeout(() => change(valuesOf(next), true), 100);
+    settle.current = setTimeout(() => {
+      settledAt.current = performance.now();
+      change(valuesOf(next), true);
+    }, settledAt.current + SETTLE_MS - performance.now());
   };
   useEffect(() => () => clearTimeout(settle.current), []);
-  const both = (): void => {
+  const retry = (): void => {
     found.again();
+    best.again();
     types.again();
   };
   const shop = chosen === '' ? undefined : one.value?.shop;
@@ -329,7 +339,7 @@ const Shops = () => {
           {text('clear')}
         </button>
       </div>
-      <Problem error={found.error ?? types.error} again={both} />
+      <Problem error={found.error ?? best.error ?? types.error} again={retry} />
       <p class="quiet" role="status">
         {found.value === undefined ? '…' : text('total', { count: count(found.value.clusters.total) })}
         {found.value !== undefined && found.value.singles === undefined && found.value.clusters.total > 0n && (
@@ -389,8 +399,8 @@ const Shops = () => {
           )}
           <section aria-labelledby="best">
             <h2 id="best">{text('best')}</h2>
-            {found.value !== undefined && (
-              <List found={found.value.best.hits.flatMap(({ resource }) => (resource === undefined ? [] : [{ shop: resource }]))} />
+            {best.value !== undefined && (
+              <List found={best.value.hits.flatMap(({ resource }) => (resource === undefined ? [] : [{ shop: resource }]))} />
             )}
           </section>
         </div>
