@@ -30,9 +30,7 @@ const text = texts({
   },
 });
 
-const summary = ({ code, cause }: ConnectError): string => {
-  // What fetch throws when nobody answers.
-  if (code === Code.Unknown && cause instanceof TypeError) return text('unavailable');
+const summary = ({ code }: ConnectError): string => {
   switch (code) {
     case Code.Unavailable:
       return text('unavailable');

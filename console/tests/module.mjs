@@ -9,8 +9,15 @@ globalThis.location ??= { hash: '', origin: 'http://page' };
 globalThis.document ??= { documentElement: {} };
 globalThis.navigator ??= { language: 'en' };
 
-/** Loads a module of `src`, as `pages.ts`. */
-export const load = async (name) => {
-  const { module } = await runnerImport(fileURLToPath(new URL(`../src/${name}`, import.meta.url)), { configFile: false, logLevel: 'error' });
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Loads modules of `src`, as `pages.ts`, with what each of them exports. They share what they import. */
+export const load = async (...names) => {
+  const entry = {
+    name: 'entry',
+    resolveId: (id) => (id === 'entry' ? '\0entry' : null),
+    load: (id) => (id === '\0entry' ? names.map((name) => `export * from ${JSON.stringify(`${ROOT}src/${name}`)};`).join('\n') : null),
+  };
+  const { module } = await runnerImport('entry', { root: ROOT, plugins: [entry], logLevel: 'error' });
   return module;
 };

@@ -10,8 +10,7 @@ const FIRST = 1;
 let readPage;
 let by;
 before(async () => {
-  ({ readPage } = await load('pages.ts'));
-  ({ by } = await load('queries.ts'));
+  ({ readPage, by } = await load('pages.ts', 'queries.ts'));
 });
 
 /** A service with `rows` rows, which are numbers in the order that is asked for, and what it was asked. */
