@@ -94,6 +94,23 @@ for (const [role, orders] of [
   });
 }
 
+test('what no header can carry isn’t taken for a key, and one that isn’t sent isn’t kept', async () => {
+  const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });
+  for (const key of ['ключ', `${keys.admin} x`, 'é']) {
+    await signIn(page, key);
+    await page.getByRole('dialog').getByRole('alert').getByText('ASCII').waitFor();
+    assert.ok(await page.getByRole('dialog').isVisible());
+  }
+  await accessible(page);
+  await page.getByRole('dialog').getByLabel('Key or token').fill(keys.admin);
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  assert.equal(await page.getByRole('dialog').getByLabel('Key or token').inputValue(), '');
+  assert.equal(await page.getByRole('dialog').getByRole('alert').count(), 0);
+  await end();
+});
+
 test('signing out forgets who called', async () => {
   const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });
   await signIn(page, keys.consumer);
