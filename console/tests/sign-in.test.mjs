@@ -111,6 +111,18 @@ test('what no header can carry isn’t taken for a key, and one that isn’t sen
   await end();
 });
 
+test('signing out leaves no figures', async () => {
+  const { page, end } = await open(browser, '#/live', { url: souk.url, faults: true });
+  await signIn(page, keys.admin);
+  await page.getByText('Connections').waitFor();
+  await page.getByRole('heading', { name: 'Calls by RPC' }).waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('dialog').waitFor();
+  await page.getByText('Connections').waitFor({ state: 'detached' });
+  assert.equal(await page.getByRole('heading', { name: 'Calls by RPC' }).count(), 0);
+  await end();
+});
+
 test('signing out forgets who called', async () => {
   const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });
   await signIn(page, keys.consumer);

@@ -9,6 +9,7 @@ import { IndexService, type ListIndexesResponse } from '../contract/souk/index/v
 import { bytes, count, number } from '../format';
 import { texts } from '../language';
 import { Problem } from '../problem';
+import { credentials } from '../session';
 import { Changes } from './live/changes';
 import { Chart } from './live/chart';
 import type { Calls, Kind, Sample } from './live/figures';
@@ -187,6 +188,8 @@ interface Lags {
   readonly all: readonly (readonly [string, readonly (number | undefined)[]])[];
 }
 
+const NO_LAGS: Lags = { times: [], all: [] };
+
 const lagged = (lags: Lags, answer: ListIndexesResponse, at: number): Lags => {
   const known = new Map(lags.all);
   const all = answer.indexes.map(({ index, lag }) => {
@@ -300,8 +303,13 @@ const Live = () => {
   const told = useAnswer('figures', (options) => figures.getFigures({ names: NAMES }, options), EVERY_MS);
   const listed = useAnswer('indexes', (options) => indexes.listIndexes({}, options), EVERY_MS);
   const [history, setHistory] = useState<History>(EMPTY);
-  const [lags, setLags] = useState<Lags>({ times: [], all: [] });
+  const [lags, setLags] = useState<Lags>(NO_LAGS);
   const seen = useRef<ListIndexesResponse | undefined>(undefined);
+  // What one caller was told isn't shown to the next.
+  useEffect(() => {
+    setHistory(EMPTY);
+    setLags(NO_LAGS);
+  }, [credentials.value]);
   useEffect(() => {
     const now = told.value === undefined ? undefined : sampled(told.value);
     if (now !== undefined) setHistory((before) => grown(before, now));
