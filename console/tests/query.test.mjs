@@ -145,6 +145,35 @@ test('the same call works elsewhere', async () => {
   await end();
 });
 
+test('what is written is held while the page is open and its writer calls', async () => {
+  const { page, end } = await open(browser, '#/query?mode=json');
+  const area = page.locator('textarea');
+  const own = JSON.stringify({ query: { term: { field: 'consumer_id', value: { string_value: 'somebody' } } } }, null, 2);
+  const leaveAndReturn = async () => {
+    await page.evaluate(() => (location.hash = '#/tables'));
+    await page.getByRole('heading', { name: 'Tables and indexes' }).waitFor();
+    await page.evaluate(() => (location.hash = '#/query?mode=json'));
+    await area.waitFor();
+  };
+  await area.fill(own);
+  await leaveAndReturn();
+  assert.equal(await area.inputValue(), own);
+  assert.ok(!(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).includes('somebody'));
+  // Whoever signs in goes on with it.
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByLabel('Key or token').fill('anybody');
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  assert.equal(await area.inputValue(), own);
+  await leaveAndReturn();
+  assert.equal(await area.inputValue(), own);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.waitForFunction(() => document.querySelector('textarea').value.includes('match_all'));
+  await leaveAndReturn();
+  assert.match(await area.inputValue(), /match_all/);
+  await end();
+});
+
 test('a quotation mark in a search doesn’t leave the word of a shell', async () => {
   const search = { query: { term: { field: 'consumer_id', value: { string_value: `'; echo run; '"$(echo run)` } } } };
   const { page, end } = await open(browser, place(search, '&as=curl'));

@@ -11,10 +11,10 @@ import { IndexService } from '../contract/souk/index/v1/index_pb';
 import type { Profile, Total } from '../contract/souk/search/v1/search_pb';
 import { SearchSchema, TotalRelation } from '../contract/souk/search/v1/search_pb';
 import { count } from '../format';
-import { keep, kept } from '../kept';
 import { texts } from '../language';
 import { Problem } from '../problem';
 import { violations } from '../reasons';
+import { credentials } from '../session';
 import { Calls } from './query/calls';
 import { Editor } from './query/editor';
 import { MessageForm } from './query/form';
@@ -77,7 +77,11 @@ const indexes = client(IndexService);
 
 const BEGIN: JsonObject = { query: { bool: { must: [{ match_all: {} }] } }, total: { exact: true } };
 
-const DRAFT = 'query.draft';
+/** What was written last, held while the page is open: it may tell what only its writer may know, and is gone when they sign out. */
+let draft: string | undefined;
+credentials.subscribe((caller) => {
+  if (caller === undefined) draft = undefined;
+});
 
 const pretty = (value: Json): string => JSON.stringify(value, null, 2);
 
@@ -168,9 +172,10 @@ const Query = () => {
   const asJson = values['mode'] === 'json';
 
   const ran = values['s'];
-  const [written, setWritten] = useState(() => pretty((ran === undefined ? undefined : parsed(ran)) ?? parsed(kept(DRAFT) ?? '') ?? BEGIN));
+  const addressed = (): JsonObject | undefined => (ran === undefined ? undefined : parsed(ran));
+  const [written, setWritten] = useState(() => pretty(addressed() ?? parsed(draft ?? '') ?? BEGIN));
   const write = (next: string): void => {
-    keep(DRAFT, next);
+    draft = next;
     setWritten(next);
   };
   // The address has gone back to another search.
@@ -178,9 +183,16 @@ const Query = () => {
   useEffect(() => {
     if (ran === own.current) return;
     own.current = ran;
-    const other = ran === undefined ? undefined : parsed(ran);
+    const other = addressed();
     if (other !== undefined) setWritten(pretty(other));
   }, [ran]);
+  // Whoever signs in goes on with what is written, whoever signs out leaves nothing of it.
+  const caller = credentials.value;
+  const before = useRef(caller);
+  useEffect(() => {
+    if (before.current !== undefined && caller === undefined) setWritten(pretty(addressed() ?? BEGIN));
+    before.current = caller;
+  }, [caller]);
   const now = read(written);
   const loose = parsed(written);
   const [round, setRound] = useState(0);
@@ -190,7 +202,7 @@ const Query = () => {
     change({ s: own.current });
     setRound((before) => before + 1);
   };
-  const search = ran === undefined ? undefined : parsed(ran);
+  const search = addressed();
   const answer = useAnswer(
     search === undefined || index === undefined ? undefined : JSON.stringify([round, index.index, ran]),
     async (options) => {
