@@ -118,6 +118,16 @@ test('more are shown, where they were made, and all of one; texts stay texts', a
   await end();
 });
 
+test('an address that says nonsense shows what it can, and a tag is any text', async () => {
+  const { page, end } = await open(browser, '#/media?tags=100%25');
+  await page.getByRole('status').filter({ hasText: 'found' }).waitFor();
+  await page.evaluate((tags) => (location.hash = `#/media?tags=${encodeURIComponent(JSON.stringify(tags))}`), ['100%', 'a,b']);
+  for (const tag of ['100%', 'a,b']) await page.locator('.cloud').getByRole('button', { name: `${tag}, 0 media`, pressed: true }).waitFor();
+  await page.locator('.cloud').getByRole('button', { name: '100%, 0 media' }).click();
+  await page.waitForFunction(() => new URLSearchParams(location.hash.split('?')[1]).get('tags') === '["a,b"]');
+  await end();
+});
+
 test('a refused search is told of, and goes on', async () => {
   const { page, end } = await open(browser, '#/media', { faults: true });
   await page.getByRole('status').filter({ hasText: 'found' }).waitFor();

@@ -2,7 +2,7 @@
 import { durationMs, timestampDate } from '@bufbuild/protobuf/wkt';
 import { useMemo, useState } from 'preact/hooks';
 
-import { address, change } from '../address';
+import { address, change, list, listed } from '../address';
 import { useAnswer } from '../answer';
 import { client } from '../calls';
 import type { Media } from '../contract/souk/media/v1/media_pb';
@@ -254,7 +254,7 @@ const Places = ({ found }: { found: readonly Media[] }) => {
 const MediaView = () => {
   const { values } = address.value;
   const [q = '', user = '', kind = '', chosen = ''] = [values['q'], values['user'], values['kind'], values['media']];
-  const tags = useMemo(() => (values['tags'] ?? '').split(',').filter((tag) => tag !== '').map(decodeURIComponent), [values['tags']]);
+  const tags = useMemo(() => list(values['tags']), [values['tags']]);
   const score = part(values['score']);
   const order = values['order'] ?? 'newest';
   const size = Math.min(Math.max(Math.floor(Number(values['show'] ?? PAGE)) || PAGE, PAGE), SHOWN_MAX);
@@ -286,7 +286,7 @@ const MediaView = () => {
     cloud.again();
   };
   const toggle = (tag: string): void =>
-    change({ tags: (tags.includes(tag) ? tags.filter((other) => other !== tag) : [...tags, tag]).map(encodeURIComponent).join(','), show: '' });
+    change({ tags: listed(tags.includes(tag) ? tags.filter((other) => other !== tag) : [...tags, tag]), show: '' });
   const hits = useMemo(() => (found.value?.hits ?? []).flatMap(({ resource }) => (resource === undefined ? [] : [resource])), [found.value]);
   const input = (name: string) => ({
     value: values[name] ?? '',

@@ -1,7 +1,7 @@
 /** Which orders the view shows: read from the address, and turned into a search. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 
-import { address, change } from '../../address';
+import { address, change, list, listed } from '../../address';
 import type { AggregationSchema } from '../../contract/souk/search/v1/aggregation_pb';
 import { CalendarUnit } from '../../contract/souk/search/v1/aggregation_pb';
 import type { Query, Sort } from '../../queries';
@@ -46,16 +46,6 @@ export interface Wanted {
 
 const DAY_MS = 86_400_000;
 
-const list = (text: string | undefined): string[] => {
-  if (text === undefined) return [];
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-  } catch {
-    return [];
-  }
-};
-
 const day = (text: string | undefined): string =>
   text !== undefined && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : '';
 
@@ -80,7 +70,7 @@ export const wanted = (): Wanted => {
 
 /** Chooses other values of a facet, and goes to the first page. */
 export const choose = (facet: Facet, values: readonly string[]): void =>
-  change({ [facet]: values.length > 0 ? JSON.stringify(values) : '', page: '' });
+  change({ [facet]: listed(values), page: '' });
 
 /** The bounds of the days. */
 const range = ({ from, to }: Wanted): Query[] => {
