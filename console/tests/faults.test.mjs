@@ -25,6 +25,7 @@ test('a service behind the gateway that fails is told of, and the rest goes on',
   assert.equal(await page.getByRole('searchbox').inputValue(), 'khaki');
   // What was found before is still there.
   assert.ok((await page.locator('[data-orders] tbody tr').count()) > 0);
+  await page.getByRole('alert').getByText('still the answer to what was asked before').waitFor();
   await page.getByRole('link', { name: 'Tables and indexes' }).click();
   await page.getByRole('link', { name: 'shops', exact: true }).waitFor();
   await page.goBack();

@@ -279,7 +279,7 @@ const Shops = () => {
     found.again();
     types.again();
   };
-  const shop = chosen === '' ? undefined : one.value?.shop;
+  const shop = one.old ? undefined : one.value?.shop;
   const typesShown = [...(types.value ?? [])];
   if (type !== '' && !typesShown.some(([name]) => name === type)) typesShown.unshift([type, 0n]);
   return (
@@ -329,7 +329,7 @@ const Shops = () => {
           {text('clear')}
         </button>
       </div>
-      <Problem error={found.error ?? types.error} again={both} />
+      <Problem error={found.error ?? types.error} again={both} old={found.old || types.old} />
       <p class="quiet" role="status">
         {found.value === undefined ? '…' : text('total', { count: count(found.value.clusters.total) })}
         {found.value !== undefined && found.value.singles === undefined && found.value.clusters.total > 0n && (
@@ -379,7 +379,7 @@ const Shops = () => {
             <section aria-labelledby="nearest">
               <h2 id="nearest">{text('nearest', { place: placed(near) })}</h2>
               <Problem error={nearest.error} again={nearest.again} />
-              {nearest.value !== undefined && (
+              {nearest.value !== undefined && !nearest.old && (
                 <List found={nearest.value.hits.flatMap(({ resource, distanceMeters }) => (resource === undefined ? [] : [{ shop: resource, meters: distanceMeters }]))} />
               )}
               <button type="button" onClick={() => change({ near: '' })}>

@@ -278,6 +278,7 @@ const MediaView = () => {
     ),
   );
   const one = useAnswer(chosen === '' ? undefined : chosen, (options) => media.getMedia({ mediaId: chosen }, options));
+  const details = one.old ? undefined : one.value?.media;
   const groups = cloud.value?.aggregations['tags']?.kind;
   const often = groups?.case === 'groups' ? groups.value.groups.map(({ keys, count }) => [shown(keys[0]), count] as const) : [];
   const most = Number(often[0]?.[1] ?? 1n);
@@ -333,7 +334,7 @@ const MediaView = () => {
           {text('clear')}
         </button>
       </div>
-      <Problem error={found.error ?? cloud.error} again={both} />
+      <Problem error={found.error ?? cloud.error} again={both} old={found.old || cloud.old} />
       <section aria-label={text('tags')}>
         <ul class="cloud">
           {tags
@@ -363,9 +364,9 @@ const MediaView = () => {
       </p>
       {chosen !== '' && (
         <section class="panel" aria-labelledby="media">
-          <h2 id="media">{one.value?.media?.title ?? '…'}</h2>
+          <h2 id="media">{details === undefined ? '…' : details.title || details.mediaId}</h2>
           <Problem error={one.error} again={one.again} />
-          {one.value?.media !== undefined && <Details one={one.value.media} />}
+          {details !== undefined && <Details one={details} />}
           <div class="row">
             <button type="button" onClick={() => change({ media: '' })}>
               {text('close')}

@@ -98,8 +98,8 @@ const Orders = () => {
           </button>
         )}
       </div>
-      <Problem error={found.error ?? page.error} again={again} />
-      <p class="found" role="status">
+      <Problem error={found.error ?? page.error} again={again} old={found.old || page.old} />
+      <p class="outcome" role="status">
         {total !== undefined && (
           <>
             <strong data-total>{text('found', { count: count(total) })}</strong> <span data-sum>{text('sum')}: {sums(figuresNow['sums'])}</span>

@@ -46,7 +46,7 @@ const text = texts({
     none: 'No hits.',
     next: 'Next page',
     aggregations: 'Aggregations',
-    fields: 'Fields of the index',
+    waiting: 'Asking…',
   },
   zh: {
     title: '查询',
@@ -69,7 +69,7 @@ const text = texts({
     none: '没有命中。',
     next: '下一页',
     aggregations: '聚合',
-    fields: '索引字段',
+    waiting: '查询中…',
   },
 });
 
@@ -299,7 +299,8 @@ const Query = () => {
             )}
           </div>
           <div>
-            <Problem error={answer.error} again={answer.again} />
+            <Problem error={answer.error} again={answer.again} old={answer.old} />
+            {answer.waiting && search !== undefined && <p class="quiet">{text('waiting')}</p>}
             {found !== undefined && answer.value !== undefined && (
               <>
                 <p role="status">
@@ -309,7 +310,7 @@ const Query = () => {
                 </p>
                 {found.profile !== undefined && <ProfileTree profile={found.profile} />}
                 <Hits found={found} output={answer.value.output} />
-                {found.nextPageToken !== '' && search !== undefined && current && (
+                {found.nextPageToken !== '' && search !== undefined && current && !answer.old && (
                   <button
                     type="button"
                     onClick={() => {

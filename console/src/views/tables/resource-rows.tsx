@@ -55,10 +55,10 @@ export const ResourceRows = ({ table, resources }: { table: string; resources: R
           </button>
         )}
       </form>
-      {key !== '' && <Problem error={one.error} again={one.again} />}
-      {key !== '' && one.error === undefined && one.value?.id === key && <pre data-row={key}>{JSON.stringify(one.value.json, null, 2)}</pre>}
+      <Problem error={one.error} again={one.again} />
+      {one.error === undefined && !one.old && one.value !== undefined && <pre data-row={key}>{JSON.stringify(one.value.json, null, 2)}</pre>}
       <h4>{text('browse')}</h4>
-      <Problem error={all.error} again={all.again} />
+      <Problem error={all.error} again={all.again} old={all.old} />
       {all.value?.hits.map((row) => <Whole key={row.id} row={row} />)}
       {all.value?.hits.length === 0 && <p>{text('noRows')}</p>}
       <Pager
