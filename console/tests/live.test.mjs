@@ -23,8 +23,7 @@ test('calls are counted as they were made, and indexes are as the API tells', as
 
   const { indexes } = await ask('souk.index.v1.IndexService/ListIndexes', {});
   const shown = await page
-    .getByRole('region', { name: 'Indexes' })
-    .last()
+    .getByRole('group', { name: 'Indexes' })
     .locator('tbody tr')
     .evaluateAll((rows) => rows.map((row) => [row.cells[0].textContent, row.cells[1].textContent]));
   assert.deepEqual(

@@ -9,6 +9,7 @@ import { IndexService, type ListIndexesResponse } from '../contract/souk/index/v
 import { bytes, count, number } from '../format';
 import { texts } from '../language';
 import { Problem } from '../problem';
+import { Scroll } from '../scroll';
 import { credentials } from '../session';
 import { Changes } from './live/changes';
 import { Chart } from './live/chart';
@@ -236,7 +237,7 @@ const Methods = ({ history }: { history: History }) => {
       {rows.length === 0 ? (
         <p>{text('none')}</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-labelledby="methods">
+        <Scroll labelledBy="methods">
           <table>
             <thead>
               <tr>
@@ -265,7 +266,7 @@ const Methods = ({ history }: { history: History }) => {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </section>
   );
@@ -274,7 +275,7 @@ const Methods = ({ history }: { history: History }) => {
 const Indexes = ({ answer }: { answer: ListIndexesResponse }) => (
   <section>
     <h2 id="indexes">{text('indexes')}</h2>
-    <div class="scroll" tabIndex={0} role="region" aria-labelledby="indexes">
+    <Scroll labelledBy="indexes">
       <table>
         <thead>
           <tr>
@@ -295,7 +296,7 @@ const Indexes = ({ answer }: { answer: ListIndexesResponse }) => (
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   </section>
 );
 

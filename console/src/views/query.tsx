@@ -14,6 +14,7 @@ import { count } from '../format';
 import { texts } from '../language';
 import { Problem } from '../problem';
 import { violations } from '../reasons';
+import { Scroll } from '../scroll';
 import { credentials } from '../session';
 import { Calls } from './query/calls';
 import { Editor } from './query/editor';
@@ -125,7 +126,7 @@ const Hits = ({ found, output }: { found: Found; output: DescMessage }) => {
       {hits.length === 0 ? (
         <p>{text('none')}</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label={text('hits')}>
+        <Scroll label={text('hits')}>
           <table class="hits">
             <thead>
               <tr>
@@ -151,7 +152,7 @@ const Hits = ({ found, output }: { found: Found; output: DescMessage }) => {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {isObject(answer['aggregations']) && Object.keys(answer['aggregations']).length > 0 && (
         <section aria-labelledby="aggregations">
