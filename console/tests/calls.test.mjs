@@ -5,6 +5,7 @@ import { afterEach, before, test } from 'node:test';
 import { Code, ConnectError } from '@connectrpc/connect';
 
 import { load } from './module.mjs';
+import { ended } from './streams.mjs';
 
 const { fetch } = globalThis;
 afterEach(() => (globalThis.fetch = fetch));
@@ -49,11 +50,8 @@ test('an error of the page itself', () => {
 });
 
 test('a stream whose caller isn’t known asks who they are, as a call does', async () => {
-  const end = Buffer.from(JSON.stringify({ error: { code: 'unauthenticated', message: 'the token has expired' } }));
-  const size = Buffer.alloc(5);
-  size.writeUInt8(2, 0);
-  size.writeUInt32BE(end.length, 1);
-  globalThis.fetch = async () => new Response(Buffer.concat([size, end]), { headers: { 'content-type': 'application/connect+proto' } });
+  const { contentType, body } = ended({ code: 'unauthenticated', message: 'the token has expired' });
+  globalThis.fetch = async () => new Response(body, { headers: { 'content-type': contentType } });
   assert.equal(modules.asking.value, 'no');
   const [, error] = await failures();
   assert.equal(error.code, Code.Unauthenticated);

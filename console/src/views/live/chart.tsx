@@ -11,6 +11,9 @@ const HEIGHT = 150;
 /** The colours of lines, by the style sheet. */
 const COLOURS = ['--accent', '--warn', '--bad', '--good', '--quiet', '--text'];
 
+/** Lines that have the colour of an earlier one are dashed. */
+const isDashed = (at: number): boolean => at >= COLOURS.length;
+
 export interface Line {
   readonly label: string;
   /** A value for each time; undefined leaves a gap. */
@@ -57,7 +60,7 @@ export const Chart = ({
             stroke: colour(COLOURS[at % COLOURS.length] ?? '--accent'),
             width: 1.5,
             points: { show: false },
-            ...(at >= COLOURS.length ? { dash: [4, 4] } : {}),
+            ...(isDashed(at) && { dash: [4, 4] }),
           })),
         ],
       },
@@ -74,19 +77,22 @@ export const Chart = ({
     };
   }, [labels, theme.value, language.value]);
   useEffect(() => plot.current?.setData(data()), [times, lines]);
-  const last = lines.map(({ label, values }) => `${label} ${show(values.at(-1) ?? 0)}`).join(', ');
+  const last = lines.map(({ label, values }) => {
+    const value = values.at(-1);
+    return `${label} ${value === undefined ? '–' : show(value)}`;
+  });
   return (
     <figure class="chart panel">
       <figcaption>
         <strong>{title}</strong>
         {lines.map(({ label }, at) => (
           <span key={label}>
-            <i class="key" style={{ background: `var(${COLOURS[at % COLOURS.length]})` }} />
+            <i class={isDashed(at) ? 'key dashed' : 'key'} style={{ color: `var(${COLOURS[at % COLOURS.length]})` }} />
             {label}
           </span>
         ))}
       </figcaption>
-      <div ref={place} role="img" aria-label={`${title}: ${last}`} />
+      <div ref={place} role="img" aria-label={`${title}: ${last.join(', ')}`} />
     </figure>
   );
 };

@@ -131,11 +131,14 @@ export const unit = ({ from, to }: Wanted): CalendarUnit => {
   return days > 90 ? CalendarUnit.WEEK : CalendarUnit.DAY;
 };
 
+/** Currencies whose sums are told. */
+const CURRENCIES = 20;
+
 /** Sums of money, apart for each currency. */
 const sums: AggregationInit = {
   kind: {
     case: 'terms',
-    value: { field: 'currency_code', size: 5, aggregations: { sum: { kind: { case: 'sum', value: { field: 'total_price_cents' } } } } },
+    value: { field: 'currency_code', size: CURRENCIES, aggregations: { sum: { kind: { case: 'sum', value: { field: 'total_price_cents' } } } } },
   },
 };
 
