@@ -1,5 +1,5 @@
 /** Orders: searched, counted by their values and over time, in a table of any depth, each with its history. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { change } from '../address';
 import { useAnswer } from '../answer';
@@ -31,10 +31,18 @@ const REST_MS = 300;
 /** The search box: what is typed goes to the address when typing rests. */
 const SearchBox = ({ value }: { value: string }) => {
   const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
+  const sent = useRef(value);
+  useEffect(() => {
+    // What comes back from here is older than what has been typed since.
+    if (value !== sent.current) setTyped(value);
+    sent.current = value;
+  }, [value]);
   useEffect(() => {
     if (typed === value) return;
-    const timer = setTimeout(() => change({ q: typed, page: '' }, true), REST_MS);
+    const timer = setTimeout(() => {
+      sent.current = typed;
+      change({ q: typed, page: '' }, true);
+    }, REST_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   return (
