@@ -52,6 +52,26 @@ test('a search is put together by forms, and found what the API finds', async ()
   await end();
 });
 
+test('a list of values of a field that is true or not has such values', async () => {
+  const { page, end } = await open(browser, '#/query');
+  await page.getByRole('combobox', { name: 'must 1', exact: true }).selectOption('terms');
+  await page.getByRole('combobox', { name: 'field', exact: true }).fill('paid');
+  await page.getByLabel('Add to terms…').selectOption('values');
+  const value = page.getByRole('combobox', { name: 'values 1', exact: true });
+  assert.equal(await value.inputValue(), 'true');
+  await page.getByRole('button', { name: 'Run' }).click();
+  const paid = async (bool_value) => {
+    const query = { terms: { field: 'paid', values: [{ bool_value }] } };
+    const { total } = await ask(SEARCH, { search: { query, total: { exact: true } } });
+    await page.getByRole('status').filter({ hasText: `${Number(total.value).toLocaleString('en')} hits in all` }).waitFor();
+  };
+  await paid(true);
+  await value.selectOption('false');
+  await page.getByRole('button', { name: 'Run' }).click();
+  await paid(false);
+  await end();
+});
+
 test('how a search ran is drawn with the times of its clauses', async () => {
   const { page, end } = await open(browser, place({ ...steel, profile: true }));
   const { profile } = await ask(SEARCH, { search: { ...steel, profile: true } });

@@ -44,6 +44,9 @@ export interface Wanted {
   readonly order: string;
 }
 
+/** The values of a facet that is true or not. */
+const TRUTHS = ['true', 'false'];
+
 const DAY_MS = 86_400_000;
 
 const day = (text: string | undefined): string =>
@@ -57,7 +60,7 @@ export const wanted = (): Wanted => {
   const sort = values['sort'] ?? '';
   return {
     text: values['q'] ?? '',
-    chosen: { brand: list(values['brand']), type: list(values['type']), paid: list(values['paid']) },
+    chosen: { brand: list(values['brand']), type: list(values['type']), paid: list(values['paid']).filter((one) => TRUTHS.includes(one)) },
     from: day(values['from']),
     to: day(values['to']),
     sort: Object.hasOwn(SORTS, sort) ? (sort as SortName) : 'time',
