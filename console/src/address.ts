@@ -58,3 +58,18 @@ export const list = (value: string | undefined): string[] => {
 
 /** A list of texts as a value; without any it is left out. */
 export const listed = (texts: readonly string[]): string => (texts.length > 0 ? JSON.stringify(texts) : '');
+
+/** The number of the page in the values, from 0; they count from 1. */
+export const pageOf = (values: Address['values']): number => {
+  const page = Number(values['page'] ?? '1') - 1;
+  return Number.isSafeInteger(page) && page >= 0 ? page : 0;
+};
+
+/** The page as a value. */
+export const paged = (page: number): { page: string } => ({ page: page === 0 ? '' : String(page + 1) });
+
+/** A control for a value of the address; `also` changes with it. */
+export const field = (name: string, also: Record<string, string> = {}) => ({
+  value: address.value.values[name] ?? '',
+  onChange: (event: { currentTarget: { value: string } }): void => change({ [name]: event.currentTarget.value.trim(), ...also }),
+});

@@ -1,7 +1,7 @@
 /** Orders: searched, counted by their values and over time, in a table of any depth, each with its history. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { change } from '../address';
+import { change, paged } from '../address';
 import { useAnswer } from '../answer';
 import { client } from '../calls';
 import type { SearchOrdersResponse } from '../contract/souk/order/v1/order_pb';
@@ -139,7 +139,7 @@ const Orders = () => {
             pages={pages}
             size={now.size}
             sizes={SIZES}
-            onPage={(page) => change({ page: page === 0 ? '' : String(page + 1) })}
+            onPage={(page) => change(paged(page))}
             onSize={(size) => change({ size: size === SIZES[0] ? '' : String(size), page: '' })}
           />
         </div>

@@ -1,7 +1,7 @@
 /** Which orders the view shows: read from the address, and turned into a search. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 
-import { address, change, list, listed } from '../../address';
+import { address, change, list, listed, pageOf } from '../../address';
 import type { AggregationSchema } from '../../contract/souk/search/v1/aggregation_pb';
 import { CalendarUnit } from '../../contract/souk/search/v1/aggregation_pb';
 import type { Query, Sort } from '../../queries';
@@ -55,7 +55,6 @@ const day = (text: string | undefined): string =>
 /** What the address says; what it says wrongly is as if it weren't there. */
 export const wanted = (): Wanted => {
   const { values } = address.value;
-  const page = Number(values['page'] ?? '1') - 1;
   const size = Number(values['size']);
   const sort = values['sort'] ?? '';
   return {
@@ -65,7 +64,7 @@ export const wanted = (): Wanted => {
     to: day(values['to']),
     sort: Object.hasOwn(SORTS, sort) ? (sort as SortName) : 'time',
     descending: values['order'] !== 'up',
-    page: Number.isSafeInteger(page) && page >= 0 ? page : 0,
+    page: pageOf(values),
     size: SIZES.find((one) => one === size) ?? SIZES[0],
     order: values['id'] ?? '',
   };
