@@ -1,12 +1,14 @@
 /** Shops on the map: clusters of many, single ones of few, and what is known of each. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { address, change } from '../address';
+import { address, change, field } from '../address';
 import { useAnswer } from '../answer';
 import { client } from '../calls';
 import { HitsMode } from '../contract/souk/search/v1/search_pb';
 import type { Shop } from '../contract/souk/shop/v1/shop_pb';
 import { ShopService } from '../contract/souk/shop/v1/shop_pb';
+import { Facts } from '../facts';
+import { Field } from '../field';
 import { count, money, number, time } from '../format';
 import { language, texts } from '../language';
 import type { Place, View } from '../map/mercator';
@@ -129,25 +131,14 @@ const Details = ({ shop }: { shop: Shop }) => {
     [text('changed'), time(shop.updateTime)],
     [text('revision'), count(shop.revision)],
   ];
-  return (
-    <dl class="facts">
-      {facts
-        .filter(([, value]) => value !== '')
-        .map(([name, value]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </>
-        ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 };
 
 const List = ({ found }: { found: readonly { shop: Shop; meters?: number }[] }) =>
   found.length === 0 ? (
     <p>{text('none')}</p>
   ) : (
-    <ul class="found">
+    <ul class="shop-list">
       {found.map(({ shop, meters }) => (
         <li key={shop.shopId}>
           <button type="button" class="plain" onClick={() => change({ shop: shop.shopId })}>
@@ -289,7 +280,7 @@ const Shops = () => {
         <Suggest value={q} center={view} onSearch={(next, shopId = '') => change({ q: next, shop: shopId })} />
         <label>
           {text('type')}
-          <select value={type} onChange={(event) => change({ type: event.currentTarget.value })}>
+          <select {...field('type')}>
             <option value="">{text('any')}</option>
             {typesShown.map(([name, shops]) => (
               <option key={name} value={name}>
@@ -298,27 +289,8 @@ const Shops = () => {
             ))}
           </select>
         </label>
-        <label>
-          {text('price')}
-          <input
-            type="number"
-            min="0"
-            step="5"
-            value={values['price'] ?? ''}
-            onChange={(event) => change({ price: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          {text('rating')}
-          <input
-            type="number"
-            min="0"
-            max="5"
-            step="0.5"
-            value={values['rating'] ?? ''}
-            onChange={(event) => change({ rating: event.currentTarget.value })}
-          />
-        </label>
+        <Field label={text('price')} name="price" type="number" min="0" step="5" />
+        <Field label={text('rating')} name="rating" type="number" min="0" max="5" step="0.5" />
         <button type="button" onClick={() => change({ near: placed(view) })}>
           {text('here')}
         </button>
