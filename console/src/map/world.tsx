@@ -15,6 +15,7 @@ import { texts } from '../language';
 import { colour, theme } from '../theme';
 import type { Place, View } from './mercator';
 import { ZOOM_MAX, valuesOf, wrapped } from './mercator';
+import './world.css';
 
 const text = texts({
   en: {
@@ -159,6 +160,7 @@ const World = ({
   const [map, setMap] = useState<MapLibre | undefined>(undefined);
   const [failed, setFailed] = useState(false);
   const [bare, setBare] = useState(false);
+  const [drawnSpots, setDrawnSpots] = useState<number | undefined>(undefined);
   const latest = useRef({ view, spots, onSettle, onSpot, onGround });
   latest.current = { view, spots, onSettle, onSpot, onGround };
   useEffect(() => {
@@ -215,7 +217,8 @@ const World = ({
     if (now !== where) map.jumpTo({ center: [view.longitude, view.latitude], zoom: view.zoom });
   }, [map, where]);
   useEffect(() => {
-    (map?.getSource('spots') as GeoJSONSource | undefined)?.setData({
+    if (map === undefined) return;
+    (map.getSource('spots') as GeoJSONSource | undefined)?.setData({
       type: 'FeatureCollection',
       features: spots.map(({ id, count, label, longitude, latitude }) => ({
         type: 'Feature',
@@ -223,6 +226,12 @@ const World = ({
         geometry: { type: 'Point', coordinates: [longitude, latitude] },
       })),
     });
+    const idle = (): void => setDrawnSpots(spots.length);
+    map.once('idle', idle);
+    map.triggerRepaint();
+    return () => {
+      map.off('idle', idle);
+    };
   }, [map, spots]);
   useEffect(() => {
     map?.setFilter('chosen', ['==', ['get', 'id'], chosen]);
@@ -245,7 +254,7 @@ const World = ({
         </p>
       )}
       {bare && <p class="quiet">{text('outlines')}</p>}
-      <div class="world" ref={place} hidden={failed} data-spots={map === undefined ? undefined : spots.length} />
+      <div class="world" ref={place} hidden={failed} data-spots={drawnSpots} />
     </>
   );
 };

@@ -5,7 +5,7 @@ import { address, change, field } from '../address';
 import { useAnswer } from '../answer';
 import { client } from '../calls';
 import { HitsMode } from '../contract/souk/search/v1/search_pb';
-import type { Shop } from '../contract/souk/shop/v1/shop_pb';
+import type { ClusterShopsResponse, Shop } from '../contract/souk/shop/v1/shop_pb';
 import { ShopService } from '../contract/souk/shop/v1/shop_pb';
 import { Facts } from '../facts';
 import { Field } from '../field';
@@ -35,6 +35,7 @@ const text = texts({
     map: 'Map of shops: arrow keys move it, plus and minus zoom',
     total: '{count} shops in view',
     clusters: 'in {count} clusters',
+    fullest: '{drawn} of them in the fullest {count} clusters, which are drawn: zoom in for the others',
     best: 'The best rated in view',
     nearest: 'The nearest to {place}',
     none: 'There are none here. Zoom out, or ask for less.',
@@ -66,6 +67,7 @@ const text = texts({
     map: '店铺地图：方向键移动，加减键缩放',
     total: '视野内 {count} 家店铺',
     clusters: '分为 {count} 个聚合点',
+    fullest: '仅绘制最大的 {count} 个聚合点，共 {drawn} 家：放大以查看其余店铺',
     best: '视野内评分最高',
     nearest: '距 {place} 最近',
     none: '此处没有店铺。请缩小地图或放宽条件。',
@@ -132,6 +134,12 @@ const Details = ({ shop }: { shop: Shop }) => {
     [text('revision'), count(shop.revision)],
   ];
   return <Facts facts={facts} />;
+};
+
+/** How the shops in view are gathered; some of them aren't, where there would be too many clusters. */
+const gathered = ({ clusters, total }: ClusterShopsResponse): string => {
+  const drawn = clusters.reduce((sum, cluster) => sum + cluster.count, 0n);
+  return text(drawn < total ? 'fullest' : 'clusters', { count: count(clusters.length), drawn: count(drawn) });
 };
 
 const List = ({ found }: { found: readonly { shop: Shop; meters?: number }[] }) =>
@@ -305,7 +313,7 @@ const Shops = () => {
       <p class="quiet" role="status">
         {found.value === undefined ? '…' : text('total', { count: count(found.value.clusters.total) })}
         {found.value !== undefined && found.value.singles === undefined && found.value.clusters.total > 0n && (
-          <> {text('clusters', { count: count(found.value.clusters.clusters.length) })}</>
+          <> {gathered(found.value.clusters)}</>
         )}
         {found.waiting && found.value !== undefined && ' …'}
       </p>
