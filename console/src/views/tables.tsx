@@ -30,13 +30,13 @@ const UserTable = ({ name }: { name: string }) => {
   const table = answer.value?.table;
   return (
     <>
-      <section class="panel" aria-label={text('schema')}>
+      <section class="panel part" aria-label={text('schema')}>
         <h3>{text('schema')}</h3>
         <Problem error={answer.error} again={answer.again} />
         {table !== undefined && <Schema table={table} />}
       </section>
       {table !== undefined && (
-        <section class="panel" aria-label={text('rows')}>
+        <section class="panel part" aria-label={text('rows')}>
           <h3>{text('rows')}</h3>
           <UserRows table={name} columns={table.key} />
         </section>
@@ -50,11 +50,11 @@ const ServiceTable = ({ name }: { name: string }) => {
   const resources = Object.hasOwn(RESOURCES, name) ? RESOURCES[name] : undefined;
   return (
     <>
-      <section class="panel" aria-label={text('schema')}>
+      <section class="panel part" aria-label={text('schema')}>
         <h3>{text('schema')}</h3>
         <p>{text('contract')}</p>
       </section>
-      <section class="panel" aria-label={text('rows')}>
+      <section class="panel part" aria-label={text('rows')}>
         <h3>{text('rows')}</h3>
         {resources === undefined ? <p>{text('notBrowsed')}</p> : <ResourceRows table={name} resources={resources} />}
       </section>

@@ -109,7 +109,7 @@ export const IndexPanel = ({ name, first }: { name: string; first: Index }) => {
   const present = new Set(index.fields.map((field) => field.field));
   const bad = index.phase === IndexPhase.FAILED || index.phase === IndexPhase.BUILDING;
   return (
-    <section class="panel index" aria-label={text('index', { name })}>
+    <section class="panel part" aria-label={text('index', { name })}>
       <h3>{text('index', { name })}</h3>
       <Problem error={slow.error} again={slow.again} />
       <dl class="facts">
