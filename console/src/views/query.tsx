@@ -43,7 +43,6 @@ const text = texts({
     hits: 'Hits',
     score: 'Score',
     hit: 'Hit',
-    whole: 'All of it',
     none: 'No hits.',
     next: 'Next page',
     aggregations: 'Aggregations',
@@ -66,7 +65,6 @@ const text = texts({
     hits: '命中',
     score: '得分',
     hit: '命中项',
-    whole: '完整内容',
     none: '没有命中。',
     next: '下一页',
     aggregations: '聚合',
@@ -213,7 +211,7 @@ const Query = () => {
       if (call === undefined) throw new Error(`${rpc.method.name} isn't an RPC`);
       const began = performance.now();
       const found = (await call(fromJson(rpc.method.input, requestOf(index, search)), options)) as Found;
-      return { found, output: rpc.method.output, tookMs: performance.now() - began, search: ran };
+      return { found, output: rpc.method.output, tookMs: performance.now() - began };
     },
   );
   const told = answer.error === undefined ? [] : violations(answer.error).map((one) => ({ ...one, field: (one.field ?? '').replace(/^search\.?/, '') }));
