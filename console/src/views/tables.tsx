@@ -8,7 +8,9 @@ import { IndexService } from '../contract/souk/index/v1/index_pb';
 import type { TableSummary } from '../contract/souk/table/v1/table_service_pb';
 import { TableService } from '../contract/souk/table/v1/table_service_pb';
 import { Problem } from '../problem';
+import { IndexCreate } from './tables/index-create';
 import { IndexPanel } from './tables/index-panel';
+import { IndexWeights } from './tables/index-weights';
 import { ResourceRows } from './tables/resource-rows';
 import { RESOURCES } from './tables/resources';
 import { Schema } from './tables/schema';
@@ -97,7 +99,11 @@ const Tables = () => {
         </nav>
         <div>
           {chosen === '' ? <p>{text('choose')}</p> : <h2>{chosen}</h2>}
-          {chosen !== '' && own.map((index) => <IndexPanel key={index.index} name={index.index} first={index} />)}
+          {own.map((index) => (
+            <IndexPanel key={index.index} name={index.index} first={index} onDropped={known.again} />
+          ))}
+          {own.length > 1 && <IndexWeights key={`weights ${chosen}`} own={own} onChanged={known.again} />}
+          {chosen !== '' && known.value !== undefined && <IndexCreate key={`new ${chosen}`} table={chosen} own={own} onCreated={known.again} />}
           {chosen !== '' && ready && (isOfUsers ? <UserTable key={chosen} name={chosen} /> : <ServiceTable key={chosen} name={chosen} />)}
         </div>
       </div>
