@@ -6,8 +6,8 @@ export const Facts = ({ facts }: { facts: readonly (readonly [string, string])[]
   <dl class="facts">
     {facts
       .filter(([, value]) => value !== '')
-      .map(([name, value]) => (
-        <Fragment key={name}>
+      .map(([name, value], place) => (
+        <Fragment key={place}>
           <dt>{name}</dt>
           <dd>{value}</dd>
         </Fragment>

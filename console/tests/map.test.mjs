@@ -202,7 +202,7 @@ test('clusters that are left out are said to be', async () => {
   await page.route(`**/${SHOPS}/ClusterShops`, (route) => route.fulfill({ contentType: 'application/proto', body }), { times: 1 });
   await page.getByLabel('Rated at least').fill('1');
   await page.keyboard.press('Enter');
-  await page.getByRole('status').filter({ hasText: '9,000 shops in view 60 of them in the fullest 2 clusters, which are drawn' }).waitFor();
+  await page.getByRole('status').filter({ hasText: '9,000 shops in view – 60 of them in the fullest 2 clusters, which are drawn' }).waitFor();
   await end();
 });
 
