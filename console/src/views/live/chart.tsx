@@ -8,6 +8,9 @@ import { colour, theme } from '../../theme';
 
 const HEIGHT = 150;
 
+/** The shortest time that the axis shows, in seconds. */
+const SHORTEST_S = 60;
+
 /** The colours of lines, by the style sheet. */
 const COLOURS = ['--accent', '--warn', '--bad', '--good', '--quiet', '--text'];
 
@@ -51,8 +54,12 @@ export const Chart = ({
         height: HEIGHT,
         legend: { show: false },
         cursor: { show: false },
-        scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
-        axes: [axis, { ...axis, size: 64, values: (_, values) => values.map(show) }],
+        scales: {
+          // One moment alone would be drawn in the middle of years.
+          x: { range: (_, first, last) => [Math.min(first, last - SHORTEST_S), last] },
+          y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
+        },
+        axes: [axis, { ...axis, size: 76, values: (_, values) => values.map(show) }],
         series: [
           {},
           ...labels.split('\n').map((label, at) => ({
