@@ -28,11 +28,6 @@ export const link = (view: string, values: Record<string, string> = {}): string 
   return `#/${view}${query.size > 0 ? `?${query}` : ''}`;
 };
 
-/** Goes to a place, which the button "back" leaves again. */
-export const go = (view: string, values: Record<string, string> = {}): void => {
-  location.hash = link(view, values);
-};
-
 /**
  * Changes some values of the present view; empty ones are left out. With `replace` the button "back" doesn't undo it: for what
  * changes many times a second.
@@ -49,3 +44,32 @@ export const change = (values: Record<string, string>, replace = false): void =>
     hash.value = location.hash;
   }
 };
+
+/** The texts of a value that is a list of them, in JSON; none when it isn't one. */
+export const list = (value: string | undefined): string[] => {
+  if (value === undefined) return [];
+  try {
+    const read: unknown = JSON.parse(value);
+    return Array.isArray(read) ? read.filter((item) => typeof item === 'string') : [];
+  } catch {
+    return [];
+  }
+};
+
+/** A list of texts as a value; without any it is left out. */
+export const listed = (texts: readonly string[]): string => (texts.length > 0 ? JSON.stringify(texts) : '');
+
+/** The number of the page in the values, from 0; they count from 1. */
+export const pageOf = (values: Address['values']): number => {
+  const page = Number(values['page'] ?? '1') - 1;
+  return Number.isSafeInteger(page) && page >= 0 ? page : 0;
+};
+
+/** The page as a value. */
+export const paged = (page: number): { page: string } => ({ page: page === 0 ? '' : String(page + 1) });
+
+/** A control for a value of the address; `also` changes with it. */
+export const field = (name: string, also: Record<string, string> = {}) => ({
+  value: address.value.values[name] ?? '',
+  onChange: (event: { currentTarget: { value: string } }): void => change({ [name]: event.currentTarget.value.trim(), ...also }),
+});

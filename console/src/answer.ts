@@ -3,16 +3,32 @@ import { ConnectError } from '@connectrpc/connect';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
 import { PATIENCE_MS } from './calls';
+import type { Credentials } from './session';
 import { credentials } from './session';
 
 export interface Answer<T> {
-  /** The last answer. It stays while the next call is under way, and after one that failed. */
+  /** The last answer. It stays while the next call is under way, and after one that failed; without a key there is none. */
   readonly value: T | undefined;
-  /** Why the last call failed. */
+  /** Whether the value answers another question than the present one: that call is under way, or has failed. */
+  readonly old: boolean;
+  /** Why the last call failed; what an earlier question failed with is forgotten. */
   readonly error: ConnectError | undefined;
   readonly waiting: boolean;
   /** Calls again. */
   readonly again: () => void;
+}
+
+/** What came of a call, and of which one. */
+interface Came<What> {
+  readonly what: What;
+  readonly key: string;
+  readonly caller: Credentials | undefined;
+}
+
+interface State<T> {
+  readonly answer: Came<T> | undefined;
+  readonly failure: Came<ConnectError> | undefined;
+  readonly waiting: boolean;
 }
 
 /**
@@ -24,29 +40,22 @@ export const useAnswer = <T>(
   call: (options: { signal: AbortSignal; timeoutMs: number }) => Promise<T>,
   everyMs?: number,
 ): Answer<T> => {
-  const [state, setState] = useState<Omit<Answer<T>, 'again'>>({ value: undefined, error: undefined, waiting: key !== undefined });
+  const [{ answer, failure, waiting }, setState] = useState<State<T>>({ answer: undefined, failure: undefined, waiting: true });
   const [round, setRound] = useState(0);
   const latest = useRef(call);
   latest.current = call;
   const caller = credentials.value;
-  const asCaller = useRef(caller);
   useEffect(() => {
-    if (key === undefined) {
-      setState((before) => (before.waiting ? { ...before, waiting: false } : before));
-      return;
-    }
-    // What one caller was told isn't shown to the next.
-    if (asCaller.current !== caller) setState({ value: undefined, error: undefined, waiting: true });
-    asCaller.current = caller;
+    if (key === undefined) return;
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async (): Promise<void> => {
       setState((before) => ({ ...before, waiting: true }));
       try {
-        const value = await latest.current({ signal: abort.signal, timeoutMs: PATIENCE_MS });
-        if (!abort.signal.aborted) setState({ value, error: undefined, waiting: false });
+        const what = await latest.current({ signal: abort.signal, timeoutMs: PATIENCE_MS });
+        if (!abort.signal.aborted) setState({ answer: { what, key, caller }, failure: undefined, waiting: false });
       } catch (error) {
-        if (!abort.signal.aborted) setState((before) => ({ ...before, error: ConnectError.from(error), waiting: false }));
+        if (!abort.signal.aborted) setState((before) => ({ ...before, failure: { what: ConnectError.from(error), key, caller }, waiting: false }));
       }
       if (everyMs !== undefined && !abort.signal.aborted) timer = setTimeout(when, everyMs);
     };
@@ -61,5 +70,14 @@ export const useAnswer = <T>(
     };
   }, [key, round, caller, everyMs]);
   const again = useCallback(() => setRound((before) => before + 1), []);
-  return { ...state, again };
+  // What one caller was told isn't shown to the next.
+  const own = key !== undefined && answer?.caller === caller ? answer : undefined;
+  const failed = key !== undefined && failure?.key === key && failure.caller === caller;
+  return {
+    value: own?.what,
+    old: own !== undefined && own.key !== key,
+    error: failed ? failure.what : undefined,
+    waiting: key !== undefined && waiting,
+    again,
+  };
 };

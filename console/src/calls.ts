@@ -9,13 +9,32 @@ import { ask, headers } from './session';
 /** How long a call may take, in milliseconds. Streams have no end. */
 export const PATIENCE_MS = 30_000;
 
+/**
+ * The error of a call. What fetch throws when nobody answers, or not to the end, is a TypeError: it is UNAVAILABLE. Those of the page's
+ * own code are told as they are. A server that doesn't know who calls is asked again as somebody whom it knows.
+ */
+const told = (error: unknown): ConnectError => {
+  const known = ConnectError.from(error);
+  if (known.code === Code.Unauthenticated) ask();
+  const unreached = known.code === Code.Unknown && known.cause instanceof TypeError;
+  return unreached ? new ConnectError(known.rawMessage, Code.Unavailable, undefined, undefined, known.cause) : known;
+};
+
+async function* toldOf<Message>(messages: AsyncIterable<Message>): AsyncIterable<Message> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw told(error);
+  }
+}
+
 const whoCalls: Interceptor = (next) => async (request) => {
   for (const [name, value] of Object.entries(headers())) request.header.set(name, value);
   try {
-    return await next(request);
+    const answer = await next(request);
+    return answer.stream ? { ...answer, message: toldOf(answer.message) } : answer;
   } catch (error) {
-    if (ConnectError.from(error).code === Code.Unauthenticated) ask();
-    throw error;
+    throw told(error);
   }
 };
 

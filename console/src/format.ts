@@ -9,18 +9,34 @@ const locale = (): string => (language.value === 'zh' ? 'zh-CN' : 'en');
 /** A whole number with its groups of digits, exact at any size. */
 export const count = (value: bigint | number): string => value.toLocaleString(locale());
 
-/** A number with a few digits. */
-export const number = (value: number, digits = 2): string =>
-  value.toLocaleString(locale(), { maximumFractionDigits: digits });
+/** What stands where nothing is known. */
+const UNKNOWN = '–';
+
+/** A number with so many digits behind the point, or with so many at all where those would say that it is 0. */
+export const number = (value: number, digits = 2): string => {
+  const size = Math.abs(value);
+  if (size === 0 || (size >= 0.5 / 10 ** digits && size < 1e15)) return value.toLocaleString(locale(), { maximumFractionDigits: digits });
+  const notation = size >= 1e-6 && size < 1e15 ? 'standard' : 'scientific';
+  return value.toLocaleString(locale(), { notation, maximumSignificantDigits: Math.max(digits, 1) });
+};
 
 /** An amount of money in its minor unit. */
 export const money = (cents: bigint, currency = 'CNY'): string => {
-  const [whole, part] = [cents / 100n, cents % 100n];
-  return `${currency} ${whole.toLocaleString(locale())}.${part.toString().padStart(2, '0')}`;
+  const size = cents < 0n ? -cents : cents;
+  return `${currency} ${cents < 0n ? '-' : ''}${(size / 100n).toLocaleString(locale())}.${(size % 100n).toString().padStart(2, '0')}`;
+};
+
+/** How long something takes, in seconds. */
+export const seconds = (value: number | undefined): string => {
+  if (value === undefined) return UNKNOWN;
+  if (value === 0) return '0 s';
+  if (value < 0.001) return `${number(value * 1e6, 0)} µs`;
+  return value < 1 ? `${number(value * 1000, value < 0.01 ? 1 : 0)} ms` : `${number(value, 1)} s`;
 };
 
 /** A size in bytes. */
-export const bytes = (value: bigint | number): string => {
+export const bytes = (value: bigint | number | undefined): string => {
+  if (value === undefined) return UNKNOWN;
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let size = Number(value);
   let unit = 0;

@@ -6,14 +6,14 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { CallOptions } from '@connectrpc/connect';
 import { ConnectError } from '@connectrpc/connect';
 
-import type { Sort, SortSchema } from './contract/souk/search/v1/query_pb';
+import type { SortSchema } from './contract/souk/search/v1/query_pb';
 import { MissingOrder } from './contract/souk/search/v1/query_pb';
 import type { Search, SearchSchema, Total } from './contract/souk/search/v1/search_pb';
 import { HitsMode } from './contract/souk/search/v1/search_pb';
 import { reason } from './reasons';
 
 /** Most hits that a search leaves out at its start. */
-export const SKIP_MAX = 100_000;
+const SKIP_MAX = 100_000;
 /** Most hits of a page. */
 const PAGE_MAX = 1000;
 
@@ -46,21 +46,24 @@ export class Places {
 }
 
 /** A sort the other way round. It has to end in the primary key. */
-export const reversed = (sort: SortInit[]): SortInit[] =>
-  sort.map(({ kind }): SortInit => {
-    const key = kind as Sort['kind'];
-    switch (key.case) {
+const reversed = (sort: SortInit[]): SortInit[] =>
+  sort.map(({ kind: key }): SortInit => {
+    switch (key?.case) {
       case 'field': {
-        const first = key.value.missing.case === 'missingOrder' && key.value.missing.value === MissingOrder.FIRST;
-        const missing = { case: 'missingOrder' as const, value: first ? MissingOrder.LAST : MissingOrder.FIRST };
-        return { kind: { case: 'field', value: { ...key.value, descending: !key.value.descending, missing } } };
+        const { missing } = key.value;
+        const descending = !key.value.descending;
+        // What stands for a missing value is sorted as that value.
+        if (missing?.case === 'missingValue') return { kind: { case: 'field', value: { ...key.value, descending } } };
+        const first = missing?.case === 'missingOrder' && missing.value === MissingOrder.FIRST;
+        const other = { case: 'missingOrder' as const, value: first ? MissingOrder.LAST : MissingOrder.FIRST };
+        return { kind: { case: 'field', value: { ...key.value, descending, missing: other } } };
       }
       case 'primaryKey':
         return { kind: { case: 'primaryKey', value: { descending: !key.value.descending } } };
       case 'score':
         return { kind: { case: 'score', value: { ascending: !key.value.ascending } } };
       default:
-        return { kind };
+        return {};
     }
   });
 

@@ -16,6 +16,7 @@ const text = texts({
     exhausted: 'The server has too much to do, or this is too large.',
     other: 'The call failed.',
     again: 'Try again',
+    old: 'What is shown is still the answer to what was asked before.',
   },
   zh: {
     unavailable: '无法连接服务器，或其后端服务不可用。',
@@ -27,12 +28,11 @@ const text = texts({
     exhausted: '服务器过载，或请求过大。',
     other: '调用失败。',
     again: '重试',
+    old: '当前显示的仍是上一次查询的结果。',
   },
 });
 
-const summary = ({ code, cause }: ConnectError): string => {
-  // What fetch throws when nobody answers.
-  if (code === Code.Unknown && cause instanceof TypeError) return text('unavailable');
+const summary = ({ code }: ConnectError): string => {
   switch (code) {
     case Code.Unavailable:
       return text('unavailable');
@@ -55,8 +55,8 @@ const summary = ({ code, cause }: ConnectError): string => {
   }
 };
 
-/** Tells of an error; nothing without one. */
-export const Problem = ({ error, again }: { error: ConnectError | undefined; again?: () => void }) => {
+/** Tells of an error, and with `old` that an earlier answer is shown meanwhile; nothing without an error. */
+export const Problem = ({ error, again, old }: { error: ConnectError | undefined; again?: () => void; old?: boolean }) => {
   if (error === undefined) return null;
   const wrong = violations(error);
   return (
@@ -75,6 +75,7 @@ export const Problem = ({ error, again }: { error: ConnectError | undefined; aga
           ))}
         </ul>
       )}
+      {old === true && <p class="warn">{text('old')}</p>}
       {again !== undefined && (
         <button type="button" onClick={again}>
           {text('again')}

@@ -15,6 +15,7 @@ const text = texts({
     token: 'Token (JWT)',
     secret: 'Key or token',
     cancel: 'Cancel',
+    unsendable: 'A key or token has letters, digits and signs of ASCII alone, and no space.',
   },
   zh: {
     open: '登录',
@@ -26,25 +27,34 @@ const text = texts({
     token: '令牌（JWT）',
     secret: '密钥或令牌',
     cancel: '取消',
+    unsendable: '密钥或令牌只能包含 ASCII 字母、数字和符号，不能有空格。',
   },
 });
+
+/** What a header can carry, and every key and token is. */
+const SENDABLE = /^[\x21-\x7e]+$/;
 
 export const SignIn = () => {
   const dialog = useRef<HTMLDialogElement>(null);
   const [kind, setKind] = useState<'key' | 'token'>('key');
   const [secret, setSecret] = useState('');
+  const [wrong, setWrong] = useState(false);
   const wanted = asking.value === 'yes';
   useEffect(() => {
     if (wanted && dialog.current?.open === false) dialog.current.showModal();
   }, [wanted]);
   const submit = (event: Event): void => {
     event.preventDefault();
-    become({ kind, secret: secret.trim() });
-    setSecret('');
+    const sent = secret.trim();
+    setWrong(!SENDABLE.test(sent));
+    if (!SENDABLE.test(sent)) return;
+    become({ kind, secret: sent });
     dialog.current?.close();
   };
   // Closed without a key: the page goes on with what nobody may see, and doesn't ask each time that it is refused.
   const closed = (): void => {
+    setSecret('');
+    setWrong(false);
     if (asking.value === 'yes') asking.value = 'declined';
   };
   return (
@@ -71,8 +81,20 @@ export const SignIn = () => {
           </label>
           <label>
             {text('secret')}
-            <input type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} />
+            <input
+              type="password"
+              autocomplete="off"
+              required
+              value={secret}
+              aria-invalid={wrong}
+              onInput={(event) => setSecret(event.currentTarget.value)}
+            />
           </label>
+          {wrong && (
+            <p class="bad" role="alert">
+              {text('unsendable')}
+            </p>
+          )}
           <div class="row">
             <button class="main" type="submit">
               {text('open')}

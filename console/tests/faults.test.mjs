@@ -23,8 +23,9 @@ test('a service behind the gateway that fails is told of, and the rest goes on',
   await page.getByRole('searchbox').fill('khaki');
   await page.getByRole('alert').getByText('backend order: no process answers').waitFor();
   assert.equal(await page.getByRole('searchbox').inputValue(), 'khaki');
-  // What was found before is still there.
+  // What was found before is still there, and said to be that.
   assert.ok((await page.locator('[data-orders] tbody tr').count()) > 0);
+  await page.getByRole('alert').getByText('still the answer to what was asked before').waitFor();
   await page.getByRole('link', { name: 'Tables and indexes' }).click();
   await page.getByRole('link', { name: 'shops', exact: true }).waitFor();
   await page.goBack();
@@ -98,8 +99,9 @@ test('a key that has expired is asked for again', async () => {
 });
 
 test('an address that says nonsense shows what it can', async () => {
-  const { page, end } = await open(browser, '#/orders?page=minus&size=7&sort=__proto__&brand=%7B%7D&from=never');
+  const { page, end } = await open(browser, '#/orders?page=minus&size=7&sort=__proto__&brand=%7B%7D&paid=%5B%22x%22%5D&from=never');
   await page.locator('[data-orders] tbody tr').first().waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Clear all filters' }).count(), 0);
   await page.evaluate(() => (location.hash = '#/nowhere'));
   await page.getByText('There is no view “nowhere”.').waitFor();
   await end();

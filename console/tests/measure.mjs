@@ -61,7 +61,7 @@ const drag = (page, by) =>
           watcher.disconnect();
           done(performance.now());
         });
-        watcher.observe(world, { attributeFilter: ['data-drawn'] });
+        watcher.observe(world, { attributeFilter: ['data-spots'] });
       });
       const released = performance.now();
       send('mouseup', 1, window);
@@ -77,7 +77,7 @@ const { total } = await ask('souk.shop.v1.ShopService/ClusterShops', {
 console.log(`${Number(total).toLocaleString('en')} shops; milliseconds at p50 / p95 / p99`);
 for (const zoom of [4, 6, 9]) {
   const { page, close } = await open(`map?lat=31.00000&lng=113.00000&z=${zoom}.00`);
-  await page.locator('.world[data-drawn]:not([data-drawn="0"])').waitFor();
+  await page.locator('.world[data-spots]:not([data-spots="0"])').waitFor();
   const [frames, waited, spots] = [[], [], []];
   for (let nth = 0; nth < drags; nth += 1) {
     const angle = nth * 2.4;

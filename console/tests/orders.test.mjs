@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { accessible, fits, launch, open, picture } from './browser.mjs';
+import { load } from './module.mjs';
 import { ask } from './server.mjs';
+import { ended } from './streams.mjs';
 
 const SEARCH = 'souk.order.v1.OrderService/SearchOrders';
 const whole = (value) => Number(value ?? 0).toLocaleString('en');
@@ -165,7 +167,7 @@ test('an order tells its changes, and those that happen meanwhile', async () => 
   await update('4');
   const { page, end } = await open(browser, `#/orders?id=${made.orderId}`);
   const beside = page.getByRole('region', { name: made.orderId });
-  const changes = beside.locator('.changes > li');
+  const changes = beside.locator('.order-changes > li');
   await changes.first().waitFor();
   assert.equal(await changes.count(), 1);
   await beside.getByRole('button', { name: 'Look for earlier changes in the log' }).click();
@@ -181,10 +183,95 @@ test('an order tells its changes, and those that happen meanwhile', async () => 
   await update('5');
   await changes.nth(2).waitFor();
   assert.match(await changes.nth(2).textContent(), /quantity: 4 → 5/);
+  // The order itself is as it is now, too.
+  const quantity = beside.locator('dt', { hasText: /^quantity$/ }).locator('+ dd');
+  assert.equal(await quantity.textContent(), '5');
   await ask('souk.order.v1.OrderService/DeleteOrder', { orderId: made.orderId });
   await changes.nth(3).waitFor();
   assert.match(await changes.nth(3).textContent(), /^Deleted/);
+  await beside.getByText(`There is no order ${made.orderId} now.`).waitFor();
+  assert.equal(await beside.locator('dd').count(), 0);
   await end();
+});
+
+const WATCH = '**/souk.order.v1.OrderService/WatchOrders';
+
+test('the history says nothing before the log has told it, and that it has ended', async () => {
+  const { page, end } = await open(browser, '#/orders', { faults: true });
+  let answer;
+  const slow = new Promise((go) => (answer = go));
+  await page.route(WATCH, async (route) => {
+    await slow;
+    await route.continue();
+  });
+  await page.evaluate(() => (location.hash = '#/orders?id=nobody'));
+  const beside = page.getByRole('region', { name: 'nobody' });
+  await beside.getByText('There is no order nobody now.').waitFor();
+  const [none, further, ends] = ['No change of this order is in the log', 'Further changes appear here', 'Changes aren’t followed any more'].map((words) => beside.getByText(words));
+  for (const claim of [none, further, ends]) assert.equal(await claim.count(), 0);
+  answer();
+  for (const claim of [none, further]) await claim.waitFor();
+  await page.unroute(WATCH);
+
+  await page.route(WATCH, (route) => route.fulfill(ended()));
+  const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+  await page.evaluate((id) => (location.hash = `#/orders?id=${id}`), hits[0].resource.orderId);
+  const other = page.getByRole('region', { name: hits[0].resource.orderId, exact: true });
+  await other.getByText('Changes aren’t followed any more').waitFor();
+  assert.equal(await other.getByText('Further changes appear here').count(), 0);
+  await page.unroute(WATCH);
+  await other.getByRole('button', { name: 'Follow again' }).click();
+  await other.getByText('Further changes appear here').waitFor();
+  await end();
+});
+
+test('an order that is changed while it is shown isn’t said to be as it was made', async () => {
+  const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+  const orderId = `console-new-${Date.now()}`;
+  await ask('souk.order.v1.OrderService/CreateOrder', { order: { ...hits[0].resource, orderId, quantity: '3' } });
+  const { page, end } = await open(browser, `#/orders?id=${orderId}`);
+  const beside = page.getByRole('region', { name: orderId });
+  const claim = beside.getByText('has not been changed since it was created');
+  await claim.waitFor();
+  await beside.getByText('Further changes appear here').waitFor();
+  await ask('souk.order.v1.OrderService/UpdateOrder', { order: { orderId, quantity: '4' }, updateMask: 'quantity' });
+  await claim.waitFor({ state: 'detached' });
+  await beside.getByRole('button', { name: 'Look for earlier changes in the log' }).waitFor();
+  await ask('souk.order.v1.OrderService/DeleteOrder', { orderId });
+  await end();
+});
+
+test('a letter that is typed while the search before is sent isn’t lost', async () => {
+  const { page, end } = await open(browser, '#/orders');
+  await page.locator('[data-orders] tbody tr').first().waitFor();
+  await page.evaluate(() => {
+    const replace = history.replaceState.bind(history);
+    history.replaceState = (...args) => {
+      history.replaceState = replace;
+      replace(...args);
+      const box = document.querySelector('input[type=search]');
+      box.value += 'i';
+      box.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    };
+  });
+  await page.getByRole('searchbox').fill('khak');
+  await page.waitForFunction(() => location.hash.includes('q=khaki'));
+  assert.equal(await page.getByRole('searchbox').inputValue(), 'khaki');
+  await page.getByRole('button', { name: 'Clear all filters' }).click();
+  await page.waitForFunction(() => document.querySelector('input[type=search]').value === '');
+  await end();
+});
+
+test('sums of more currencies than are told are said to be missing', async () => {
+  const { sums } = await load('views/orders/sums.tsx');
+  const group = (code, cents) => ({
+    keys: [{ kind: { case: 'stringValue', value: code } }],
+    count: 1n,
+    aggregations: { sum: { kind: { case: 'value', value: { value: { kind: { case: 'intValue', value: cents } } } } } },
+  });
+  const result = (otherCount) => ({ kind: { case: 'groups', value: { groups: [group('CNY', 150n), group('USD', 5n)], otherCount } } });
+  assert.equal(sums(result(0n)), 'CNY 1.50 + USD 0.05');
+  assert.equal(sums(result(3n)), 'CNY 1.50 + USD 0.05 + 3 orders in other currencies');
 });
 
 test('it is Chinese, dark and narrow, too', async () => {

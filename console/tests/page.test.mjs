@@ -1,6 +1,8 @@
 // The page itself: how large it is, that it can be used by the keyboard, and that it isn't there when it is off.
 import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import { accessible, launch, open } from './browser.mjs';
 import { start } from './server.mjs';
@@ -54,6 +56,28 @@ test('language and theme are chosen, and kept', async () => {
   assert.equal(await page.evaluate(() => document.documentElement.lang), 'zh-CN');
   await accessible(page);
   await end();
+});
+
+test('the style of a view is its own: it stays when another view is shown', () => {
+  const src = fileURLToPath(new URL('../src/', import.meta.url));
+  const owners = new Map();
+  const files = readdirSync(src, { recursive: true }).filter((name) => name.endsWith('.css'));
+  assert.ok(files.length > 5);
+  for (const file of files) {
+    const text = readFileSync(src + file, 'utf8').replace(/\/\*[^]*?\*\//g, '');
+    for (const [, selectors] of text.matchAll(/([^{}]+)\{/g)) {
+      for (const selector of selectors.trim().startsWith('@') ? [] : selectors.split(',')) {
+        const [first] = selector.trim().split(/[\s>]+/);
+        const name = /\.([\w-]+)/.exec(first)?.[1];
+        // Only the style of the whole page is about elements as such.
+        if (name === undefined) assert.equal(file, 'style.css', `${selector} in ${file}`);
+        else {
+          assert.equal(owners.get(name) ?? file, file, `.${name} has a style in both`);
+          owners.set(name, file);
+        }
+      }
+    }
+  }
 });
 
 test('there is no page with --console=off', async () => {

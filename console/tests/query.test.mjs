@@ -52,6 +52,26 @@ test('a search is put together by forms, and found what the API finds', async ()
   await end();
 });
 
+test('a list of values of a field that is true or not has such values', async () => {
+  const { page, end } = await open(browser, '#/query');
+  await page.getByRole('combobox', { name: 'must 1', exact: true }).selectOption('terms');
+  await page.getByRole('combobox', { name: 'field', exact: true }).fill('paid');
+  await page.getByLabel('Add to terms…').selectOption('values');
+  const value = page.getByRole('combobox', { name: 'values 1', exact: true });
+  assert.equal(await value.inputValue(), 'true');
+  await page.getByRole('button', { name: 'Run' }).click();
+  const paid = async (bool_value) => {
+    const query = { terms: { field: 'paid', values: [{ bool_value }] } };
+    const { total } = await ask(SEARCH, { search: { query, total: { exact: true } } });
+    await page.getByRole('status').filter({ hasText: `${Number(total.value).toLocaleString('en')} hits in all` }).waitFor();
+  };
+  await paid(true);
+  await value.selectOption('false');
+  await page.getByRole('button', { name: 'Run' }).click();
+  await paid(false);
+  await end();
+});
+
 test('how a search ran is drawn with the times of its clauses', async () => {
   const { page, end } = await open(browser, place({ ...steel, profile: true }));
   const { profile } = await ask(SEARCH, { search: { ...steel, profile: true } });
@@ -142,6 +162,35 @@ test('the same call works elsewhere', async () => {
   await code.filter({ hasText: 'fromJson' }).waitFor();
   assert.match(await code.textContent(), /createClient\(OrderService/);
   await accessible(page);
+  await end();
+});
+
+test('what is written is held while the page is open and its writer calls', async () => {
+  const { page, end } = await open(browser, '#/query?mode=json');
+  const area = page.locator('textarea');
+  const own = JSON.stringify({ query: { term: { field: 'consumer_id', value: { string_value: 'somebody' } } } }, null, 2);
+  const leaveAndReturn = async () => {
+    await page.evaluate(() => (location.hash = '#/tables'));
+    await page.getByRole('heading', { name: 'Tables and indexes' }).waitFor();
+    await page.evaluate(() => (location.hash = '#/query?mode=json'));
+    await area.waitFor();
+  };
+  await area.fill(own);
+  await leaveAndReturn();
+  assert.equal(await area.inputValue(), own);
+  assert.ok(!(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).includes('somebody'));
+  // Whoever signs in goes on with it.
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByLabel('Key or token').fill('anybody');
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  assert.equal(await area.inputValue(), own);
+  await leaveAndReturn();
+  assert.equal(await area.inputValue(), own);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.waitForFunction(() => document.querySelector('textarea').value.includes('match_all'));
+  await leaveAndReturn();
+  assert.match(await area.inputValue(), /match_all/);
   await end();
 });
 

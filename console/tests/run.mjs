@@ -4,7 +4,7 @@
 // SOUK_URL      a server that runs already, instead: its data has to be that of `souk demo --size small`
 // SOUK_BROWSER  `required` fails where there is no browser, instead of saying so
 // SOUK_PAGE     where the page is, when not at the server: that of `npm run dev`
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -20,6 +20,8 @@ if (!existsSync(CHROMIUM)) {
   console.error(`NOT CHECKED: the page, since there is no browser at ${CHROMIUM}`);
   process.exit(process.env.SOUK_BROWSER === 'required' ? 1 : 0);
 }
+// Tests of single modules read what is generated from the contract.
+if (!existsSync(`${folder}../src/contract`)) execFileSync('npm', ['run', '--silent', 'generate'], { cwd: `${folder}..`, stdio: 'inherit' });
 const running = process.env.SOUK_URL;
 const demo = running === undefined ? await startDemo() : undefined;
 const url = running ?? demo.url;

@@ -1,7 +1,8 @@
 // Who calls: a server with keys asks for one, and then the page shows what its holder may see.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -16,6 +17,16 @@ let souk;
 let folder;
 const keys = {};
 
+const ISSUER = 'https://issuer.test';
+const issuer = generateKeyPairSync('ed25519');
+
+/** A token of the issuer for an operator, which expires then: in seconds since the epoch. */
+const token = (exp) => {
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const message = `${part({ alg: 'EdDSA', kid: 'k1' })}.${part({ iss: ISSUER, aud: 'souk', sub: 'o1', souk_role: 'operator', exp })}`;
+  return `${message}.${sign(null, Buffer.from(message), issuer.privateKey).toString('base64url')}`;
+};
+
 before(async () => {
   browser = await launch();
   folder = mkdtempSync(join(tmpdir(), 'souk-keys-'));
@@ -23,7 +34,11 @@ before(async () => {
   for (const [role, ...subject] of [['admin'], ['reader'], ['consumer', '--subject', 'c1']]) {
     keys[role] = execFileSync(BINARY, ['make-key', '--id', role, '--role', role, ...subject, '--add-to', file], { encoding: 'utf8' }).trim();
   }
-  souk = await start(['serve', '--set', `auth.keys=${file}`]);
+  const { kty, crv, x } = issuer.publicKey.export({ format: 'jwk' });
+  const jwks = join(folder, 'jwks');
+  writeFileSync(jwks, JSON.stringify({ keys: [{ kty, crv, x, kid: 'k1' }] }));
+  const settings = { 'auth.keys': file, 'auth.jwt.jwks': jwks, 'auth.jwt.issuer': ISSUER, 'auth.jwt.audience': 'souk', 'auth.jwt.leeway': '0s' };
+  souk = await start(['serve', ...Object.entries(settings).flatMap(([name, value]) => ['--set', `${name}=${value}`])]);
   const call = (path, body) => ask(path, body, { url: souk.url, headers: { 'x-api-key': keys.admin } });
   for (const id of ['c1', 'c2']) await call('souk.order.v1.ConsumerService/CreateConsumer', { consumer: { id, name: `Consumer ${id}` } });
   await call('souk.order.v1.SalespersonService/CreateSalesperson', { salesperson: { id: 's1', name: 'Seller' } });
@@ -39,9 +54,10 @@ after(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true });
 });
 
-const signIn = async (page, key) => {
+const signIn = async (page, key, kind = 'key') => {
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();
+  await dialog.getByLabel('What it is').selectOption(kind);
   await dialog.getByLabel('Key or token').fill(key);
   await dialog.getByRole('button', { name: 'Sign in' }).click();
 };
@@ -84,6 +100,12 @@ for (const [role, orders] of [
       await panel.getByRole('button', { name: 'Build anew as it is' }).click();
       const allowed = role === 'admin' ? panel.locator('[data-effect]') : panel.getByRole('alert').getByText('Your rights don’t allow this.');
       await allowed.waitFor();
+      const form = page.locator('[data-create]');
+      await form.getByText('A new index of this table').click();
+      await form.getByLabel('Name of the index').fill('orders.trial');
+      await form.getByLabel('Fields of').selectOption('orders');
+      await form.getByRole('button', { name: 'Preview the cost' }).click();
+      await (role === 'admin' ? form.locator('[data-effect]') : form.getByRole('alert').getByText('Your rights don’t allow this.')).waitFor();
     }
     // A key is nowhere but in the memory of the page.
     const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]));
@@ -93,6 +115,78 @@ for (const [role, orders] of [
     await end();
   });
 }
+
+test('what no header can carry isn’t taken for a key, and one that isn’t sent isn’t kept', async () => {
+  const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });
+  for (const key of ['ключ', `${keys.admin} x`, 'é']) {
+    await signIn(page, key);
+    await page.getByRole('dialog').getByRole('alert').getByText('ASCII').waitFor();
+    assert.ok(await page.getByRole('dialog').isVisible());
+  }
+  await accessible(page);
+  await page.getByRole('dialog').getByLabel('Key or token').fill(keys.admin);
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  assert.equal(await page.getByRole('dialog').getByLabel('Key or token').inputValue(), '');
+  assert.equal(await page.getByRole('dialog').getByRole('alert').count(), 0);
+  await end();
+});
+
+test('a token that expires while the page is open is asked for again, and all goes on where it was', async () => {
+  const { page, end } = await open(browser, '#/orders?brand=%5B%22Tin%22%5D&size=50', { url: souk.url, faults: true });
+  const now = () => Math.floor(Date.now() / 1000);
+  const dialog = page.getByRole('dialog');
+  const shown = page.locator('[data-total]').getByText('9 orders');
+  const expires = now() + 10;
+  await signIn(page, token(expires), 'token');
+  await shown.waitFor();
+  await dialog.waitFor({ state: 'hidden' });
+  assert.ok(now() < expires, 'the token was good until here');
+
+  // A view that looks again by itself finds out; what was on it stays.
+  await page.evaluate(() => (location.hash = '#/live?of=shops'));
+  await page.getByText('Connections').waitFor();
+  await dialog.waitFor({ timeout: 20_000 });
+  assert.ok(now() >= expires, 'it was asked for when it had expired');
+  await page.getByRole('alert').getByText('TOKEN_EXPIRED').first().waitFor();
+  assert.equal(await page.getByText('Connections').count(), 1);
+  assert.equal(await page.evaluate(() => location.hash), '#/live?of=shops');
+  const again = now() + 10;
+  await signIn(page, token(again), 'token');
+  await dialog.waitFor({ state: 'hidden' });
+  await page.getByText('Connections').waitFor();
+  await page.getByRole('alert').first().waitFor({ state: 'detached' });
+
+  // So does one that is asked for something: what was chosen and typed stays.
+  await page.goBack();
+  await shown.waitFor();
+  await dialog.waitFor({ state: 'hidden' });
+  // A token is good in the second in which it expires.
+  await page.waitForFunction((then) => Date.now() / 1000 > then + 1, again, { timeout: 20_000 });
+  await page.getByRole('searchbox').fill('kettle');
+  await dialog.waitFor();
+  assert.equal(await page.getByRole('searchbox').inputValue(), 'kettle');
+  await signIn(page, token(now() + 600), 'token');
+  await shown.waitFor();
+  await page.getByRole('alert').first().waitFor({ state: 'detached' });
+  const values = await page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split('?')[1])));
+  assert.deepEqual(values, { brand: '["Tin"]', size: '50', q: 'kettle' });
+  assert.equal(await page.getByRole('searchbox').inputValue(), 'kettle');
+  await end();
+});
+
+test('signing out leaves no figures', async () => {
+  const { page, end } = await open(browser, '#/live', { url: souk.url, faults: true });
+  await signIn(page, keys.admin);
+  await page.getByText('Connections').waitFor();
+  await page.getByRole('heading', { name: 'Calls by RPC' }).waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('dialog').waitFor();
+  await page.getByText('Connections').waitFor({ state: 'detached' });
+  assert.equal(await page.getByRole('heading', { name: 'Calls by RPC' }).count(), 0);
+  await end();
+});
 
 test('signing out forgets who called', async () => {
   const { page, end } = await open(browser, '#/orders', { url: souk.url, faults: true });

@@ -93,6 +93,19 @@ test('a table that a user made is there with its schema, rows and misfits', asyn
   await number.fill('7');
   await page.getByRole('button', { name: 'Find' }).click();
   await page.locator('[data-row]').getByText('no number').waitFor();
+  // The next row isn't there until it is read, and isn't the one before under another key.
+  let answer;
+  const slow = new Promise((go) => (answer = go));
+  await page.route(`**/${TABLE}/GetRow`, async (route) => {
+    await slow;
+    await route.continue();
+  });
+  await number.fill('8');
+  await page.getByRole('button', { name: 'Find' }).click();
+  await page.waitForFunction(() => location.hash.includes('8'));
+  await page.locator('[data-row]').waitFor({ state: 'detached' });
+  answer();
+  await page.locator('[data-row]').getByText('<i>8</i>').waitFor();
   await page.getByText('Values that don’t fit (1)').click();
   await page.locator('[data-misfits]').getByText('WRONG_TYPE').waitFor();
   await page.getByRole('button', { name: 'Measure rows and bytes' }).click();
@@ -139,9 +152,93 @@ test('a change of an index is previewed, applied, and its build watched to the e
   await end();
 });
 
+test('an index is created beside another, weighed, and dropped once that is confirmed', async () => {
+  const { page, end } = await open(browser, '#/tables?table=consumers', { faults: /400|404|412/ });
+  const NAME = 'consumers.console';
+  const weights = async () => Object.fromEntries((await ask(`${INDEX}/ListIndexes`, {})).indexes.filter(({ table }) => table === 'consumers').map(({ index, weight }) => [index, weight ?? 0]));
+  assert.deepEqual(await weights(), { consumers: 100 });
+  const form = page.locator('[data-create]');
+  await form.getByText('A new index of this table').click();
+  const name = form.getByLabel('Name of the index');
+  assert.equal(await name.inputValue(), 'consumers.');
+
+  // What can't be is said by the server's violations, and what was put together stays.
+  await name.fill('consumers.No Name');
+  await form.getByRole('button', { name: 'Preview the cost' }).click();
+  const alert = form.getByRole('alert');
+  await alert.locator('li code').getByText('index', { exact: true }).waitFor();
+  assert.equal(await name.inputValue(), 'consumers.No Name');
+  assert.equal(await form.getByRole('button', { name: 'Create it' }).count(), 0);
+
+  await name.fill(NAME);
+  await form.getByLabel('Fields of').selectOption('consumers');
+  await form.getByLabel('Name', { exact: true }).fill('colour');
+  await form.getByRole('button', { name: 'Add to the changes' }).click();
+  await form.getByRole('button', { name: 'Preview the cost' }).click();
+  const effect = form.locator('[data-effect]');
+  await effect.waitFor();
+  const changes = [{ addField: { field: 'colour', type: 'INDEX_FIELD_TYPE_KEYWORD' } }];
+  const preview = await ask(`${INDEX}/CreateIndex`, { index: NAME, sourceIndex: 'consumers', changes, validateOnly: true });
+  assert.match(await effect.textContent(), new RegExp(`about ${whole(preview.effect.rowsAbout)} rows`));
+  assert.deepEqual(await weights(), { consumers: 100 });
+  await accessible(page);
+  await form.getByRole('button', { name: 'Create it' }).click();
+  await effect.getByText(`Done: ${NAME} is durable`).waitFor();
+  const panel = page.getByRole('region', { name: `Index ${NAME}`, exact: true });
+  await panel.getByText('answers', { exact: true }).waitFor();
+  assert.deepEqual(await weights(), { consumers: 100, [NAME]: 0 });
+  const { index } = await ask(`${INDEX}/GetIndex`, { index: NAME });
+  assert.ok(index.fields.some(({ field }) => field === 'colour'));
+  assert.ok(index.fields.length > 1);
+
+  const shares = page.getByRole('region', { name: 'Weights of the indexes' });
+  const share = (of) => shares.getByLabel(of, { exact: true });
+  assert.deepEqual([await share('consumers').inputValue(), await share(NAME).inputValue()], ['100', '0']);
+  await share('consumers').fill('0');
+  await shares.getByRole('button', { name: 'Set the weights' }).click();
+  await shares.getByRole('alert').waitFor();
+  assert.equal(await share('consumers').inputValue(), '0');
+  assert.deepEqual(await weights(), { consumers: 100, [NAME]: 0 });
+  await share('consumers').fill('60');
+  await share(NAME).fill('40');
+  await shares.getByRole('button', { name: 'Set the weights' }).click();
+  await shares.getByRole('alert').waitFor({ state: 'detached' });
+  await shares.getByRole('button', { name: 'Set the weights', disabled: true }).waitFor();
+  assert.deepEqual(await weights(), { consumers: 60, [NAME]: 40 });
+
+  // The first index of a service's table can't be dropped: the server's words are in the dialog.
+  const first = page.getByRole('region', { name: 'Index consumers', exact: true });
+  const dialog = page.getByRole('dialog');
+  await first.getByRole('button', { name: 'Drop this index…' }).click();
+  await dialog.getByRole('heading', { name: 'Drop the index consumers?' }).waitFor();
+  await dialog.getByRole('button', { name: 'Drop it' }).click();
+  await dialog.getByRole('alert').getByText('INDEX_NEEDED').waitFor();
+  await accessible(page);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+
+  await panel.getByRole('button', { name: 'Drop this index…' }).click();
+  await dialog.getByRole('heading', { name: `Drop the index ${NAME}?` }).waitFor();
+  assert.equal(await dialog.getByRole('alert').count(), 0);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  assert.deepEqual(Object.keys(await weights()), ['consumers', NAME]);
+  await panel.getByRole('button', { name: 'Drop this index…' }).click();
+  await dialog.getByRole('button', { name: 'Drop it' }).click();
+  await panel.waitFor({ state: 'detached' });
+  await dialog.waitFor({ state: 'hidden' });
+  assert.deepEqual(Object.keys(await weights()), ['consumers']);
+  await ask(`${INDEX}/UpdateIndex`, { index: 'consumers', weights: [{ index: 'consumers', weight: 100 }] });
+  await end();
+});
+
 test('it is Chinese, dark and narrow, too', async () => {
   const { page, end } = await open(browser, '#/tables?table=orders', { language: 'zh', theme: 'dark', width: 360 });
   await page.getByRole('heading', { name: '索引 orders' }).waitFor();
+  await page.getByText('为此表新建索引').click();
+  await accessible(page);
+  await fits(page);
+  await page.getByRole('button', { name: '删除此索引…' }).click();
+  await page.getByRole('dialog').getByRole('heading', { name: '删除索引 orders？' }).waitFor();
   await accessible(page);
   await fits(page);
   await end();

@@ -15,6 +15,7 @@ import { texts } from '../language';
 import { colour, theme } from '../theme';
 import type { Place, View } from './mercator';
 import { ZOOM_MAX, valuesOf, wrapped } from './mercator';
+import './world.css';
 
 const text = texts({
   en: {
@@ -215,10 +216,8 @@ const World = ({
     if (now !== where) map.jumpTo({ center: [view.longitude, view.latitude], zoom: view.zoom });
   }, [map, where]);
   useEffect(() => {
-    map?.once('idle', () => {
-      if (place.current !== null) place.current.dataset['drawn'] = `${spots.length}`;
-    });
-    (map?.getSource('spots') as GeoJSONSource | undefined)?.setData({
+    if (map === undefined) return;
+    (map.getSource('spots') as GeoJSONSource | undefined)?.setData({
       type: 'FeatureCollection',
       features: spots.map(({ id, count, label, longitude, latitude }) => ({
         type: 'Feature',
@@ -226,6 +225,14 @@ const World = ({
         geometry: { type: 'Point', coordinates: [longitude, latitude] },
       })),
     });
+    const idle = (): void => {
+      if (place.current !== null) place.current.dataset['spots'] = `${spots.length}`;
+    };
+    map.once('idle', idle);
+    map.triggerRepaint();
+    return () => {
+      map.off('idle', idle);
+    };
   }, [map, spots]);
   useEffect(() => {
     map?.setFilter('chosen', ['==', ['get', 'id'], chosen]);
@@ -248,7 +255,7 @@ const World = ({
         </p>
       )}
       {bare && <p class="quiet">{text('outlines')}</p>}
-      <div class="world" ref={place} hidden={failed} data-spots={map === undefined ? undefined : spots.length} />
+      <div class="world" ref={place} hidden={failed} />
     </>
   );
 };

@@ -6,13 +6,17 @@ import { useAnswer } from '../answer';
 import { client } from '../calls';
 import { FiguresService } from '../contract/souk/figures/v1/figures_pb';
 import { IndexService, type ListIndexesResponse } from '../contract/souk/index/v1/index_pb';
-import { bytes, count, number } from '../format';
+import { bytes, count, number, seconds } from '../format';
 import { texts } from '../language';
 import { Problem } from '../problem';
+import { Scroll } from '../scroll';
+import { credentials } from '../session';
 import { Changes } from './live/changes';
 import { Chart } from './live/chart';
-import type { Calls, Kind, Sample } from './live/figures';
-import { KINDS, NAMES, between, calls, door, merged, quantile, sampled, total } from './live/figures';
+import type { Calls } from './live/figures';
+import { NAMES, between, calls, door, merged, quantile, sampled, total } from './live/figures';
+import type { History, Lags, Point } from './live/history';
+import { EMPTY, FAULTS, NO_LAGS, QUANTILES, grown, lagged } from './live/history';
 import './live.css';
 
 const text = texts({
@@ -96,105 +100,8 @@ const text = texts({
 
 const EVERY_MS = 2000;
 
-/** Samples whose calls times are told of: ten seconds. */
-const WINDOW = 5;
-
-/** Points of the charts: five minutes. */
-const POINTS = 150;
-
 const figures = client(FiguresService);
 const indexes = client(IndexService);
-
-const seconds = (value: number | undefined): string =>
-  value === undefined
-    ? '–'
-    : value < 0.001
-      ? `${number(value * 1e6, 0)} µs`
-      : value < 1
-        ? `${number(value * 1000, value < 0.01 ? 1 : 0)} ms`
-        : `${number(value, 1)} s`;
-
-/** One moment in the charts. */
-interface Point {
-  readonly at: number;
-  readonly rates: Readonly<Record<Kind, number>>;
-  readonly failed: number;
-  readonly times: Readonly<Record<'write' | 'search', readonly (number | undefined)[]>>;
-  readonly memory: number | undefined;
-  readonly cores: number | undefined;
-}
-
-interface History {
-  readonly samples: readonly Sample[];
-  readonly points: readonly Point[];
-  /** The first calls that were seen: what came since is counted. */
-  readonly first: readonly Calls[];
-}
-
-const QUANTILES = [0.5, 0.95, 0.99];
-
-/** Refused calls aren't failures of the server. */
-const FAULTS = new Set(['UNKNOWN', 'DEADLINE_EXCEEDED', 'UNIMPLEMENTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS']);
-
-const kindOf = ({ method }: Calls): Kind | undefined => KINDS.get(method);
-
-const point = (earlier: readonly Sample[], now: Sample): Point | undefined => {
-  const before = earlier.at(-1);
-  const oldest = earlier.at(-WINDOW) ?? earlier[0];
-  if (before === undefined || oldest === undefined || now.at <= before.at) return undefined;
-  const lasted = (now.at - before.at) / 1000;
-  const ours = between(calls(before), calls(now));
-  const window = between(calls(oldest), calls(now));
-  const rate = (wanted: (one: Calls) => boolean): number => merged(ours.filter(wanted)).count / lasted;
-  const times = (kind: Kind): (number | undefined)[] => {
-    const buckets = merged(window.filter((one) => kindOf(one) === kind));
-    return QUANTILES.map((part) => quantile(buckets, part));
-  };
-  const cpu = [total(before, 'process.cpu.time'), total(now, 'process.cpu.time')] as const;
-  return {
-    at: now.at,
-    rates: {
-      write: rate((one) => kindOf(one) === 'write'),
-      search: rate((one) => kindOf(one) === 'search'),
-      read: rate((one) => kindOf(one) === 'read'),
-    },
-    failed: rate(({ code }) => FAULTS.has(code)),
-    times: { write: times('write'), search: times('search') },
-    memory: total(now, 'process.memory.usage'),
-    cores: cpu[0] === undefined || cpu[1] === undefined ? undefined : (cpu[1] - cpu[0]) / lasted,
-  };
-};
-
-const EMPTY: History = { samples: [], points: [], first: [] };
-
-/** The history with one more sample; a server that was started again begins another. */
-const grown = (history: History, now: Sample): History => {
-  const last = history.samples.at(-1);
-  const up = (sample: Sample): number => total(sample, 'process.uptime') ?? 0;
-  const before = last !== undefined && up(now) < up(last) ? EMPTY : history;
-  if (before.samples.at(-1)?.at === now.at) return before;
-  const next = point(before.samples, now);
-  return {
-    samples: [...before.samples, now].slice(-WINDOW - 1),
-    points: next === undefined ? before.points : [...before.points, next].slice(-POINTS),
-    first: before.samples.length === 0 ? calls(now) : before.first,
-  };
-};
-
-/** How far each index was, at the times when that was asked for. */
-interface Lags {
-  readonly times: readonly number[];
-  readonly all: readonly (readonly [string, readonly (number | undefined)[]])[];
-}
-
-const lagged = (lags: Lags, answer: ListIndexesResponse, at: number): Lags => {
-  const known = new Map(lags.all);
-  const all = answer.indexes.map(({ index, lag }) => {
-    const values = known.get(index) ?? new Array<undefined>(lags.times.length).fill(undefined);
-    return [index, [...values, lag === undefined ? 0 : durationMs(lag) / 1000].slice(-POINTS)] as const;
-  });
-  return { times: [...lags.times, at].slice(-POINTS), all };
-};
 
 const Tile = ({ name, value, unit }: { name: string; value: string; unit?: string }) => (
   <div class="tile panel">
@@ -233,7 +140,7 @@ const Methods = ({ history }: { history: History }) => {
       {rows.length === 0 ? (
         <p>{text('none')}</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-labelledby="methods">
+        <Scroll labelledBy="methods">
           <table>
             <thead>
               <tr>
@@ -262,7 +169,7 @@ const Methods = ({ history }: { history: History }) => {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
     </section>
   );
@@ -271,7 +178,7 @@ const Methods = ({ history }: { history: History }) => {
 const Indexes = ({ answer }: { answer: ListIndexesResponse }) => (
   <section>
     <h2 id="indexes">{text('indexes')}</h2>
-    <div class="scroll" tabIndex={0} role="region" aria-labelledby="indexes">
+    <Scroll labelledBy="indexes">
       <table>
         <thead>
           <tr>
@@ -292,7 +199,7 @@ const Indexes = ({ answer }: { answer: ListIndexesResponse }) => (
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   </section>
 );
 
@@ -300,8 +207,13 @@ const Live = () => {
   const told = useAnswer('figures', (options) => figures.getFigures({ names: NAMES }, options), EVERY_MS);
   const listed = useAnswer('indexes', (options) => indexes.listIndexes({}, options), EVERY_MS);
   const [history, setHistory] = useState<History>(EMPTY);
-  const [lags, setLags] = useState<Lags>({ times: [], all: [] });
+  const [lags, setLags] = useState<Lags>(NO_LAGS);
   const seen = useRef<ListIndexesResponse | undefined>(undefined);
+  // What one caller was told isn't shown to the next.
+  useEffect(() => {
+    setHistory(EMPTY);
+    setLags(NO_LAGS);
+  }, [credentials.value]);
   useEffect(() => {
     const now = told.value === undefined ? undefined : sampled(told.value);
     if (now !== undefined) setHistory((before) => grown(before, now));
@@ -339,7 +251,7 @@ const Live = () => {
             <Tile name={text('failed')} value={rate(last?.failed)} unit={text('second')} />
             <Tile name={text('connections')} value={whole('souk.server.connections', true)} />
             <Tile name={text('active')} value={whole('souk.server.calls.active', true)} />
-            <Tile name={text('memory')} value={bytes(total(now, 'process.memory.usage') ?? 0)} />
+            <Tile name={text('memory')} value={bytes(total(now, 'process.memory.usage'))} />
             <Tile name={text('cpu')} value={last?.cores === undefined ? '–' : text('cores', { cores: number(last.cores, 2) })} />
             <Tile name={text('waiting')} value={whole('souk.search.waiting')} />
             <Tile name={text('watches')} value={whole('souk.watch.streams')} />

@@ -1,12 +1,14 @@
 /** Shops on the map: clusters of many, single ones of few, and what is known of each. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { address, change } from '../address';
+import { address, change, field } from '../address';
 import { useAnswer } from '../answer';
 import { client } from '../calls';
 import { HitsMode } from '../contract/souk/search/v1/search_pb';
-import type { Shop } from '../contract/souk/shop/v1/shop_pb';
+import type { ClusterShopsResponse, Shop } from '../contract/souk/shop/v1/shop_pb';
 import { ShopService } from '../contract/souk/shop/v1/shop_pb';
+import { Facts } from '../facts';
+import { Field } from '../field';
 import { count, money, number, time } from '../format';
 import { language, texts } from '../language';
 import type { Place, View } from '../map/mercator';
@@ -33,6 +35,7 @@ const text = texts({
     map: 'Map of shops: arrow keys move it, plus and minus zoom',
     total: '{count} shops in view',
     clusters: 'in {count} clusters',
+    fullest: '– {drawn} of them in the fullest {count} clusters, which are drawn: zoom in for the others',
     best: 'The best rated in view',
     nearest: 'The nearest to {place}',
     none: 'There are none here. Zoom out, or ask for less.',
@@ -64,6 +67,7 @@ const text = texts({
     map: '店铺地图：方向键移动，加减键缩放',
     total: '视野内 {count} 家店铺',
     clusters: '分为 {count} 个聚合点',
+    fullest: '– 仅绘制最大的 {count} 个聚合点，共 {drawn} 家：放大以查看其余店铺',
     best: '视野内评分最高',
     nearest: '距 {place} 最近',
     none: '此处没有店铺。请缩小地图或放宽条件。',
@@ -132,25 +136,20 @@ const Details = ({ shop }: { shop: Shop }) => {
     [text('changed'), time(shop.updateTime)],
     [text('revision'), count(shop.revision)],
   ];
-  return (
-    <dl class="facts">
-      {facts
-        .filter(([, value]) => value !== '')
-        .map(([name, value]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </>
-        ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
+};
+
+/** How the shops in view are gathered; some of them aren't, where there would be too many clusters. */
+const gathered = ({ clusters, total }: ClusterShopsResponse): string => {
+  const drawn = clusters.reduce((sum, cluster) => sum + cluster.count, 0n);
+  return text(drawn < total ? 'fullest' : 'clusters', { count: count(clusters.length), drawn: count(drawn) });
 };
 
 const List = ({ found }: { found: readonly { shop: Shop; meters?: number }[] }) =>
   found.length === 0 ? (
     <p>{text('none')}</p>
   ) : (
-    <ul class="found">
+    <ul class="shop-list">
       {found.map(({ shop, meters }) => (
         <li key={shop.shopId}>
           <button type="button" class="plain" onClick={() => change({ shop: shop.shopId })}>
@@ -289,7 +288,7 @@ const Shops = () => {
     best.again();
     types.again();
   };
-  const shop = chosen === '' ? undefined : one.value?.shop;
+  const shop = one.old ? undefined : one.value?.shop;
   const typesShown = [...(types.value ?? [])];
   if (type !== '' && !typesShown.some(([name]) => name === type)) typesShown.unshift([type, 0n]);
   return (
@@ -299,7 +298,7 @@ const Shops = () => {
         <Suggest value={q} center={view} onSearch={(next, shopId = '') => change({ q: next, shop: shopId })} />
         <label>
           {text('type')}
-          <select value={type} onChange={(event) => change({ type: event.currentTarget.value })}>
+          <select {...field('type')}>
             <option value="">{text('any')}</option>
             {typesShown.map(([name, shops]) => (
               <option key={name} value={name}>
@@ -308,27 +307,8 @@ const Shops = () => {
             ))}
           </select>
         </label>
-        <label>
-          {text('price')}
-          <input
-            type="number"
-            min="0"
-            step="5"
-            value={values['price'] ?? ''}
-            onChange={(event) => change({ price: event.currentTarget.value })}
-          />
-        </label>
-        <label>
-          {text('rating')}
-          <input
-            type="number"
-            min="0"
-            max="5"
-            step="0.5"
-            value={values['rating'] ?? ''}
-            onChange={(event) => change({ rating: event.currentTarget.value })}
-          />
-        </label>
+        <Field label={text('price')} name="price" type="number" min="0" step="5" />
+        <Field label={text('rating')} name="rating" type="number" min="0" max="5" step="0.5" />
         <button type="button" onClick={() => change({ near: placed(view) })}>
           {text('here')}
         </button>
@@ -339,11 +319,15 @@ const Shops = () => {
           {text('clear')}
         </button>
       </div>
-      <Problem error={found.error ?? best.error ?? types.error} again={retry} />
+      <Problem
+        error={found.error ?? best.error ?? types.error}
+        again={retry}
+        old={found.old || best.old || types.old}
+      />
       <p class="quiet" role="status">
         {found.value === undefined ? '…' : text('total', { count: count(found.value.clusters.total) })}
         {found.value !== undefined && found.value.singles === undefined && found.value.clusters.total > 0n && (
-          <> {text('clusters', { count: count(found.value.clusters.clusters.length) })}</>
+          <> {gathered(found.value.clusters)}</>
         )}
         {found.waiting && found.value !== undefined && ' …'}
       </p>
@@ -389,7 +373,7 @@ const Shops = () => {
             <section aria-labelledby="nearest">
               <h2 id="nearest">{text('nearest', { place: placed(near) })}</h2>
               <Problem error={nearest.error} again={nearest.again} />
-              {nearest.value !== undefined && (
+              {nearest.value !== undefined && !nearest.old && (
                 <List found={nearest.value.hits.flatMap(({ resource, distanceMeters }) => (resource === undefined ? [] : [{ shop: resource, meters: distanceMeters }]))} />
               )}
               <button type="button" onClick={() => change({ near: '' })}>

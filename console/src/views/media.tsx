@@ -2,13 +2,15 @@
 import { durationMs, timestampDate } from '@bufbuild/protobuf/wkt';
 import { useMemo, useState } from 'preact/hooks';
 
-import { address, change } from '../address';
+import { address, change, field, list, listed } from '../address';
 import { useAnswer } from '../answer';
 import { client } from '../calls';
 import type { Media } from '../contract/souk/media/v1/media_pb';
 import { MediaService, MediaType } from '../contract/souk/media/v1/media_pb';
 import { ScoreMode, SortMode } from '../contract/souk/search/v1/query_pb';
 import { HitsMode } from '../contract/souk/search/v1/search_pb';
+import { Facts } from '../facts';
+import { Field } from '../field';
 import { bytes, count, day, number, time } from '../format';
 import { texts } from '../language';
 import { World } from '../map/lazy';
@@ -39,7 +41,6 @@ const text = texts({
     clear: 'Clear all',
     total: '{count} found',
     tags: 'Tags, the more often the larger',
-    chosen: 'Chosen tags',
     none: 'There are none. Ask for less.',
     more: 'Show more',
     where: 'Where they were made',
@@ -78,7 +79,6 @@ const text = texts({
     clear: '清除全部',
     total: '共 {count} 项',
     tags: '标签（越常见越大）',
-    chosen: '已选标签',
     none: '没有结果。请放宽条件。',
     more: '显示更多',
     where: '拍摄地点',
@@ -106,6 +106,9 @@ type Kind = (typeof KINDS)[number];
 
 const PAGE = 24;
 const SHOWN_MAX = 480;
+
+/** Another search begins with as many as the first. */
+const FROM_START = { show: '' };
 
 /** Tags in the cloud. */
 const TAGS = 60;
@@ -214,18 +217,7 @@ const Details = ({ one }: { one: Media }) => {
     ...Object.entries(one.attributes).map(([name, value]): [string, string] => [name, shown(value)]),
     [text('revision'), count(one.revision)],
   ];
-  return (
-    <dl class="facts">
-      {facts
-        .filter(([, value]) => value !== '')
-        .map(([name, value]) => (
-          <>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </>
-        ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 };
 
 const Places = ({ found }: { found: readonly Media[] }) => {
@@ -254,7 +246,7 @@ const Places = ({ found }: { found: readonly Media[] }) => {
 const MediaView = () => {
   const { values } = address.value;
   const [q = '', user = '', kind = '', chosen = ''] = [values['q'], values['user'], values['kind'], values['media']];
-  const tags = useMemo(() => (values['tags'] ?? '').split(',').filter((tag) => tag !== '').map(decodeURIComponent), [values['tags']]);
+  const tags = useMemo(() => list(values['tags']), [values['tags']]);
   const score = part(values['score']);
   const order = values['order'] ?? 'newest';
   const size = Math.min(Math.max(Math.floor(Number(values['show'] ?? PAGE)) || PAGE, PAGE), SHOWN_MAX);
@@ -278,6 +270,7 @@ const MediaView = () => {
     ),
   );
   const one = useAnswer(chosen === '' ? undefined : chosen, (options) => media.getMedia({ mediaId: chosen }, options));
+  const details = one.old ? undefined : one.value?.media;
   const groups = cloud.value?.aggregations['tags']?.kind;
   const often = groups?.case === 'groups' ? groups.value.groups.map(({ keys, count }) => [shown(keys[0]), count] as const) : [];
   const most = Number(often[0]?.[1] ?? 1n);
@@ -286,23 +279,16 @@ const MediaView = () => {
     cloud.again();
   };
   const toggle = (tag: string): void =>
-    change({ tags: (tags.includes(tag) ? tags.filter((other) => other !== tag) : [...tags, tag]).map(encodeURIComponent).join(','), show: '' });
+    change({ tags: listed(tags.includes(tag) ? tags.filter((other) => other !== tag) : [...tags, tag]), ...FROM_START });
   const hits = useMemo(() => (found.value?.hits ?? []).flatMap(({ resource }) => (resource === undefined ? [] : [resource])), [found.value]);
-  const input = (name: string) => ({
-    value: values[name] ?? '',
-    onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value.trim(), show: '' }),
-  });
   return (
     <>
       <h1>{text('title')}</h1>
       <div class="row">
-        <label class="grow">
-          {text('words')}
-          <input type="text" list={undefined} maxLength={256} {...input('q')} />
-        </label>
+        <Field label={text('words')} name="q" also={FROM_START} type="text" maxLength={256} grow />
         <label>
           {text('kind')}
-          <select {...input('kind')}>
+          <select {...field('kind', FROM_START)}>
             <option value="">{text('any')}</option>
             {KINDS.map((kind) => (
               <option key={kind} value={kind}>
@@ -311,17 +297,11 @@ const MediaView = () => {
             ))}
           </select>
         </label>
-        <label>
-          {text('user')}
-          <input type="text" list={undefined} maxLength={128} {...input('user')} />
-        </label>
-        <label>
-          {text('score')}
-          <input type="number" min="0" max="1" step="0.05" {...input('score')} />
-        </label>
+        <Field label={text('user')} name="user" also={FROM_START} type="text" maxLength={128} />
+        <Field label={text('score')} name="score" also={FROM_START} type="number" min="0" max="1" step="0.05" />
         <label>
           {text('order')}
-          <select value={order} onChange={(event) => change({ order: event.currentTarget.value === 'newest' ? '' : event.currentTarget.value, show: '' })}>
+          <select value={order} onChange={(event) => change({ order: event.currentTarget.value === 'newest' ? '' : event.currentTarget.value, ...FROM_START })}>
             {(['newest', 'surest', 'largest'] as const).map((order) => (
               <option key={order} value={order}>
                 {text(order)}
@@ -333,7 +313,7 @@ const MediaView = () => {
           {text('clear')}
         </button>
       </div>
-      <Problem error={found.error ?? cloud.error} again={both} />
+      <Problem error={found.error ?? cloud.error} again={both} old={found.old || cloud.old} />
       <section aria-label={text('tags')}>
         <ul class="cloud">
           {tags
@@ -363,9 +343,9 @@ const MediaView = () => {
       </p>
       {chosen !== '' && (
         <section class="panel" aria-labelledby="media">
-          <h2 id="media">{one.value?.media?.title ?? '…'}</h2>
+          <h2 id="media">{details === undefined ? '…' : details.title || details.mediaId}</h2>
           <Problem error={one.error} again={one.again} />
-          {one.value?.media !== undefined && <Details one={one.value.media} />}
+          {details !== undefined && <Details one={details} />}
           <div class="row">
             <button type="button" onClick={() => change({ media: '' })}>
               {text('close')}

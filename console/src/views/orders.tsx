@@ -1,7 +1,7 @@
 /** Orders: searched, counted by their values and over time, in a table of any depth, each with its history. */
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { change } from '../address';
+import { change, paged } from '../address';
 import { useAnswer } from '../answer';
 import { client } from '../calls';
 import type { SearchOrdersResponse } from '../contract/souk/order/v1/order_pb';
@@ -31,10 +31,18 @@ const REST_MS = 300;
 /** The search box: what is typed goes to the address when typing rests. */
 const SearchBox = ({ value }: { value: string }) => {
   const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
+  const sent = useRef(value);
+  useEffect(() => {
+    // What comes back from here is older than what has been typed since.
+    if (value !== sent.current) setTyped(value);
+    sent.current = value;
+  }, [value]);
   useEffect(() => {
     if (typed === value) return;
-    const timer = setTimeout(() => change({ q: typed, page: '' }, true), REST_MS);
+    const timer = setTimeout(() => {
+      sent.current = typed;
+      change({ q: typed, page: '' }, true);
+    }, REST_MS);
     return () => clearTimeout(timer);
   }, [typed]);
   return (
@@ -98,8 +106,8 @@ const Orders = () => {
           </button>
         )}
       </div>
-      <Problem error={found.error ?? page.error} again={again} />
-      <p class="found" role="status">
+      <Problem error={found.error ?? page.error} again={again} old={found.old || page.old} />
+      <p class="outcome" role="status">
         {total !== undefined && (
           <>
             <strong data-total>{text('found', { count: count(total) })}</strong> <span data-sum>{text('sum')}: {sums(figuresNow['sums'])}</span>
@@ -131,7 +139,7 @@ const Orders = () => {
             pages={pages}
             size={now.size}
             sizes={SIZES}
-            onPage={(page) => change({ page: page === 0 ? '' : String(page + 1) })}
+            onPage={(page) => change(paged(page))}
             onSize={(size) => change({ size: size === SIZES[0] ? '' : String(size), page: '' })}
           />
         </div>

@@ -11,10 +11,11 @@ import { IndexService } from '../contract/souk/index/v1/index_pb';
 import type { Profile, Total } from '../contract/souk/search/v1/search_pb';
 import { SearchSchema, TotalRelation } from '../contract/souk/search/v1/search_pb';
 import { count } from '../format';
-import { keep, kept } from '../kept';
 import { texts } from '../language';
 import { Problem } from '../problem';
 import { violations } from '../reasons';
+import { Scroll } from '../scroll';
+import { credentials } from '../session';
 import { Calls } from './query/calls';
 import { Editor } from './query/editor';
 import { MessageForm } from './query/form';
@@ -42,11 +43,10 @@ const text = texts({
     hits: 'Hits',
     score: 'Score',
     hit: 'Hit',
-    whole: 'All of it',
     none: 'No hits.',
     next: 'Next page',
     aggregations: 'Aggregations',
-    fields: 'Fields of the index',
+    waiting: 'Asking…',
   },
   zh: {
     title: '查询',
@@ -65,11 +65,10 @@ const text = texts({
     hits: '命中',
     score: '得分',
     hit: '命中项',
-    whole: '完整内容',
     none: '没有命中。',
     next: '下一页',
     aggregations: '聚合',
-    fields: '索引字段',
+    waiting: '查询中…',
   },
 });
 
@@ -77,7 +76,11 @@ const indexes = client(IndexService);
 
 const BEGIN: JsonObject = { query: { bool: { must: [{ match_all: {} }] } }, total: { exact: true } };
 
-const DRAFT = 'query.draft';
+/** What was written last, held while the page is open: it may tell what only its writer may know, and is gone when they sign out. */
+let draft: string | undefined;
+credentials.subscribe((caller) => {
+  if (caller === undefined) draft = undefined;
+});
 
 const pretty = (value: Json): string => JSON.stringify(value, null, 2);
 
@@ -121,7 +124,7 @@ const Hits = ({ found, output }: { found: Found; output: DescMessage }) => {
       {hits.length === 0 ? (
         <p>{text('none')}</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label={text('hits')}>
+        <Scroll label={text('hits')}>
           <table class="hits">
             <thead>
               <tr>
@@ -147,7 +150,7 @@ const Hits = ({ found, output }: { found: Found; output: DescMessage }) => {
               ))}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       )}
       {isObject(answer['aggregations']) && Object.keys(answer['aggregations']).length > 0 && (
         <section aria-labelledby="aggregations">
@@ -168,9 +171,10 @@ const Query = () => {
   const asJson = values['mode'] === 'json';
 
   const ran = values['s'];
-  const [written, setWritten] = useState(() => pretty((ran === undefined ? undefined : parsed(ran)) ?? parsed(kept(DRAFT) ?? '') ?? BEGIN));
+  const addressed = (): JsonObject | undefined => (ran === undefined ? undefined : parsed(ran));
+  const [written, setWritten] = useState(() => pretty(addressed() ?? parsed(draft ?? '') ?? BEGIN));
   const write = (next: string): void => {
-    keep(DRAFT, next);
+    draft = next;
     setWritten(next);
   };
   // The address has gone back to another search.
@@ -178,9 +182,16 @@ const Query = () => {
   useEffect(() => {
     if (ran === own.current) return;
     own.current = ran;
-    const other = ran === undefined ? undefined : parsed(ran);
+    const other = addressed();
     if (other !== undefined) setWritten(pretty(other));
   }, [ran]);
+  // Whoever signs in goes on with what is written, whoever signs out leaves nothing of it.
+  const caller = credentials.value;
+  const before = useRef(caller);
+  useEffect(() => {
+    if (before.current !== undefined && caller === undefined) setWritten(pretty(addressed() ?? BEGIN));
+    before.current = caller;
+  }, [caller]);
   const now = read(written);
   const loose = parsed(written);
   const [round, setRound] = useState(0);
@@ -190,7 +201,7 @@ const Query = () => {
     change({ s: own.current });
     setRound((before) => before + 1);
   };
-  const search = ran === undefined ? undefined : parsed(ran);
+  const search = addressed();
   const answer = useAnswer(
     search === undefined || index === undefined ? undefined : JSON.stringify([round, index.index, ran]),
     async (options) => {
@@ -200,7 +211,7 @@ const Query = () => {
       if (call === undefined) throw new Error(`${rpc.method.name} isn't an RPC`);
       const began = performance.now();
       const found = (await call(fromJson(rpc.method.input, requestOf(index, search)), options)) as Found;
-      return { found, output: rpc.method.output, tookMs: performance.now() - began, search: ran };
+      return { found, output: rpc.method.output, tookMs: performance.now() - began };
     },
   );
   const told = answer.error === undefined ? [] : violations(answer.error).map((one) => ({ ...one, field: (one.field ?? '').replace(/^search\.?/, '') }));
@@ -287,7 +298,8 @@ const Query = () => {
             )}
           </div>
           <div>
-            <Problem error={answer.error} again={answer.again} />
+            <Problem error={answer.error} again={answer.again} old={answer.old} />
+            {answer.waiting && search !== undefined && <p class="quiet">{text('waiting')}</p>}
             {found !== undefined && answer.value !== undefined && (
               <>
                 <p role="status">
@@ -297,7 +309,7 @@ const Query = () => {
                 </p>
                 {found.profile !== undefined && <ProfileTree profile={found.profile} />}
                 <Hits found={found} output={answer.value.output} />
-                {found.nextPageToken !== '' && search !== undefined && current && (
+                {found.nextPageToken !== '' && search !== undefined && current && !answer.old && (
                   <button
                     type="button"
                     onClick={() => {

@@ -8,7 +8,9 @@ import { IndexService } from '../contract/souk/index/v1/index_pb';
 import type { TableSummary } from '../contract/souk/table/v1/table_service_pb';
 import { TableService } from '../contract/souk/table/v1/table_service_pb';
 import { Problem } from '../problem';
+import { IndexCreate } from './tables/index-create';
 import { IndexPanel } from './tables/index-panel';
+import { IndexWeights } from './tables/index-weights';
 import { ResourceRows } from './tables/resource-rows';
 import { RESOURCES } from './tables/resources';
 import { Schema } from './tables/schema';
@@ -30,13 +32,13 @@ const UserTable = ({ name }: { name: string }) => {
   const table = answer.value?.table;
   return (
     <>
-      <section class="panel" aria-label={text('schema')}>
+      <section class="panel part" aria-label={text('schema')}>
         <h3>{text('schema')}</h3>
         <Problem error={answer.error} again={answer.again} />
         {table !== undefined && <Schema table={table} />}
       </section>
       {table !== undefined && (
-        <section class="panel" aria-label={text('rows')}>
+        <section class="panel part" aria-label={text('rows')}>
           <h3>{text('rows')}</h3>
           <UserRows table={name} columns={table.key} />
         </section>
@@ -50,11 +52,11 @@ const ServiceTable = ({ name }: { name: string }) => {
   const resources = Object.hasOwn(RESOURCES, name) ? RESOURCES[name] : undefined;
   return (
     <>
-      <section class="panel" aria-label={text('schema')}>
+      <section class="panel part" aria-label={text('schema')}>
         <h3>{text('schema')}</h3>
         <p>{text('contract')}</p>
       </section>
-      <section class="panel" aria-label={text('rows')}>
+      <section class="panel part" aria-label={text('rows')}>
         <h3>{text('rows')}</h3>
         {resources === undefined ? <p>{text('notBrowsed')}</p> : <ResourceRows table={name} resources={resources} />}
       </section>
@@ -97,7 +99,11 @@ const Tables = () => {
         </nav>
         <div>
           {chosen === '' ? <p>{text('choose')}</p> : <h2>{chosen}</h2>}
-          {chosen !== '' && own.map((index) => <IndexPanel key={index.index} name={index.index} first={index} />)}
+          {own.map((index) => (
+            <IndexPanel key={index.index} name={index.index} first={index} onDropped={known.again} />
+          ))}
+          {own.length > 1 && <IndexWeights key={`weights ${chosen}`} own={own} onChanged={known.again} />}
+          {chosen !== '' && known.value !== undefined && <IndexCreate key={`new ${chosen}`} table={chosen} own={own} onCreated={known.again} />}
           {chosen !== '' && ready && (isOfUsers ? <UserTable key={chosen} name={chosen} /> : <ServiceTable key={chosen} name={chosen} />)}
         </div>
       </div>

@@ -1,18 +1,14 @@
 /** The changes of a service as they come. */
-import { ConnectError } from '@connectrpc/connect';
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
 import { address, change } from '../../address';
-import { client } from '../../calls';
-import { MediaService } from '../../contract/souk/media/v1/media_pb';
-import { OrderService } from '../../contract/souk/order/v1/order_pb';
-import { ShopService } from '../../contract/souk/shop/v1/shop_pb';
 import { ChangeKind } from '../../contract/souk/type/v1/type_pb';
 import { count, time } from '../../format';
 import { texts } from '../../language';
 import { Problem } from '../../problem';
-import { credentials } from '../../session';
+import { Scroll } from '../../scroll';
+import type { Followed, Missed } from './writes';
+import { SHOWN, SOURCES, useWrites } from './writes';
 
 const text = texts({
   en: {
@@ -25,19 +21,22 @@ const text = texts({
     pause: 'Pause',
     resume: 'Go on',
     paused: 'Paused: on “Go on” it goes on where it stopped.',
-    follows: 'Following since sequence {sequence}.',
-    begins: 'Following from now on.',
+    pausedUnopened: 'Paused before the stream was open: what changes until “Go on” isn’t told of here.',
+    follows: 'Following: sequence {sequence} is reached.',
+    begins: 'The stream is being opened: changes before that aren’t told of.',
+    stopped: 'Changes aren’t followed.',
+    trimmed: 'Changes after sequence {sequence} are missing here: the server no longer keeps all of them. It goes on with the present ones.',
+    ahead: 'The server’s log ends before sequence {sequence}: it is another one, or has been restored. It goes on with the present changes.',
     retries: 'The stream has ended; it is opened again in {seconds} s, and goes on where it stopped.',
     sequence: 'Sequence',
     when: 'Committed',
     what: 'What',
-    row: 'Row',
     created: 'created',
     updated: 'changed',
     deleted: 'deleted',
     more: 'and {count} more',
     empty: 'No change yet.',
-    seen: '{count} changes since this view was opened.',
+    seen: '{count} changes since this view was opened; the last {shown} writes are shown.',
   },
   zh: {
     title: '实时变更',
@@ -49,90 +48,24 @@ const text = texts({
     pause: '暂停',
     resume: '继续',
     paused: '已暂停：点击“继续”将从停止处接着显示。',
-    follows: '从序号 {sequence} 开始跟踪。',
-    begins: '从现在开始跟踪。',
+    pausedUnopened: '数据流打开之前已暂停：点击“继续”之前的变更不会显示。',
+    follows: '跟踪中：已到序号 {sequence}。',
+    begins: '正在打开数据流：此前的变更不会显示。',
+    stopped: '未在跟踪变更。',
+    trimmed: '序号 {sequence} 之后的变更有缺失：服务器已不再全部保留。将从当前变更继续。',
+    ahead: '服务器日志在序号 {sequence} 之前结束：它是另一台服务器，或已从备份恢复。将从当前变更继续。',
     retries: '数据流已断开；{seconds} 秒后重新连接，并从断开处继续。',
     sequence: '序号',
     when: '提交时间',
     what: '操作',
-    row: '行',
     created: '新建',
     updated: '修改',
     deleted: '删除',
     more: '另有 {count} 条',
     empty: '暂无变更。',
-    seen: '打开此视图以来共 {count} 条变更。',
+    seen: '打开此视图以来共 {count} 条变更；显示最近 {shown} 次写入。',
   },
 });
-
-/** How many of the last writes are shown. */
-const SHOWN = 50;
-
-/** How many changes of one write are shown. */
-const SHOWN_OF_A_WRITE = 5;
-
-/** How often new ones are drawn, in milliseconds: a load writes thousands a second. */
-const DRAW_MS = 250;
-
-const RETRY_MAX_S = 15;
-
-const orders = client(OrderService);
-const shops = client(ShopService);
-const media = client(MediaService);
-
-interface Change {
-  readonly kind: ChangeKind;
-  readonly id: string;
-  readonly name: string;
-}
-
-interface Write {
-  readonly sequence: bigint;
-  readonly at: Timestamp | undefined;
-  readonly changes: readonly Change[];
-  readonly count: number;
-}
-
-type Options = { signal: AbortSignal };
-
-/** The writes of a service after a sequence, or from now on; also sequences that were reached without any. */
-async function* writes(source: Source, after: bigint | undefined, options: Options): AsyncIterable<Write> {
-  const from = after === undefined ? {} : { afterSequence: after };
-  const told = (sequence: bigint, at: Timestamp | undefined, changes: Change[]): Write => ({
-    sequence,
-    at,
-    changes: changes.slice(0, SHOWN_OF_A_WRITE),
-    count: changes.length,
-  });
-  if (source === 'orders') {
-    for await (const { sequence, commitTime, changes } of orders.watchOrders(from, options)) {
-      yield told(
-        sequence,
-        commitTime,
-        changes.map(({ kind, order }) => ({ kind, id: order?.orderId ?? '', name: order?.productName ?? '' })),
-      );
-    }
-  } else if (source === 'shops') {
-    for await (const { sequence, commitTime, changes } of shops.watchShops(from, options)) {
-      yield told(
-        sequence,
-        commitTime,
-        changes.map(({ kind, shop }) => ({ kind, id: shop?.shopId ?? '', name: shop?.name ?? '' })),
-      );
-    }
-  } else {
-    for await (const { sequence, commitTime, changes } of media.watchMedia(from, options)) {
-      yield told(
-        sequence,
-        commitTime,
-        changes.map(({ kind, media }) => ({ kind, id: media?.mediaId ?? '', name: media?.title ?? '' })),
-      );
-    }
-  }
-}
-
-const SOURCES = ['orders', 'shops', 'media'] as const;
-type Source = (typeof SOURCES)[number];
 
 const word = (kind: ChangeKind): string =>
   kind === ChangeKind.CREATED ? text('created') : kind === ChangeKind.DELETED ? text('deleted') : text('updated');
@@ -148,81 +81,23 @@ const useSeen = (): boolean => {
   return seen;
 };
 
-interface State {
-  readonly last: readonly Write[];
-  readonly count: number;
-  /** The sequence that the stream has reached. */
-  readonly reached: bigint | undefined;
-  readonly error: ConnectError | undefined;
-  /** Seconds until the stream is opened again. */
-  readonly retryS: number | undefined;
-}
-
-const EMPTY: State = { last: [], count: 0, reached: undefined, error: undefined, retryS: undefined };
-
-const useWrites = (source: Source | undefined, runs: boolean): State => {
-  const [state, setState] = useState<State>(EMPTY);
-  const reached = useRef<bigint | undefined>(undefined);
-  const caller = credentials.value;
-  useEffect(() => {
-    reached.current = undefined;
-    setState(EMPTY);
-  }, [source, caller]);
-  useEffect(() => {
-    if (source === undefined || !runs) return;
-    const abort = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let waitS = 1;
-    const fresh: Write[] = [];
-    let more = 0;
-    const draw = setInterval(() => {
-      if (fresh.length === 0) return;
-      const [drawn, added] = [fresh.splice(0).reverse(), more];
-      more = 0;
-      setState((before) => ({
-        ...before,
-        last: [...drawn, ...before.last].slice(0, SHOWN),
-        count: before.count + added,
-        reached: reached.current,
-      }));
-    }, DRAW_MS);
-    const follow = async (): Promise<void> => {
-      setState((before) => ({ ...before, retryS: undefined }));
-      let problem: ConnectError | undefined;
-      try {
-        for await (const write of writes(source, reached.current, { signal: abort.signal })) {
-          if (reached.current === undefined || waitS > 1) setState((before) => ({ ...before, error: undefined, reached: write.sequence }));
-          waitS = 1;
-          reached.current = write.sequence;
-          if (write.count === 0) continue;
-          more += write.count;
-          fresh.push(write);
-          if (fresh.length > SHOWN) fresh.shift();
-        }
-      } catch (error) {
-        problem = ConnectError.from(error);
-      }
-      if (abort.signal.aborted) return;
-      setState((before) => ({ ...before, error: problem, retryS: waitS }));
-      timer = setTimeout(() => void follow(), waitS * 1000);
-      waitS = Math.min(waitS * 2, RETRY_MAX_S);
-    };
-    void follow();
-    return () => {
-      abort.abort();
-      clearTimeout(timer);
-      clearInterval(draw);
-    };
-  }, [source, runs, caller]);
-  return state;
+/** What the stream is at. */
+const standing = ({ reached, error, retryS }: Followed, paused: boolean): string => {
+  if (paused) return text(reached === undefined ? 'pausedUnopened' : 'paused');
+  if (retryS !== undefined) return text('retries', { seconds: retryS });
+  if (error !== undefined) return text('stopped');
+  return reached === undefined ? text('begins') : text('follows', { sequence: count(reached) });
 };
+
+const missing = ({ after, trimmed }: Missed): string => text(trimmed ? 'trimmed' : 'ahead', { sequence: count(after) });
 
 export const Changes = () => {
   const chosen = address.value.values['of'] ?? 'orders';
   const source = SOURCES.find((one) => one === chosen);
   const [paused, setPaused] = useState(false);
   const seen = useSeen();
-  const { last, count: all, reached, error, retryS } = useWrites(source, seen && !paused);
+  const followed = useWrites(source, seen && !paused);
+  const { last, count: all, missed, error, retryS } = followed;
   return (
     <section>
       <h2 id="changes">{text('title')}</h2>
@@ -246,21 +121,15 @@ export const Changes = () => {
       </div>
       {source !== undefined && (
         <>
-          <Problem error={error} />
+          <Problem error={error} {...(retryS === undefined && !paused && { again: followed.again })} />
+          {missed !== undefined && <p class="warn">{missing(missed)}</p>}
           <p class="quiet" role="status">
-            {paused
-              ? text('paused')
-              : retryS !== undefined
-                ? text('retries', { seconds: retryS })
-                : reached === undefined
-                  ? text('begins')
-                  : text('follows', { sequence: count(reached) })}{' '}
-            {text('seen', { count: count(all) })}
+            {standing(followed, paused)} {text('seen', { count: count(all), shown: count(SHOWN) })}
           </p>
           {last.length === 0 ? (
             <p>{text('empty')}</p>
           ) : (
-            <div class="scroll changes" tabIndex={0} role="region" aria-labelledby="changes">
+            <Scroll labelledBy="changes" short>
               <table>
                 <thead>
                   <tr>
@@ -286,7 +155,7 @@ export const Changes = () => {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
           )}
         </>
       )}

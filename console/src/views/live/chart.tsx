@@ -8,8 +8,14 @@ import { colour, theme } from '../../theme';
 
 const HEIGHT = 150;
 
+/** The shortest time that the axis shows, in seconds. */
+const SHORTEST_S = 60;
+
 /** The colours of lines, by the style sheet. */
 const COLOURS = ['--accent', '--warn', '--bad', '--good', '--quiet', '--text'];
+
+/** Lines that have the colour of an earlier one are dashed. */
+const isDashed = (at: number): boolean => at >= COLOURS.length;
 
 export interface Line {
   readonly label: string;
@@ -48,8 +54,12 @@ export const Chart = ({
         height: HEIGHT,
         legend: { show: false },
         cursor: { show: false },
-        scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
-        axes: [axis, { ...axis, size: 64, values: (_, values) => values.map(show) }],
+        scales: {
+          // One moment alone would be drawn in the middle of years.
+          x: { range: (_, first, last) => [Math.min(first, last - SHORTEST_S), last] },
+          y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
+        },
+        axes: [axis, { ...axis, size: 76, values: (_, values) => values.map(show) }],
         series: [
           {},
           ...labels.split('\n').map((label, at) => ({
@@ -57,7 +67,7 @@ export const Chart = ({
             stroke: colour(COLOURS[at % COLOURS.length] ?? '--accent'),
             width: 1.5,
             points: { show: false },
-            ...(at >= COLOURS.length ? { dash: [4, 4] } : {}),
+            ...(isDashed(at) && { dash: [4, 4] }),
           })),
         ],
       },
@@ -74,19 +84,22 @@ export const Chart = ({
     };
   }, [labels, theme.value, language.value]);
   useEffect(() => plot.current?.setData(data()), [times, lines]);
-  const last = lines.map(({ label, values }) => `${label} ${show(values.at(-1) ?? 0)}`).join(', ');
+  const last = lines.map(({ label, values }) => {
+    const value = values.at(-1);
+    return `${label} ${value === undefined ? '–' : show(value)}`;
+  });
   return (
     <figure class="chart panel">
       <figcaption>
         <strong>{title}</strong>
         {lines.map(({ label }, at) => (
           <span key={label}>
-            <i class="key" style={{ background: `var(${COLOURS[at % COLOURS.length]})` }} />
+            <i class={isDashed(at) ? 'key dashed' : 'key'} style={{ color: `var(${COLOURS[at % COLOURS.length]})` }} />
             {label}
           </span>
         ))}
       </figcaption>
-      <div ref={place} role="img" aria-label={`${title}: ${last}`} />
+      <div ref={place} role="img" aria-label={`${title}: ${last.join(', ')}`} />
     </figure>
   );
 };

@@ -1,8 +1,8 @@
 /** The history of an order: its changes as the change log tells them, and those that happen while it is shown. */
 import { toJson } from '@bufbuild/protobuf';
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { ConnectError } from '@connectrpc/connect';
-import { useEffect, useState } from 'preact/hooks';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { useCallback, useEffect, useState } from 'preact/hooks';
 
 import { client } from '../../calls';
 import type { Order } from '../../contract/souk/order/v1/order_pb';
@@ -27,57 +27,74 @@ export interface History {
   readonly changes: readonly Change[];
   /** How far the log has been looked through. */
   readonly at: bigint;
-  /** Whether changes that were asked for are no longer kept. */
+  /** The last change of the log when it was begun with; undefined until that is known. */
+  readonly until: bigint | undefined;
+  /** Whether the changes that were asked for are no longer kept. */
   readonly trimmed: boolean;
-  /** Whether further changes are being waited for. */
-  readonly following: boolean;
+  /** Whether the stream is open, or was. */
+  readonly stream: 'none' | 'open' | 'ended';
+  /** Why the stream ended; undefined when the server ended it. */
   readonly error: ConnectError | undefined;
+  /** Opens the stream again. */
+  readonly again: () => void;
 }
+
+/** Whether the log has been looked through, as far as it went when it was begun with. */
+export const isThrough = ({ at, until, stream }: History): boolean => stream !== 'none' && until !== undefined && at >= until;
+
+/** The last change of the log. */
+const head = async (signal: AbortSignal): Promise<bigint> => {
+  // A stream from now on begins with the sequence that has been reached.
+  for await (const { sequence } of orders.watchOrders({}, { signal })) return sequence;
+  throw new ConnectError('the stream has ended', Code.Unavailable);
+};
+
+const NOTHING: Omit<History, 'again'> = { changes: [], at: 0n, until: undefined, trimmed: false, stream: 'none', error: undefined };
 
 /**
  * Follows the changes of an order after a sequence; `undefined` follows nothing. The log is that of all orders: those between are passed
- * over here. `until` is the last one that there was when the order was read.
+ * over here. `last` is the last change that there was when the order was read, if that is known.
  */
-export const useHistory = (id: string, after: bigint | undefined, until: bigint): History => {
-  const [history, setHistory] = useState<History>({ changes: [], at: 0n, trimmed: false, following: false, error: undefined });
+export const useHistory = (id: string, after: bigint | undefined, last: bigint | undefined): History => {
+  const [history, setHistory] = useState(NOTHING);
+  const [round, setRound] = useState(0);
   const caller = credentials.value;
   useEffect(() => {
+    setHistory(NOTHING);
     if (after === undefined) return;
     const abort = new AbortController();
     let found: Change[] = [];
     let drawn = 0;
-    /** Follows after a sequence, or from now on. */
-    const follow = async (afterSequence: bigint | undefined): Promise<void> => {
-      const trimmed = afterSequence === undefined;
-      const request = trimmed ? {} : { afterSequence };
-      for await (const { sequence, commitTime, changes } of orders.watchOrders(request, { signal: abort.signal })) {
+    const follow = async (afterSequence: bigint, until: bigint, trimmed = false): Promise<void> => {
+      for await (const { sequence, commitTime, changes } of orders.watchOrders({ afterSequence }, { signal: abort.signal })) {
         const own = changes.filter((change) => change.order?.orderId === id);
         found = [...found, ...own.map(({ kind, order }) => ({ sequence, at: commitTime, kind, order }))];
         // The log of a load has thousands of writes: drawing each would take longer than reading it.
         if (own.length === 0 && sequence < until && performance.now() - drawn < 100) continue;
         drawn = performance.now();
-        setHistory({ changes: found, at: sequence, trimmed, following: true, error: undefined });
+        setHistory({ changes: found, at: sequence, until, trimmed, stream: 'open', error: undefined });
       }
     };
     const run = async (): Promise<void> => {
+      const until = last ?? (await head(abort.signal));
+      setHistory((before) => ({ ...before, at: after, until }));
       try {
-        await follow(after);
+        await follow(after, until);
       } catch (error) {
         if (reason(ConnectError.from(error)) !== 'CHANGES_TRIMMED') throw error;
-        setHistory((before) => ({ ...before, trimmed: true }));
-        await follow(undefined);
+        await follow(until, until, true);
       }
     };
-    setHistory({ changes: [], at: after, trimmed: false, following: true, error: undefined });
+    const ended = (error: ConnectError | undefined): void => {
+      if (!abort.signal.aborted) setHistory((before) => ({ ...before, stream: 'ended', error }));
+    };
     run().then(
-      () => setHistory((before) => ({ ...before, following: false })),
-      (error: unknown) => {
-        if (!abort.signal.aborted) setHistory((before) => ({ ...before, following: false, error: ConnectError.from(error) }));
-      },
+      () => ended(undefined),
+      (error: unknown) => ended(ConnectError.from(error)),
     );
     return () => abort.abort();
-  }, [id, after, until, caller]);
-  return history;
+  }, [id, after, last, caller, round]);
+  return { ...history, again: useCallback(() => setRound((before) => before + 1), []) };
 };
 
 /** The fields of an order as they are written in JSON. */

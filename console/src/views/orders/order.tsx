@@ -8,10 +8,11 @@ import { useAnswer } from '../../answer';
 import { client } from '../../calls';
 import { OrderService } from '../../contract/souk/order/v1/order_pb';
 import { ChangeKind } from '../../contract/souk/type/v1/type_pb';
+import { Facts } from '../../facts';
 import { count, time } from '../../format';
 import { Problem } from '../../problem';
 import type { History } from './history';
-import { differences, fields, useHistory } from './history';
+import { differences, fields, isThrough, useHistory } from './history';
 import { text } from './words';
 
 const orders = client(OrderService);
@@ -22,7 +23,7 @@ const kindName = (kind: ChangeKind): string => {
 };
 
 const Changes = ({ history }: { history: History }) => (
-  <ol class="changes">
+  <ol class="order-changes">
     {history.changes.map((one, place) => {
       const before = history.changes[place - 1]?.order;
       const differing = before === undefined || one.kind === ChangeKind.DELETED ? undefined : differences(before, one.order);
@@ -45,17 +46,50 @@ const Changes = ({ history }: { history: History }) => (
   </ol>
 );
 
+/** What is known of the history beside the changes themselves: nothing that isn't so, and that it isn't told any further. */
+const Standing = ({ history, earlier, isWhole }: { history: History; earlier: boolean; isWhole: boolean }) => {
+  const { changes, trimmed, stream, error } = history;
+  const through = isThrough(history);
+  const isCut = trimmed || (earlier && through && changes[0] !== undefined && changes[0].kind !== ChangeKind.CREATED);
+  return (
+    <>
+      {changes.length === 0 && through && <p class="quiet">{text('noHistory')}</p>}
+      {isCut && <p class="quiet">{text('trimmed')}</p>}
+      {isWhole && <p class="quiet">{text('unchanged')}</p>}
+      {stream === 'open' && through && <p class="quiet">{text('following')}</p>}
+      {stream === 'ended' && (
+        <>
+          {error === undefined ? null : <Problem error={error} />}
+          <p class="warn">
+            {text('notFollowing')}{' '}
+            <button type="button" onClick={history.again}>
+              {text('followAgain')}
+            </button>
+          </p>
+        </>
+      )}
+    </>
+  );
+};
+
 export const OrderBeside = ({ id }: { id: string }) => {
   const answer = useAnswer(id, (options) => orders.getOrder({ orderId: id }, options));
-  const order = answer.value?.order?.orderId === id ? answer.value.order : undefined;
+  const read = answer.value?.order;
   const isMissing = answer.error?.code === Code.NotFound;
   const [earlier, setEarlier] = useState(false);
   // Its last write is known, so that the log need not be looked through to find it.
-  const last = order === undefined ? undefined : order.revision - 1n;
-  const until = answer.value?.sequence ?? 0n;
-  const history = useHistory(id, earlier || isMissing ? 0n : last, until);
-  const neverChanged =
-    order?.createTime !== undefined && order.updateTime !== undefined && timestampMs(order.createTime) === timestampMs(order.updateTime);
+  const last = read === undefined ? undefined : read.revision - 1n;
+  const looksBack = earlier || isMissing;
+  const history = useHistory(id, looksBack ? 0n : last, isMissing ? undefined : answer.value?.sequence);
+  // What has happened since it was read is in its history.
+  const latest = history.changes.at(-1);
+  const isNewer = latest !== undefined && (read === undefined || latest.sequence > read.revision);
+  const isDeleted = isNewer ? latest.kind === ChangeKind.DELETED : isMissing;
+  const now = isNewer ? latest.order : read;
+  const order = isDeleted ? undefined : now;
+  const isFirst =
+    read?.createTime !== undefined && read.updateTime !== undefined && timestampMs(read.createTime) === timestampMs(read.updateTime) && !isNewer;
+  const isLooking = looksBack && history.stream !== 'ended' && !isThrough(history);
   return (
     <section class="panel order" aria-label={id}>
       <div class="row">
@@ -64,34 +98,27 @@ export const OrderBeside = ({ id }: { id: string }) => {
           {text('close')}
         </button>
       </div>
-      {isMissing ? <p class="warn">{text('missing', { id })}</p> : <Problem error={answer.error} again={answer.again} />}
-      {order !== undefined && (
-        <dl class="facts">
-          {fields(order).flatMap(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} value`}>{value}</dd>])}
-        </dl>
-      )}
+      {isMissing ? null : <Problem error={answer.error} again={answer.again} />}
+      {isDeleted && <p class="warn">{text('missing', { id })}</p>}
+      {order !== undefined && <Facts facts={fields(order)} />}
       <h3>{text('history')}</h3>
-      <Problem error={history.error} />
-      {history.trimmed && <p class="quiet">{text('trimmed')}</p>}
       <Changes history={history} />
-      {history.changes.length === 0 && history.following && history.at >= until && history.at > 0n && (
-        <p class="quiet">{text('noHistory')}</p>
-      )}
-      {order !== undefined && !earlier && (neverChanged ? <p class="quiet">{text('first_change')}</p> : (
+      <Standing history={history} earlier={looksBack} isWhole={isFirst && !earlier} />
+      {read !== undefined && !earlier && !isFirst && (
         <button type="button" onClick={() => setEarlier(true)}>
           {text('earlier')}
         </button>
-      ))}
-      {earlier && history.following && history.at < until && (
+      )}
+      {isLooking && history.until !== undefined && (
         <p role="status">
-          {text('looking', { at: count(history.at), to: count(until) })}{' '}
-          <button type="button" onClick={() => setEarlier(false)}>
-            {text('stop')}
-          </button>
+          {text('looking', { at: count(history.at), to: count(history.until) })}{' '}
+          {earlier && (
+            <button type="button" onClick={() => setEarlier(false)}>
+              {text('stop')}
+            </button>
+          )}
         </p>
       )}
-      {history.following && history.at >= until && <p class="quiet">{text('following')}</p>}
-      {!history.following && history.error !== undefined && <p class="quiet">{text('notFollowing')}</p>}
     </section>
   );
 };

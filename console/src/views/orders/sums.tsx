@@ -10,11 +10,13 @@ const sumOf = (result: AggregationResult | undefined): bigint => {
   return value?.case === 'intValue' ? value.value : 0n;
 };
 
-/** The sums of an aggregation by currency. */
-export const sums = (result: AggregationResult | undefined): string =>
-  result?.kind.case === 'groups'
-    ? result.kind.value.groups.map((group) => money(sumOf(group.aggregations['sum']), shown(group.keys[0]))).join(' + ')
-    : '';
+/** The sums of an aggregation by currency; of further currencies, how many orders they are of. */
+export const sums = (result: AggregationResult | undefined): string => {
+  if (result?.kind.case !== 'groups') return '';
+  const { groups, otherCount } = result.kind.value;
+  const told = groups.map((group) => money(sumOf(group.aggregations['sum']), shown(group.keys[0])));
+  return [...told, ...(otherCount > 0n ? [text('otherCurrencies', { count: count(otherCount) })] : [])].join(' + ');
+};
 
 /** How many orders, and for how much, of each brand. */
 export const BrandSums = ({ result }: { result: AggregationResult | undefined }) => {

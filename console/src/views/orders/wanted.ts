@@ -1,7 +1,7 @@
 /** Which orders the view shows: read from the address, and turned into a search. */
 import type { MessageInitShape } from '@bufbuild/protobuf';
 
-import { address, change } from '../../address';
+import { address, change, list, listed, pageOf } from '../../address';
 import type { AggregationSchema } from '../../contract/souk/search/v1/aggregation_pb';
 import { CalendarUnit } from '../../contract/souk/search/v1/aggregation_pb';
 import type { Query, Sort } from '../../queries';
@@ -44,17 +44,10 @@ export interface Wanted {
   readonly order: string;
 }
 
-const DAY_MS = 86_400_000;
+/** The values of a facet that is true or not. */
+const TRUTHS = ['true', 'false'];
 
-const list = (text: string | undefined): string[] => {
-  if (text === undefined) return [];
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-  } catch {
-    return [];
-  }
-};
+const DAY_MS = 86_400_000;
 
 const day = (text: string | undefined): string =>
   text !== undefined && /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)) ? text : '';
@@ -62,17 +55,16 @@ const day = (text: string | undefined): string =>
 /** What the address says; what it says wrongly is as if it weren't there. */
 export const wanted = (): Wanted => {
   const { values } = address.value;
-  const page = Number(values['page'] ?? '1') - 1;
   const size = Number(values['size']);
   const sort = values['sort'] ?? '';
   return {
     text: values['q'] ?? '',
-    chosen: { brand: list(values['brand']), type: list(values['type']), paid: list(values['paid']) },
+    chosen: { brand: list(values['brand']), type: list(values['type']), paid: list(values['paid']).filter((one) => TRUTHS.includes(one)) },
     from: day(values['from']),
     to: day(values['to']),
     sort: Object.hasOwn(SORTS, sort) ? (sort as SortName) : 'time',
     descending: values['order'] !== 'up',
-    page: Number.isSafeInteger(page) && page >= 0 ? page : 0,
+    page: pageOf(values),
     size: SIZES.find((one) => one === size) ?? SIZES[0],
     order: values['id'] ?? '',
   };
@@ -80,7 +72,7 @@ export const wanted = (): Wanted => {
 
 /** Chooses other values of a facet, and goes to the first page. */
 export const choose = (facet: Facet, values: readonly string[]): void =>
-  change({ [facet]: values.length > 0 ? JSON.stringify(values) : '', page: '' });
+  change({ [facet]: listed(values), page: '' });
 
 /** The bounds of the days. */
 const range = ({ from, to }: Wanted): Query[] => {
@@ -141,11 +133,14 @@ export const unit = ({ from, to }: Wanted): CalendarUnit => {
   return days > 90 ? CalendarUnit.WEEK : CalendarUnit.DAY;
 };
 
+/** Currencies whose sums are told. */
+const CURRENCIES = 20;
+
 /** Sums of money, apart for each currency. */
 const sums: AggregationInit = {
   kind: {
     case: 'terms',
-    value: { field: 'currency_code', size: 5, aggregations: { sum: { kind: { case: 'sum', value: { field: 'total_price_cents' } } } } },
+    value: { field: 'currency_code', size: CURRENCIES, aggregations: { sum: { kind: { case: 'sum', value: { field: 'total_price_cents' } } } } },
   },
 };
 

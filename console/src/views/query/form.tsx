@@ -66,6 +66,9 @@ const Wrong = ({ path, known, id }: { path: string; known: Known; id: string }) 
 
 const without = (value: JsonObject, name: string): JsonObject => Object.fromEntries(Object.entries(value).filter(([other]) => other !== name));
 
+/** What a value of a kind begins with: one of the two, or what is still to be typed. */
+const emptyOf = (kind: string): JsonObject => ({ [kind]: kind === 'bool_value' ? true : '' });
+
 /** What a member begins with. */
 const begin = (field: DescField, of: JsonObject, known: Known): Json => {
   if (field.fieldKind === 'list') return [fresh(field, of, known)];
@@ -80,7 +83,7 @@ const fresh = (field: DescField, of: JsonObject, known: Known): Json => {
     return field.scalar === ScalarType.BOOL ? true : field.scalar !== undefined && NUMBERS.has(field.scalar) ? 0 : '';
   }
   if (AS_TEXT.has(message.typeName)) return '';
-  if (message.typeName === VALUE) return { [kindOfValue(known.fields, of['field'])]: '' };
+  if (message.typeName === VALUE) return emptyOf(kindOfValue(known.fields, of['field']));
   if (message.name === 'Query') return { term: {} };
   return {};
 };
@@ -195,7 +198,12 @@ const ValueForm = ({
       <label>
         {label}
         {kind === 'bool_value' ? (
-          <select value={String(content === true)} {...described} onChange={(event) => change({ [kind]: event.currentTarget.value === 'true' })}>
+          <select
+            value={typeof content === 'boolean' ? String(content) : ''}
+            {...described}
+            onChange={(event) => change({ [kind]: event.currentTarget.value === 'true' })}
+          >
+            {typeof content !== 'boolean' && <option value="">{text('none')}</option>}
             <option>true</option>
             <option>false</option>
           </select>

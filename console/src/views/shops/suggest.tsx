@@ -39,7 +39,7 @@ export const Suggest = ({
   const answer = useAnswer(asks ? JSON.stringify([prefix, near]) : undefined, (options) =>
     shops.suggestShops({ prefix, size: SIZE, center: near }, options),
   );
-  const found = asks ? (answer.value?.suggestions ?? []) : [];
+  const found = answer.value?.suggestions ?? [];
   const shows = found.length > 0;
   const search = (text: string, shopId?: string): void => {
     setOpen(false);
@@ -112,8 +112,8 @@ export const Suggest = ({
           </li>
         ))}
       </ul>
-      {shows && answer.value?.corrected === true && <p class="quiet">{text('corrected')}</p>}
-      {asks && <Problem error={answer.error} />}
+      {shows && !answer.old && answer.value?.corrected === true && <p class="quiet">{text('corrected')}</p>}
+      <Problem error={answer.error} />
     </div>
   );
 };

@@ -9,6 +9,7 @@ import { Problem } from '../../problem';
 import { Scroll } from '../../scroll';
 import { Fields } from './fields';
 import { IndexChange } from './index-change';
+import { IndexDrop } from './index-drop';
 import { text } from './words';
 
 const indexes = client(IndexService);
@@ -99,7 +100,8 @@ const Misfits = ({ index }: { index: Index }) => {
   );
 };
 
-export const IndexPanel = ({ name, first }: { name: string; first: Index }) => {
+/** `first` is what was known of the index before; `onDropped` is told when it is gone. */
+export const IndexPanel = ({ name, first, onDropped }: { name: string; first: Index; onDropped: () => void }) => {
   const building = (index: Index): boolean => index.build !== undefined && index.build.step !== IndexBuildStep.FAILED;
   const slow = useAnswer(name, (options) => indexes.getIndex({ index: name }, options), LOOK_MS);
   const seen = slow.value?.index ?? first;
@@ -109,7 +111,7 @@ export const IndexPanel = ({ name, first }: { name: string; first: Index }) => {
   const present = new Set(index.fields.map((field) => field.field));
   const bad = index.phase === IndexPhase.FAILED || index.phase === IndexPhase.BUILDING;
   return (
-    <section class="panel index" aria-label={text('index', { name })}>
+    <section class="panel part" aria-label={text('index', { name })}>
       <h3>{text('index', { name })}</h3>
       <Problem error={slow.error} again={slow.again} />
       <dl class="facts">
@@ -138,6 +140,7 @@ export const IndexPanel = ({ name, first }: { name: string; first: Index }) => {
       )}
       <Misfits index={index} />
       <IndexChange index={index} onChanged={slow.again} />
+      <IndexDrop name={name} onDropped={onDropped} />
     </section>
   );
 };

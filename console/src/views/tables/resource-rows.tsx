@@ -1,7 +1,7 @@
 /** Rows of a service's table: by id, and page by page in the order of the ids. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { address, change } from '../../address';
+import { address, change, pageOf, paged } from '../../address';
 import { useAnswer } from '../../answer';
 import { Pager } from '../../pager';
 import type { SortInit } from '../../pages';
@@ -25,7 +25,7 @@ const Whole = ({ row }: { row: Resource }) => (
 export const ResourceRows = ({ table, resources }: { table: string; resources: Resources }) => {
   const { values } = address.value;
   const key = values['key'] ?? '';
-  const page = Math.max(0, (Number(values['page'] ?? '1') || 1) - 1);
+  const page = pageOf(values);
   const size = SIZES.find((one) => String(one) === values['size']) ?? 10;
   const [typed, setTyped] = useState(key);
   useEffect(() => setTyped(key), [key]);
@@ -55,10 +55,10 @@ export const ResourceRows = ({ table, resources }: { table: string; resources: R
           </button>
         )}
       </form>
-      {key !== '' && <Problem error={one.error} again={one.again} />}
-      {key !== '' && one.error === undefined && one.value?.id === key && <pre data-row={key}>{JSON.stringify(one.value.json, null, 2)}</pre>}
+      <Problem error={one.error} again={one.again} />
+      {one.error === undefined && !one.old && one.value !== undefined && <pre data-row={key}>{JSON.stringify(one.value.json, null, 2)}</pre>}
       <h4>{text('browse')}</h4>
-      <Problem error={all.error} again={all.again} />
+      <Problem error={all.error} again={all.again} old={all.old} />
       {all.value?.hits.map((row) => <Whole key={row.id} row={row} />)}
       {all.value?.hits.length === 0 && <p>{text('noRows')}</p>}
       <Pager
@@ -66,7 +66,7 @@ export const ResourceRows = ({ table, resources }: { table: string; resources: R
         pages={Math.ceil(Number(all.value?.total?.value ?? 0n) / size)}
         size={size}
         sizes={SIZES}
-        onPage={(to) => change({ page: to === 0 ? '' : String(to + 1) })}
+        onPage={(to) => change(paged(to))}
         onSize={(to) => change({ size: String(to), page: '' })}
       />
     </>

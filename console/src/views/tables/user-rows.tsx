@@ -91,12 +91,12 @@ export const UserRows = ({ table, columns }: { table: string; columns: readonly 
           if (JSON.stringify(key) === keyName) one.again();
         }}
       />
-      {key !== undefined && <Problem error={one.error} again={one.again} />}
-      {key !== undefined && one.error === undefined && one.value?.row !== undefined && (
+      <Problem error={one.error} again={one.again} />
+      {one.error === undefined && !one.old && one.value?.row !== undefined && (
         <pre data-row={keyName}>{JSON.stringify(toJson(RowSchema, one.value.row), null, 2)}</pre>
       )}
       <h4>{text('browse')}</h4>
-      <Problem error={page.error} again={page.again} />
+      <Problem error={page.error} again={page.again} old={page.old} />
       {page.value?.rows.length === 0 && <p>{text('noRows')}</p>}
       {page.value !== undefined && page.value.rows.length > 0 && (
         <Scroll label={text('rows')}>

@@ -1,1 +1,0 @@
-import{i as e}from"./index-2ayXiLP8.js";var t=({label:t,short:n,children:r})=>e(`div`,{class:n?`scroll short`:`scroll`,tabIndex:0,role:`group`,"aria-label":t,children:r});export{t};

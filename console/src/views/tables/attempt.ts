@@ -1,0 +1,37 @@
+/** A change that is asked for by a button: whether it is under way, and why it failed. */
+import { ConnectError } from '@connectrpc/connect';
+import { useState } from 'preact/hooks';
+
+import { PATIENCE_MS } from '../../calls';
+
+export interface Attempt {
+  readonly waiting: boolean;
+  /** Why the last one failed. */
+  readonly error: ConnectError | undefined;
+  /** Calls, and answers whether that succeeded. */
+  readonly run: (call: (options: { timeoutMs: number }) => Promise<void>) => Promise<boolean>;
+  readonly forget: () => void;
+}
+
+export const useAttempt = (): Attempt => {
+  const [waiting, setWaiting] = useState(false);
+  const [error, setError] = useState<ConnectError | undefined>(undefined);
+  return {
+    waiting,
+    error,
+    run: async (call) => {
+      setWaiting(true);
+      setError(undefined);
+      try {
+        await call({ timeoutMs: PATIENCE_MS });
+        return true;
+      } catch (failure) {
+        setError(ConnectError.from(failure));
+        return false;
+      } finally {
+        setWaiting(false);
+      }
+    },
+    forget: () => setError(undefined),
+  };
+};
