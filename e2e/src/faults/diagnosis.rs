@@ -133,7 +133,11 @@ fn unanswered(hops: &[Hop<'_>], evidence: &Evidence, service_of: impl Fn(&str) -
     };
     let exports = |service: &String| evidence.exporting.contains(service);
     if let Some(service) = lost("UNAVAILABLE") {
-        let reset = |line: &LogLine| line.field("cause").contains("reset by peer");
+        // The call that met it has the system's words; those after it on the connection have its kind alone.
+        let reset = |line: &LogLine| {
+            let cause = line.field("cause");
+            cause.contains("reset by peer") || cause.contains("connection reset")
+        };
         let fault = match () {
             () if !exports(&service) => Fault::Kill,
             () if evidence.lines.iter().any(reset) => Fault::Reset,
