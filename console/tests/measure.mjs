@@ -4,6 +4,7 @@
 // until the new clusters are drawn. Then each view rests for a while: what the server spends, as it tells itself.
 //
 // SOUK_URL    the server
+// SOUK_PAGE   where the page is, when not at the server
 // SOUK_DRAGS  how often the map is dragged; 200 without
 // SOUK_IDLE   seconds for which each view rests; 20 without
 import { launch } from './browser.mjs';
@@ -12,7 +13,7 @@ import { ask } from './server.mjs';
 const url = process.env.SOUK_URL;
 const drags = Number(process.env.SOUK_DRAGS ?? 200);
 const idle = Number(process.env.SOUK_IDLE ?? 20);
-/** Pointer moves of a drag, one a frame. */
+/** Pointer moves of a drag; the browser handles one a frame. */
 const MOVES = 30;
 
 const quantile = (values, part) => [...values].sort((a, b) => a - b)[Math.min(Math.floor(values.length * part), values.length - 1)];
@@ -22,53 +23,48 @@ const browser = await launch();
 const open = async (place) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', timezoneId: 'UTC' });
   const page = await context.newPage();
-  await page.goto(`${url}/#/${place}`);
+  page.setDefaultTimeout(20_000);
+  await page.goto(`${process.env.SOUK_PAGE ?? url}/#/${place}`);
   return { page, close: () => context.close() };
 };
 
-/** Drags the map by so many pixels within the page, frame by frame, and waits for what is drawn then. */
-const drag = (page, by) =>
-  page.evaluate(
-    async ({ by, MOVES }) => {
-      const world = document.querySelector('.world');
-      const canvas = world.querySelector('canvas');
-      const box = canvas.getBoundingClientRect();
-      const from = { x: box.left + box.width / 2, y: box.top + box.height / 2 };
-      const send = (type, part, target) =>
-        target.dispatchEvent(
-          new MouseEvent(type, {
-            bubbles: true,
-            cancelable: true,
-            view: window,
-            button: 0,
-            buttons: type === 'mouseup' ? 0 : 1,
-            clientX: from.x + by.x * part,
-            clientY: from.y + by.y * part,
-          }),
-        );
-      const frame = () => new Promise(requestAnimationFrame);
-      send('mousedown', 0, canvas);
-      const frames = [];
-      let last = await frame();
-      for (let move = 1; move <= MOVES; move += 1) {
-        send('mousemove', move / MOVES, window);
-        const now = await frame();
-        frames.push(now - last);
-        last = now;
-      }
-      const drawn = new Promise((done) => {
+/** Drags the map by so many pixels, and waits for what is drawn then. */
+const drag = async (page, by) => {
+  const box = await page.locator('.world').boundingBox();
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.evaluate(() => {
+    const seen = { frames: [], moves: true, waited: undefined };
+    const frame = (last) => (now) => {
+      if (last !== undefined) seen.frames.push(now - last);
+      if (seen.moves) requestAnimationFrame(frame(now));
+    };
+    requestAnimationFrame(frame(undefined));
+    const world = document.querySelector('.world');
+    seen.waited = new Promise((done) => {
+      const released = () => {
+        seen.moves = false;
+        const from = performance.now();
         const watcher = new MutationObserver(() => {
           watcher.disconnect();
-          done(performance.now());
+          done(performance.now() - from);
         });
         watcher.observe(world, { attributeFilter: ['data-spots'] });
-      });
-      const released = performance.now();
-      send('mouseup', 1, window);
-      return { frames, waited: (await drawn) - released, spots: Number(world.dataset.spots) };
-    },
-    { by, MOVES },
-  );
+      };
+      window.addEventListener('mouseup', released, { once: true, capture: true });
+      setTimeout(() => done(Infinity), 10_000);
+    });
+    globalThis.seen = seen;
+  });
+  for (let move = 1; move <= MOVES; move += 1) await page.mouse.move(x + (by.x * move) / MOVES, y + (by.y * move) / MOVES);
+  await page.mouse.up();
+  return page.evaluate(async () => ({
+    frames: globalThis.seen.frames,
+    waited: await globalThis.seen.waited,
+    spots: Number(document.querySelector('.world').dataset.spots),
+  }));
+};
 
 const { total } = await ask('souk.shop.v1.ShopService/ClusterShops', {
   viewport: { top_left: { latitude: 85, longitude: -180 }, bottom_right: { latitude: -85, longitude: 179.999 } },
@@ -80,11 +76,9 @@ for (const zoom of [4, 6, 9]) {
   await page.locator('.world[data-spots]:not([data-spots="0"])').waitFor();
   const [frames, waited, spots] = [[], [], []];
   for (let nth = 0; nth < drags; nth += 1) {
-    const angle = nth * 2.4;
-    // Out and back, so that it stays where shops are.
-    const way = nth % 2 === 0 ? 1 : -1;
-    const before = Math.floor(nth / 2) * 2 * 2.4;
-    const found = await drag(page, { x: way * 220 * Math.cos(before || angle), y: way * 160 * Math.sin(before || angle) });
+    // Out in some direction and back, so that it stays where shops are.
+    const [angle, way] = [Math.floor(nth / 2) * 2.4, nth % 2 === 0 ? 1 : -1];
+    const found = await drag(page, { x: way * 220 * Math.cos(angle), y: way * 160 * Math.sin(angle) });
     frames.push(...found.frames);
     waited.push(found.waited);
     spots.push(found.spots);

@@ -1,21 +1,26 @@
 //! What searches keep of the columns of segments, so that none has to find it out again: the columns themselves, opened;
-//! the lowest and highest value of each block of documents; the strings of a dictionary, one behind the other.
+//! the lowest and highest value of each block of documents; the strings of a dictionary, one behind the other; the cells
+//! of points.
 //!
 //! A segment's columns never change, deletes included, so all of it is good for as long as the segment lives. Everything
 //! is made when it is first needed. Above [`MAX_COLUMN_CACHE_BYTES`] all of it is let go and made again.
 
 mod blocks;
+mod cells;
 mod dictionary;
 mod dictionary_restarts;
 mod strings;
 mod va_file;
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use h3o::Resolution;
 use memchr::memmem::Finder;
 use parking_lot::RwLock;
 use tantivy::columnar::{BytesColumn, Cardinality, Column, ColumnType};
@@ -23,6 +28,7 @@ use tantivy::index::SegmentId;
 use tantivy::{DocId, Result, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
+pub(crate) use cells::Cells;
 pub(crate) use va_file::{VaFile, Within};
 
 use dictionary_restarts::DictionaryRestarts;
@@ -32,6 +38,7 @@ use crate::execution::Execution;
 use crate::held::Held;
 use crate::layout::string_column;
 use crate::limits::{MAX_COLUMN_CACHE_BYTES, MAX_KEPT_STRINGS_BYTES};
+use crate::points::Points;
 
 /// Documents of a segment from which on its columns get codes: the values of fewer stay in the processor's caches.
 const MIN_CODED_DOCS: u32 = 65_536;
@@ -50,6 +57,7 @@ pub(crate) struct ColumnCache {
 struct Segment {
     numbers: RwLock<HashMap<String, Option<Arc<NumberColumn>>>>,
     strings: RwLock<HashMap<String, Option<Arc<StringColumn>>>>,
+    cells: RwLock<HashMap<(String, Resolution), Option<Arc<Cells>>>>,
 }
 
 impl ColumnCache {
@@ -74,6 +82,23 @@ impl ColumnCache {
         })
     }
 
+    /// The cells of one resolution that the points of a field lie in; `None` when no document of the segment has a point.
+    pub(crate) fn cells(
+        &self,
+        reader: &SegmentReader,
+        path: &str,
+        resolution: Resolution,
+    ) -> Result<Option<Arc<Cells>>> {
+        known(
+            &self.segment(reader).cells,
+            &(path.to_owned(), resolution),
+            || {
+                let points = Points::open(reader, path)?;
+                Ok(points.map(|points| Cells::new(points, resolution, &self.held)))
+            },
+        )
+    }
+
     /// Bytes that are kept, beside the columns themselves.
     pub(crate) fn bytes(&self) -> usize {
         self.held.load(Ordering::Relaxed)
@@ -95,17 +120,21 @@ impl ColumnCache {
     }
 }
 
-/// What is known at a path, made if it isn't.
-fn known<T>(
-    all: &RwLock<HashMap<String, Option<Arc<T>>>>,
-    path: &str,
+/// What is known by a key, made if it isn't.
+fn known<K, Q, T>(
+    all: &RwLock<HashMap<K, Option<Arc<T>>>>,
+    key: &Q,
     make: impl FnOnce() -> Result<Option<T>>,
-) -> Result<Option<Arc<T>>> {
-    if let Some(known) = all.read().get(path) {
+) -> Result<Option<Arc<T>>>
+where
+    K: Borrow<Q> + Eq + Hash,
+    Q: ToOwned<Owned = K> + Eq + Hash + ?Sized,
+{
+    if let Some(known) = all.read().get(key) {
         return Ok(known.clone());
     }
     let made = make()?.map(Arc::new);
-    all.write().insert(path.to_owned(), made.clone());
+    all.write().insert(key.to_owned(), made.clone());
     Ok(made)
 }
 

@@ -78,8 +78,8 @@ pub const MAX_WEIGHT: f64 = 1e18;
 pub const MAX_POLYGON_VERTICES: usize = 10_000;
 /// Metres of a `geo_distance`: half of the Earth's circumference, beyond which the circle is the globe.
 pub const MAX_DISTANCE_METERS: f64 = 20_037_508.4;
-/// Bytes that an index keeps of its columns between searches: bounds of blocks, strings of dictionaries. Above, they
-/// are let go, and made again when a search needs them.
+/// Bytes that an index keeps of its columns between searches: bounds of blocks, strings of dictionaries, cells of points.
+/// Above, they are let go, and made again when a search needs them.
 pub const MAX_COLUMN_CACHE_BYTES: usize = 128 * 1024 * 1024;
 /// Of these, bytes up to which strings of dictionaries are kept. Patterns decode the others, part by part.
 pub const MAX_KEPT_STRINGS_BYTES: usize = 64 * 1024 * 1024;

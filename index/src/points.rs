@@ -1,5 +1,7 @@
 //! The points of a segment's documents, from their columns.
 
+use std::ops::Range;
+
 use tantivy::columnar::{Cardinality, Column};
 use tantivy::{DocId, SegmentReader};
 
@@ -36,5 +38,21 @@ impl Points {
             .values_for_doc(doc)
             .zip(self.longitudes.values_for_doc(doc));
         places.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
+    }
+
+    /// How many points there are of all documents.
+    pub(crate) fn count(&self) -> u32 {
+        self.latitudes.values.num_vals()
+    }
+
+    /// The rows of a document's points: numbers from 0 to [`Self::count`].
+    pub(crate) fn rows(&self, doc: DocId) -> Range<u32> {
+        self.latitudes.index.value_row_ids(doc)
+    }
+
+    /// The point of a row.
+    pub(crate) fn at(&self, row: u32) -> Option<GeoPoint> {
+        let (latitudes, longitudes) = (&self.latitudes.values, &self.longitudes.values);
+        GeoPoint::from_columns(latitudes.get_val(row), longitudes.get_val(row))
     }
 }

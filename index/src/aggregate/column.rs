@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use h3o::{LatLng, Resolution};
+use h3o::Resolution;
 use tantivy::columnar::{BytesColumn, Cardinality, Column, MonotonicallyMappableToU64};
 use tantivy::{DocId, SegmentReader};
 
 use super::node::FieldOf;
 use crate::attribute;
-use crate::columns::StringColumn;
+use crate::columns::{Cells, StringColumn};
 use crate::geo::{GeoPoint, geohash};
 use crate::plan::ordinals_between;
 use crate::points::Points;
@@ -171,6 +171,7 @@ enum Source {
     /// Those values that lie in a range.
     Among(Column<u64>, std::ops::Range<u64>),
     Points(Points, Kind),
+    Cells(Arc<Cells>),
 }
 
 impl Values {
@@ -198,7 +199,10 @@ impl Values {
             (Some(column), Kind::Attribute) => Source::Among(column, among.unwrap_or_default()),
             (Some(column), _) if column.get_cardinality() == Cardinality::Full => Source::Full(column),
             (Some(column), _) => Source::Column(column),
-            (None, Kind::Cell(_) | Kind::GeoHash(_) | Kind::Point) => Points::open(reader, &field.path)?
+            (None, Kind::Cell(resolution)) => columns
+                .cells(reader, &field.path, resolution)?
+                .map_or(Source::Nothing, Source::Cells),
+            (None, Kind::GeoHash(_) | Kind::Point) => Points::open(reader, &field.path)?
                 .map_or(Source::Nothing, |points| Source::Points(points, field.kind)),
             (None, _) => Source::Nothing,
         };
@@ -250,7 +254,7 @@ impl Values {
     /// How many different values there are at most.
     pub(super) fn most(&self) -> usize {
         let values = match &self.column {
-            Source::Nothing | Source::Points(..) => 0,
+            Source::Nothing | Source::Points(..) | Source::Cells(_) => 0,
             Source::Full(column) | Source::Column(column) | Source::Among(column, _) => {
                 column.values.num_vals() as usize
             }
@@ -323,7 +327,10 @@ impl Values {
                 out.extend(column.values_for_doc(doc).filter(|value| among.contains(value)));
             }),
             Source::Points(points, kind) => self.several(docs, slots, different, buffer, |doc, out| {
-                out.extend(points.of(doc).filter_map(|point| number(point, *kind)));
+                out.extend(points.of(doc).map(|point| number(point, *kind)));
+            }),
+            Source::Cells(cells) => self.several(docs, slots, different, buffer, |doc, out| {
+                out.extend(cells.of(doc));
             }),
         }
         buffer.block()
@@ -382,14 +389,10 @@ impl Values {
     }
 }
 
-fn number(point: GeoPoint, kind: Kind) -> Option<u64> {
+fn number(point: GeoPoint, kind: Kind) -> u64 {
     match kind {
-        Kind::Cell(resolution) => {
-            let place = LatLng::new(point.latitude(), point.longitude()).ok()?;
-            Some(u64::from(place.to_cell(resolution)))
-        }
-        Kind::GeoHash(characters) => Some(geohash::of_point(point, characters)),
-        _ => Some(number_of_point(point)),
+        Kind::GeoHash(characters) => geohash::of_point(point, characters),
+        _ => number_of_point(point),
     }
 }
 
