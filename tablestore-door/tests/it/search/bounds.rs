@@ -8,7 +8,7 @@ use souk_tablestore::messages::{
 };
 
 use super::aggregations::{figure, grouping};
-use super::{INDEX, Shops, TABLE, all, by_field, by_price, cell, columns, everything, named, query, sorted};
+use super::{INDEX, Shops, TABLE, all, by_field, by_price, cell, columns, everything, named, sorted};
 
 /// The fields of a message around another, which is the field `outer`.
 fn inside(outer: u32, inner: &[u8]) -> Vec<u8> {
@@ -99,7 +99,9 @@ async fn highlights_and_columns_are_counted_first() {
 async fn top_rows_of_all_groups_fit_into_an_answer() {
     let mut shops = Shops::open().await;
     for id in ["a", "b", "c", "d", "e"] {
-        shops.put(id, vec![cell("text", "x".repeat(64 << 10))]).await;
+        shops
+            .put(id, vec![cell("text", "x".repeat(64 << 10).as_str())])
+            .await;
     }
     let top = pb::TopRowsAggregation {
         limit: Some(5),
