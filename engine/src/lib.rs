@@ -157,8 +157,8 @@ pub use souk_index as index;
 /// The table types that resources are declared with.
 pub use souk_storage as storage;
 pub use table::{
-    Attempt, IndexAnswer, ListPage, ListQuery, MAX_PAGE_BYTES, RowHit, RowsPage, Search, SearchProfile,
-    SearchResults, TableHandle, TableWrite,
+    Attempt, IndexAnswer, IndexView, ListPage, ListQuery, MAX_PAGE_BYTES, RowHit, RowsPage, Search,
+    SearchProfile, SearchResults, TableHandle, TableWrite,
 };
 pub use table_admin::TablesPage;
 pub use transactions::Seeing;

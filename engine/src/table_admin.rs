@@ -3,6 +3,7 @@
 //! Each change runs in a task of its own: a caller that goes away can't leave it half-way.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,8 +42,23 @@ impl Engine {
     /// [`EngineError::TableExists`], [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`];
     /// [`souk_index::Error::InvalidSchema`]; what the store refuses.
     pub async fn create_table(&self, definition: TableDefinition) -> Result<TableHandle> {
+        let Ok(table) = self
+            .create_table_when(definition, || Ok::<_, Infallible>(()))
+            .await?;
+        Ok(table)
+    }
+
+    /// [`Engine::create_table`] unless `check` refuses, whose error is given back then: no other change of tables comes between.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn create_table_when<E: Send + 'static>(
+        &self,
+        definition: TableDefinition,
+        check: impl FnOnce() -> std::result::Result<(), E> + Send + 'static,
+    ) -> Result<std::result::Result<TableHandle, E>> {
         let engine = self.clone();
-        undisturbed(async move { engine.create(definition).await }).await
+        undisturbed(async move { engine.create(definition, check).await }).await
     }
 
     /// Makes a table that was created at run time what a definition of its name says: options, secondary indexes, columns,
@@ -55,18 +71,24 @@ impl Engine {
     pub async fn alter_table(&self, definition: TableDefinition) -> Result<()> {
         definition.check()?;
         let name = definition.name().to_owned();
-        self.change_table(&name, |present| *present = definition).await
+        let change = |present: &mut TableDefinition| {
+            *present = definition;
+            Ok::<_, Infallible>(())
+        };
+        let Ok(()) = self.change_table(&name, change).await?;
+        Ok(())
     }
 
-    /// [`Engine::alter_table`] of what the table is by then: no other change comes between.
+    /// [`Engine::alter_table`] of what the table is by then: no other change comes between. Nothing changes when `change` refuses, whose
+    /// error is given back then.
     ///
     /// # Errors
     /// As there.
-    pub async fn change_table(
+    pub async fn change_table<E: Send + 'static>(
         &self,
         name: &str,
-        change: impl FnOnce(&mut TableDefinition) + Send + 'static,
-    ) -> Result<()> {
+        change: impl FnOnce(&mut TableDefinition) -> std::result::Result<(), E> + Send + 'static,
+    ) -> Result<std::result::Result<(), E>> {
         let (engine, name) = (self.clone(), name.to_owned());
         undisturbed(async move { engine.alter(&name, change).await }).await
     }
@@ -116,10 +138,17 @@ impl Engine {
         })
     }
 
-    async fn create(&self, definition: TableDefinition) -> Result<TableHandle> {
+    async fn create<E>(
+        &self,
+        definition: TableDefinition,
+        check: impl FnOnce() -> std::result::Result<(), E>,
+    ) -> Result<std::result::Result<TableHandle, E>> {
         definition.check()?;
         let _changing = self.changing().lock().await;
         self.check_open()?;
+        if let Err(refused) = check() {
+            return Ok(Err(refused));
+        }
         let tables = self.tables();
         let created = tables.iter().filter(|table| table.home == Home::Catalog);
         limit(
@@ -161,7 +190,7 @@ impl Engine {
         // What hasn't come by then is told by health, as of any other index.
         let _in_time = tokio::time::timeout(EMPTY_INDEX_MAX, answer).await;
         self.inner().count_indexes();
-        Ok(TableHandle::new(Arc::clone(self.inner()), open))
+        Ok(Ok(TableHandle::new(Arc::clone(self.inner()), open)))
     }
 
     /// Makes a table of which the catalog has an entry that isn't complete.
@@ -181,13 +210,19 @@ impl Engine {
         Ok(open)
     }
 
-    async fn alter(&self, name: &str, change: impl FnOnce(&mut TableDefinition)) -> Result<()> {
+    async fn alter<E>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut TableDefinition) -> std::result::Result<(), E>,
+    ) -> Result<std::result::Result<(), E>> {
         let _changing = self.changing().lock().await;
         self.check_open()?;
         let open = self.created(name)?;
         let present = open.definition();
         let mut definition = (*present).clone();
-        change(&mut definition);
+        if let Err(refused) = change(&mut definition) {
+            return Ok(Err(refused));
+        }
         definition.check()?;
         let (old, new) = (open.table.schema(), &definition.schema);
         if (&old.key, old.auto_increment, old.transactions)
@@ -245,7 +280,7 @@ impl Engine {
         for (index, design) in rebuilt {
             rebuild(self, &index, design).await?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     async fn remove(&self, name: &str) -> Result<()> {

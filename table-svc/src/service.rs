@@ -1,7 +1,7 @@
 //! The RPCs of `souk.table.v1.TableService`.
 
 use std::collections::BTreeSet;
-use std::convert::identity;
+use std::convert::{Infallible, identity};
 use std::future::ready;
 use std::sync::Arc;
 
@@ -175,8 +175,11 @@ impl TableService for TableApi {
         settled(broken(&changed, &FieldPath::root("table")))?;
         let rows = self.rows(&given.name)?;
         let name = given.name.clone();
-        let change = move |definition: &mut TableDefinition| table::set_options(&mask, &given, definition);
-        self.engine.change_table(&name, change).await.map_err(of_table)?;
+        let change = move |definition: &mut TableDefinition| {
+            table::set_options(&mask, &given, definition);
+            Ok::<_, Infallible>(())
+        };
+        let Ok(()) = self.engine.change_table(&name, change).await.map_err(of_table)?;
         Ok(Response::new(pb::UpdateTableResponse {
             table: Some(table::to_wire(&rows)),
         }))

@@ -196,6 +196,16 @@ impl AccessKeys {
         Ok(Self(keys))
     }
 
+    /// The same keys; those whose ids were there before have their places still, which calls hold.
+    pub(crate) fn after(mut self, before: &Self) -> Self {
+        for (id, key) in &mut self.0 {
+            if let Some(before) = before.get(id) {
+                key.places = Arc::clone(&before.places);
+            }
+        }
+        self
+    }
+
     /// The key of an id.
     pub(crate) fn get(&self, id: &str) -> Option<&AccessKey> {
         self.0.get(id)
@@ -226,7 +236,7 @@ fn read_line(line: &str) -> Result<AccessKey, String> {
 mod tests {
     use souk_access::Role;
 
-    use super::{AccessKey, AccessKeys};
+    use super::{AccessKey, AccessKeys, CALLS_OF_KEY_MAX};
 
     #[test]
     fn a_key_is_read_as_it_was_made() {
@@ -241,6 +251,23 @@ mod tests {
         for shown in [format!("{keys:?}"), format!("{read:?}")] {
             assert!(!shown.contains(made.secret()), "{shown}");
         }
+    }
+
+    #[test]
+    fn keys_that_were_there_before_have_their_places() {
+        let lines = |ids: &[&str]| {
+            let lines = ids.iter().map(|id| format!("{id} 0123456789abcdef demo admin\n"));
+            AccessKeys::read(&lines.collect::<String>()).expect("keys")
+        };
+        let before = lines(&["a", "b"]);
+        let held = before.get("a").expect("it").places.clone();
+        let _held = held.try_acquire().expect("a place");
+        let after = lines(&["a", "c"]).after(&before);
+        let free = |id: &str| after.get(id).map(|key| key.places.available_permits());
+        assert_eq!(
+            (free("a"), free("b"), free("c")),
+            (Some(CALLS_OF_KEY_MAX - 1), None, Some(CALLS_OF_KEY_MAX))
+        );
     }
 
     #[test]

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use souk_engine::storage::{CapacityUnits, Error as StoreError, PrimaryKey, ReadOptions, TableSchema};
-use souk_engine::{EngineError, Seeing, TableHandle, TableWrite};
-use souk_tablestore::messages::{self, OperationType};
-use souk_tablestore::{
-    Answer, ErrorCode, KeyColumn, KeyUse, Reason, RowCondition, RowExistence, ServiceError, decode,
+use souk_engine::storage::{
+    CapacityUnits, Error as StoreError, Existence, PrimaryKey, ReadOptions, TableSchema,
 };
+use souk_engine::{EngineError, MAX_PAGE_BYTES, Seeing, TableHandle, TableWrite};
+use souk_tablestore::messages::{self, OperationType};
+use souk_tablestore::{Answer, ErrorCode, KeyColumn, KeyUse, Reason, ServiceError, decode};
+use tokio::task::yield_now;
 
 use crate::context::{Answered, Context};
 use crate::entries::{Named, written_table};
 use crate::error::{invalid, of_store, refused};
-use crate::options::{Asked as AskedRead, resumed};
+use crate::options::{Asked as AskedRead, Rules, resumed};
 use crate::read::{ReadRow, consumed, entry, row};
 use crate::transaction;
 use crate::value::{one_row, primary_key};
@@ -35,14 +36,16 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         GET_ROWS_MAX,
     )
     .map_err(|problem| problem.unwrap_or(Reason::NoRowToGet))?;
-    let mut read = Vec::with_capacity(request.tables.len());
+    let (mut read, mut rules) = (Vec::with_capacity(request.tables.len()), Rules::default());
     for table in request.tables {
-        read.push(AskedTable::read(table)?);
+        read.push(AskedTable::read(table, &mut rules)?);
+        // Its patterns took time.
+        yield_now().await;
     }
-    let mut tables = Vec::with_capacity(read.len());
+    let (mut tables, mut filled) = (Vec::with_capacity(read.len()), Filled::default());
     for table in read {
         let table_name = table.name.clone();
-        let rows = table.rows(context).await;
+        let rows = table.rows(context, &mut filled).await;
         tables.push(messages::TableInBatchGetRowResponse {
             table_name,
             rows: rows.into_iter().map(read_told).collect(),
@@ -79,11 +82,11 @@ struct AskedTable {
     keys: Vec<Vec<KeyColumn>>,
     /// Where reading of each row goes on, if it does.
     tokens: Vec<Bytes>,
-    asked: AskedRead,
+    options: ReadOptions,
 }
 
 impl AskedTable {
-    fn read(table: messages::TableInBatchGetRowRequest) -> Result<Self, ServiceError> {
+    fn read(table: messages::TableInBatchGetRowRequest, rules: &mut Rules) -> Result<Self, ServiceError> {
         let keys = table.primary_key.into_iter().map(|key| KeyUse::Get.decode(key));
         let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
         if keys.iter().enumerate().any(|(at, key)| keys[..at].contains(key)) {
@@ -97,52 +100,57 @@ impl AskedTable {
             start_column: table.start_column,
             end_column: table.end_column,
         };
-        // What is wrong with it is so for all rows, and whatever the table is.
-        asked.clone().options()?;
         Ok(Self {
             name: table.table_name,
             keys,
             tokens: table.token,
-            asked,
+            options: asked.options(rules)?,
         })
     }
 
     /// What was read of each row, in the order of the keys.
-    async fn rows(self, context: &Context) -> Vec<Result<ReadRow, ServiceError>> {
+    async fn rows(self, context: &Context, filled: &mut Filled) -> Vec<Result<ReadRow, ServiceError>> {
         let count = self.keys.len();
-        match self.read_all(context).await {
+        match self.read_all(context, filled).await {
             Ok(rows) => rows,
             Err(error) => (0..count).map(|_| Err(error.clone())).collect(),
         }
     }
 
-    async fn read_all(self, context: &Context) -> Result<Vec<Result<ReadRow, ServiceError>>, ServiceError> {
-        match Named::find(context, &self.name)? {
-            Named::Table(table) => {
-                let options = self.asked.options()?;
-                if self.tokens.iter().all(Bytes::is_empty) {
-                    return whole_batch(context, &table, &self.keys, &options).await;
-                }
-                let mut rows = Vec::with_capacity(self.keys.len());
-                for (at, key) in self.keys.iter().enumerate() {
-                    let token = self.tokens.get(at).filter(|token| !token.is_empty());
-                    let options = match token {
-                        Some(token) => resumed(options.clone(), token)?,
-                        None => options.clone(),
-                    };
-                    let seeing = Seeing::Sequence(context.min_sequence);
-                    rows.push(row(&table, key, &options, seeing).await);
-                }
-                Ok(rows)
-            }
-            Named::Index(index) => {
-                let mut rows = Vec::with_capacity(self.keys.len());
-                for key in &self.keys {
-                    rows.push(entry(&index, key, &self.asked).await);
-                }
-                Ok(rows)
-            }
+    async fn read_all(
+        self,
+        context: &Context,
+        filled: &mut Filled,
+    ) -> Result<Vec<Result<ReadRow, ServiceError>>, ServiceError> {
+        let named = Named::find(context, &self.name)?;
+        if let Named::Table(table) = &named
+            && self.tokens.iter().all(Bytes::is_empty)
+        {
+            filled.check()?;
+            let read = whole_batch(context, table, &self.keys, &self.options).await?;
+            let rows = read.into_iter().map(|read| filled.take(read?));
+            return Ok(rows.collect());
         }
+        let mut rows = Vec::with_capacity(self.keys.len());
+        for (at, key) in self.keys.iter().enumerate() {
+            let read = async {
+                filled.check()?;
+                let read = match &named {
+                    Named::Table(table) => {
+                        let token = self.tokens.get(at).filter(|token| !token.is_empty());
+                        let options = match token {
+                            Some(token) => resumed(self.options.clone(), token)?,
+                            None => self.options.clone(),
+                        };
+                        row(table, key, &options, Seeing::Sequence(context.min_sequence)).await?
+                    }
+                    Named::Index(index) => entry(index, key, &self.options).await?,
+                };
+                filled.take(read)
+            };
+            rows.push(read.await);
+        }
+        Ok(rows)
     }
 }
 
@@ -165,7 +173,11 @@ async fn whole_batch(
     }
     let rows = keys.into_iter().map(|key| {
         key?;
-        let read = found.next().ok_or(Reason::Internal)?.map_err(too_many_bytes)?;
+        let read = found.next().ok_or(Reason::Internal)?;
+        let read = read.map_err(|error| match error {
+            StoreError::LimitExceeded { .. } => too_many_bytes(),
+            error => of_store(error),
+        })?;
         Ok(ReadRow {
             row: one_row(schema, read.row.as_ref()),
             next_token: read.next_column.map(Bytes::from),
@@ -175,15 +187,38 @@ async fn whole_batch(
     Ok(rows.collect())
 }
 
-/// Rows that don't fit into an answer any more are to be asked for again.
-fn too_many_bytes(error: StoreError) -> ServiceError {
-    match error {
-        StoreError::LimitExceeded { .. } => ServiceError::new(
-            ErrorCode::ServerBusy,
-            "The rows before it fill the answer; read it again.",
-        ),
-        error => of_store(error),
+/// What an answer has of rows. One that is larger than an answer is alone in it.
+#[derive(Debug, Default)]
+struct Filled {
+    bytes: usize,
+    is_full: bool,
+}
+
+impl Filled {
+    /// Refuses what would be read for nothing.
+    fn check(&self) -> Result<(), ServiceError> {
+        match self.is_full {
+            true => Err(too_many_bytes()),
+            false => Ok(()),
+        }
     }
+
+    /// Takes a row; behind one that doesn't fit there is none.
+    fn take(&mut self, read: ReadRow) -> Result<ReadRow, ServiceError> {
+        let bytes = self.bytes + read.row.len();
+        self.is_full |= self.bytes > 0 && bytes > MAX_PAGE_BYTES;
+        self.check()?;
+        self.bytes = bytes;
+        Ok(read)
+    }
+}
+
+/// A row that doesn't fit into an answer any more is to be asked for again.
+fn too_many_bytes() -> ServiceError {
+    ServiceError::new(
+        ErrorCode::ServerBusy,
+        "The rows before it fill the answer; read it again.",
+    )
 }
 
 fn read_told(read: Result<ReadRow, ServiceError>) -> messages::RowInBatchGetRowResponse {
@@ -228,15 +263,23 @@ pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
         return Err(invalid("A transaction and an atomic batch are of one table."));
     }
     // A parameter that is wrong in any row is wrong with the request.
-    let mut asked = Vec::with_capacity(request.tables.len());
+    let (mut asked, mut rules) = (Vec::with_capacity(request.tables.len()), Rules::default());
     for table in request.tables {
         let rows = table.rows.into_iter().map(|row| {
             let kind = OperationType::try_from(row.r#type).map_err(|_| Reason::InvalidRowType)?;
-            Asked::read(kind, row.row_change, row.condition, row.return_content)
+            Asked::read(
+                kind,
+                row.row_change,
+                row.condition,
+                row.return_content,
+                &mut rules,
+            )
         });
         let rows: Vec<Asked> = rows.collect::<Result<_, ServiceError>>()?;
         check_repeated(&rows)?;
         asked.push((table.table_name, rows));
+        // Their patterns took time.
+        yield_now().await;
     }
     let mut tables = Vec::with_capacity(asked.len());
     for (table_name, rows) in asked {
@@ -253,16 +296,15 @@ pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
 
 /// Refuses conditions on rows that are there several times.
 fn check_repeated(rows: &[Asked]) -> Result<(), Reason> {
-    let none = RowCondition::default();
     for (at, row) in rows.iter().enumerate() {
-        if row.condition == none {
+        if row.condition.existence == Existence::Ignore && row.condition.columns.is_none() {
             continue;
         }
         let mut others = rows.iter().enumerate().filter(|(other, _)| *other != at);
         if others.any(|(_, other)| other.change.key() == row.change.key()) {
             return Err(match row.condition.existence {
-                RowExistence::Ignore => Reason::RepeatedRowCondition,
-                RowExistence::Expected | RowExistence::NotExpected => Reason::RepeatedRowExpectation,
+                Existence::Ignore => Reason::RepeatedRowCondition,
+                Existence::MustExist | Existence::MustNotExist => Reason::RepeatedRowExpectation,
             });
         }
     }
@@ -302,6 +344,10 @@ pub(crate) async fn table(
     }
     let returning: Vec<_> = writes.iter().map(|write| write.returning.clone()).collect();
     let steps = steps(writes);
+    if is_atomic && transaction.is_some() && steps.len() > 1 {
+        // What a transaction was to write can't be taken back alone.
+        return Err(invalid("An atomic batch in a transaction has each row once."));
+    }
     if is_atomic && transaction.is_none() {
         let written = at_once(&handle, steps).await.map_err(refused)?;
         return Ok(merged(became, written_told(&returning, schema, written)));

@@ -10,7 +10,7 @@ use souk_tablestore::{Answer, KeyUse, Reason, decode};
 use crate::batch::{self, WRITE_ROWS_MAX};
 use crate::context::{Answered, Context};
 use crate::entries::written_table;
-use crate::options::Asked as AskedRead;
+use crate::options::{Asked as AskedRead, Rules};
 use crate::range;
 use crate::read::consumed;
 use crate::write::Asked;
@@ -31,7 +31,13 @@ pub(crate) async fn import(context: &Context, body: Bytes) -> Answered {
     for row in request.rows {
         let kind = OperationType::try_from(row.r#type).map_err(|_| Reason::InvalidRowType)?;
         let size = row.row_change.len();
-        let asked = Asked::read(kind, row.row_change, messages::Condition::default(), None)?;
+        let asked = Asked::read(
+            kind,
+            row.row_change,
+            messages::Condition::default(),
+            None,
+            &mut Rules::default(),
+        )?;
         match batches.last_mut() {
             Some(batch) if batch.len() < WRITE_ROWS_MAX && bytes + size <= BATCH_BYTES => {
                 batch.push(asked);
@@ -87,7 +93,7 @@ pub(crate) async fn export(context: &Context, body: Bytes) -> Answered {
         [&start, &end],
         Direction::Forward,
         MAX_SCANNED_ROWS,
-        asked,
+        asked.options(&mut Rules::default())?,
     )?;
     let page = range::rows(&table, schema, &range, Seeing::Sequence(context.min_sequence)).await?;
     Ok(Answer::ok(&messages::BulkExportResponse {

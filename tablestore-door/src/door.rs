@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as Waking, Poll};
 use std::time::{Duration, SystemTime};
 
@@ -66,31 +66,26 @@ pub enum DoorError {
     Reflection(#[from] ReflectionError),
 }
 
-/// Why a file of access keys can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum KeysFileError {
-    /// It can't be read, or a line of it can't be used.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// Others can read or change it.
-    #[error("{0} holds secrets that sign, and everybody on this machine can read or change it: chmod 600 it")]
-    Open(String),
-}
-
-/// Reads a file of access keys, and again whenever it changes. Must be called inside a tokio runtime.
+/// Reads a file of access keys, and again whenever it changes; a key that was in it before has its calls counted on. Must be called inside a
+/// tokio runtime.
 ///
 /// # Errors
-/// [`KeysFileError`].
-pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, KeysFileError> {
+/// [`FileError`]; [`FileError::Malformed`] also when others can read or change it.
+pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, FileError> {
     const OTHERS: u32 = 0o007;
-    // Reading it tells why it can't be looked at.
-    let mode = std::fs::metadata(path).map_or(0, |data| data.permissions().mode());
-    if mode & OTHERS != 0 {
-        return Err(KeysFileError::Open(path.display().to_string()));
-    }
-    Ok(reload::follow(path, |text| {
-        AccessKeys::read(text).map_err(|error| error.to_string())
-    })?)
+    let (file, before) = (path.to_owned(), Mutex::new(AccessKeys::default()));
+    reload::follow(path, move |text| {
+        let data = std::fs::metadata(&file).map_err(|error| error.to_string())?;
+        if data.permissions().mode() & OTHERS != 0 {
+            let problem =
+                "holds secrets that sign, and everybody on this machine can read or change it: chmod 600 it";
+            return Err(problem.to_owned());
+        }
+        let read = AccessKeys::read(text).map_err(|error| error.to_string())?;
+        let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
+        *before = read.after(&before);
+        Ok(before.clone())
+    })
 }
 
 /// The endpoint. Clones are the same one.
@@ -358,10 +353,46 @@ fn response(answer: Answer, id: &str, signer: Option<&Signer>) -> Response<Body>
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
     use http::Request;
     use http::header::HOST;
 
-    use super::is_by_address;
+    use super::{follow_keys, is_by_address};
+
+    #[tokio::test]
+    async fn a_file_of_keys_is_read_while_nobody_else_can() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys");
+        let write = |ids: &[&str], mode| {
+            let lines = ids.iter().map(|id| format!("{id} 0123456789abcdef demo admin\n"));
+            fs::write(&path, lines.collect::<String>()).expect("written");
+            fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
+        };
+        write(&["a"], 0o604);
+        let refused = follow_keys(&path).expect_err("refused").to_string();
+        assert!(refused.contains("chmod 600"), "{refused}");
+        write(&["a"], 0o600);
+        let keys = follow_keys(&path).expect("keys");
+        let _held = keys
+            .get()
+            .get("a")
+            .expect("it")
+            .places
+            .clone()
+            .acquire_owned()
+            .await;
+        let free = |id: &str| keys.get().get(id).map(|key| key.places.available_permits());
+        let before = free("a");
+        write(&["a", "b"], 0o606);
+        keys.look();
+        assert_eq!(free("b"), None, "what others may have changed isn't taken");
+        write(&["a", "b", "c"], 0o600);
+        keys.look();
+        assert!(free("b").is_some());
+        assert_eq!(free("a"), before, "its calls are counted on");
+    }
 
     #[test]
     fn names_that_can_be_rebound_are_told_from_addresses() {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use souk_engine::storage::{
-    CapacityUnits, IndexEntry, IndexRequest, KeyKind, KeyValue, SecondaryIndexSchema, TableSchema,
+    CapacityUnits, IndexEntry, IndexPage, IndexRequest, KeyKind, KeyValue, SecondaryIndexSchema, TableSchema,
     Value as Stored,
 };
-use souk_engine::{RowsPage, TableDefinition, TableHandle, ValueType};
+use souk_engine::{IndexView, MAX_PAGE_BYTES, TableDefinition, TableHandle, ValueType};
 use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{KeyColumn, KeyElement, Reason, ServiceError};
 
@@ -50,6 +50,7 @@ pub(crate) struct IndexTable {
     pub(crate) index: SecondaryIndexSchema,
     /// What clients take for the schema of a table: its name and its key.
     pub(crate) schema: TableSchema,
+    min_sequence: u64,
 }
 
 impl IndexTable {
@@ -58,13 +59,20 @@ impl IndexTable {
         for (table, definition) in context.tables() {
             if let Some(index) = definition.schema.indexes.iter().find(|index| index.name == name) {
                 let table = context.table(&table)?;
-                return Ok(Some(Self::new(table, Arc::clone(&definition), index.clone())));
+                let min_sequence = context.min_sequence;
+                let found = Self::new(table, Arc::clone(&definition), index.clone(), min_sequence);
+                return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    fn new(table: TableHandle, definition: Arc<TableDefinition>, index: SecondaryIndexSchema) -> Self {
+    fn new(
+        table: TableHandle,
+        definition: Arc<TableDefinition>,
+        index: SecondaryIndexSchema,
+        min_sequence: u64,
+    ) -> Self {
         let mut schema = TableSchema::new(&index.name);
         for column in with_key(&definition.schema, &index.columns) {
             let kind = match column_type(&definition, &column) {
@@ -83,6 +91,7 @@ impl IndexTable {
             definition,
             index,
             schema,
+            min_sequence,
         }
     }
 
@@ -151,28 +160,38 @@ impl IndexTable {
             || !entry.included.is_empty()
     }
 
+    /// What reads of it see that are to see the same.
+    pub(crate) async fn view(&self) -> Result<IndexView<'_>, ServiceError> {
+        self.table.index_view(self.min_sequence).await.map_err(refused)
+    }
+
     /// The first entries of a range: none at its end alone. There may be expired ones before them.
-    pub(crate) async fn page(&self, request: &IndexRequest) -> Result<RowsPage<IndexEntry>, ServiceError> {
-        let (mut token, mut cost) = (String::new(), CapacityUnits::default());
+    pub(crate) async fn page(
+        &self,
+        view: &IndexView<'_>,
+        request: &IndexRequest,
+    ) -> Result<IndexPage, ServiceError> {
+        let (mut request, mut cost) = (request.clone(), CapacityUnits::default());
         loop {
-            let mut page = self.part(request, &token).await?;
+            let mut page = self.part(view, &mut request).await?;
             cost += page.consumed;
-            if !page.items.is_empty() || page.next_page_token.is_empty() {
+            if !page.entries.is_empty() || page.next.is_none() {
                 page.consumed = cost;
                 return Ok(page);
             }
-            token = page.next_page_token;
         }
     }
 
-    /// What is read of a range at once, behind a token. There may be more, even where nothing was found.
+    /// What is read of a range at once; the request then goes on behind it. There may be more, even where nothing was found.
     pub(crate) async fn part(
         &self,
-        request: &IndexRequest,
-        token: &str,
-    ) -> Result<RowsPage<IndexEntry>, ServiceError> {
-        let page = self.table.index_page(request, token, 0).await;
-        page.map(|(page, _)| page).map_err(refused)
+        view: &IndexView<'_>,
+        request: &mut IndexRequest,
+    ) -> Result<IndexPage, ServiceError> {
+        request.bytes = MAX_PAGE_BYTES;
+        let page = view.page(request).await.map_err(refused)?;
+        request.after.clone_from(&page.next);
+        Ok(page)
     }
 }
 

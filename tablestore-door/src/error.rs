@@ -66,6 +66,7 @@ pub(crate) fn of_store(error: StoreError) -> ServiceError {
         StoreError::TransactionNotFound { .. } => Reason::NoSuchTransaction.into(),
         StoreError::TransactionBusy { .. } => Reason::TransactionBusy.into(),
         StoreError::OutsidePartition { .. } => Reason::OutsideOfTransaction.into(),
+        StoreError::ChangesTrimmed { .. } => Reason::ChangesTrimmed.into(),
         StoreError::DiskFull { .. } | StoreError::Unavailable { .. } | StoreError::OutcomeUnknown { .. } => {
             tracing::warn!(%error, "a call to the Tablestore endpoint failed");
             Reason::ServerUnavailable.into()
@@ -93,6 +94,11 @@ pub(crate) fn invalid(text: impl Into<String>) -> ServiceError {
 /// What is asked for can't be done here, though Tablestore can.
 pub(crate) fn unsupported(what: impl std::fmt::Display) -> ServiceError {
     invalid(format!("Unsupported: {what}."))
+}
+
+/// A part of a search request that has to be there isn't.
+pub(crate) fn missing(part: &str) -> ServiceError {
+    Reason::SearchPartMissing { part: part.into() }.into()
 }
 
 pub(crate) fn no_index() -> ServiceError {

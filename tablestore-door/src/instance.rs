@@ -1,9 +1,7 @@
 //! Instances: each has tables of its own, whose names in the engine begin with its name.
 
-use std::fmt;
-
 use souk_engine::definition::MAX_TABLE_NAME_BYTES;
-use souk_tablestore::{Reason, limits};
+use souk_tablestore::{Reason, name};
 
 /// Between the name of an instance and that of its table.
 const SEPARATOR: &str = "__";
@@ -16,14 +14,9 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// The instance of a name: a letter, then letters, digits and `-`.
+    /// The instance of a name.
     pub(crate) fn new(name: &str) -> Option<Self> {
-        let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-        let is_name = name
-            .bytes()
-            .all(|byte| byte == b'-' || byte.is_ascii_alphanumeric());
-        let fits = (3..=limits::MAX_INSTANCE_BYTES).contains(&name.len());
-        (begins && is_name && fits).then(|| Self {
+        name::is_instance_name(name).then(|| Self {
             prefix: format!("{}{SEPARATOR}", name.replace('-', "_d")),
         })
     }
@@ -31,32 +24,19 @@ impl Instance {
     /// What the engine calls a table of this instance.
     ///
     /// # Errors
-    /// [`Reason::InvalidTableName`]: it isn't a letter or `_`, then letters, digits and `_`; or is too long.
+    /// [`Reason::InvalidTableName`]: it is none, or is too long.
     pub(crate) fn engine_name(&self, table: &str) -> Result<String, Reason> {
-        let begins = table
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic());
-        let is_name = table
-            .bytes()
-            .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
-        if !begins || !is_name || self.prefix.len() + table.len() > MAX_TABLE_NAME_BYTES {
-            return Err(Reason::InvalidTableName {
-                name: table.chars().take(limits::MAX_NAME_BYTES).collect(),
-            });
+        match name::is_name(table) && self.prefix.len() + table.len() <= MAX_TABLE_NAME_BYTES {
+            true => Ok(format!("{}{table}", self.prefix)),
+            false => Err(Reason::InvalidTableName {
+                name: name::told(table),
+            }),
         }
-        Ok(format!("{}{table}", self.prefix))
     }
 
     /// What the clients of this instance call a table of the engine; `None` when it isn't one of theirs.
     pub(crate) fn client_name<'a>(&self, table: &'a str) -> Option<&'a str> {
         table.strip_prefix(&self.prefix)
-    }
-}
-
-impl fmt::Display for Instance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.prefix.trim_end_matches(SEPARATOR))
     }
 }
 

@@ -16,6 +16,8 @@ use crate::value::stored;
 
 /// Most columns that a read names.
 const COLUMNS_MAX: usize = limits::MAX_COLUMNS_PER_WRITE;
+/// Most value transfer rules in all filters and conditions of a request: each takes time to compile, and memory while it is worked on.
+const VALUE_RULES_MAX: usize = limits::MAX_FILTER_NODES;
 
 /// What a request says about the rows that it reads.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +31,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What it asks of each row of a table.
-    pub(crate) fn options(self) -> Result<ReadOptions, ServiceError> {
+    /// What it asks of each row of a table; the rules of its filter are among those of the request.
+    pub(crate) fn options(self, rules: &mut Rules) -> Result<ReadOptions, ServiceError> {
         let versions = VersionSelection::new(self.time, self.max_versions)?;
         let mut options = ReadOptions {
             columns: selection(self.columns)?,
@@ -46,7 +48,7 @@ impl Asked {
             ..ReadOptions::default()
         };
         match read_filter(self.filter)? {
-            Some(ReadFilter::Rows(given)) => options.filter = Some(filter(given)?),
+            Some(ReadFilter::Rows(given)) => options.filter = Some(rules.filter(given)?),
             Some(ReadFilter::Columns(page)) => {
                 options.column_page = Some(ColumnPage {
                     limit: page.limit as usize,
@@ -57,17 +59,18 @@ impl Asked {
         }
         Ok(options)
     }
+}
 
-    /// The filter of a read of an index, whose entries have one version of each column.
-    pub(crate) fn index_filter(&self) -> Result<Option<Filter>, ServiceError> {
-        VersionSelection::new(self.time, self.max_versions)?;
-        check_columns(&self.columns)?;
-        match read_filter(self.filter.clone())? {
-            Some(ReadFilter::Rows(given)) => filter(given).map(Some),
-            Some(ReadFilter::Columns(_)) => Err(invalid("A column page can't be read of an index.")),
-            None => Ok(None),
-        }
+/// The columns that a read names, and its filter, of an index, whose entries have one version of each column; no names are all.
+pub(crate) fn of_index(options: &ReadOptions) -> Result<(&[String], Option<Filter>), ServiceError> {
+    if options.column_page.is_some() {
+        return Err(invalid("A column page can't be read of an index."));
     }
+    let names: &[String] = match &options.columns {
+        ColumnSelection::Named(names) => names,
+        ColumnSelection::All => &[],
+    };
+    Ok((names, options.filter.clone()))
 }
 
 /// Goes on in a wide row where the token of an answer says.
@@ -102,43 +105,55 @@ fn selection(columns: Vec<String>) -> Result<ColumnSelection, Reason> {
     })
 }
 
-/// A condition on columns.
-pub(crate) fn filter(given: ColumnFilter) -> Result<Filter, ServiceError> {
-    Ok(match given {
-        ColumnFilter::Column {
-            column,
-            comparator,
-            value,
-            pass_if_missing,
-            latest_version_only,
-            transfer,
-        } => Filter::Column {
-            column: column.to_string(),
-            comparison: comparison(comparator),
-            value: stored(value),
-            pass_if_missing,
-            latest_version_only,
-            rule: transfer.map(|transfer| rule(&transfer)).transpose()?,
-        },
-        ColumnFilter::Exists { column } => Filter::exists(column),
-        ColumnFilter::Missing { column } => Filter::missing(column),
-        ColumnFilter::And(all) => Filter::And(filters(all)?),
-        ColumnFilter::Or(any) => Filter::Or(filters(any)?),
-        ColumnFilter::Not(part) => Filter::Not(Box::new(filter(*part)?)),
-    })
-}
+/// The value transfer rules of a request so far.
+#[derive(Debug, Default)]
+pub(crate) struct Rules(usize);
 
-fn filters(given: Vec<ColumnFilter>) -> Result<Vec<Filter>, ServiceError> {
-    given.into_iter().map(filter).collect()
-}
+impl Rules {
+    /// A condition on columns.
+    pub(crate) fn filter(&mut self, given: ColumnFilter) -> Result<Filter, ServiceError> {
+        Ok(match given {
+            ColumnFilter::Column {
+                column,
+                comparator,
+                value,
+                pass_if_missing,
+                latest_version_only,
+                transfer,
+            } => Filter::Column {
+                column: column.to_string(),
+                comparison: comparison(comparator),
+                value: stored(value),
+                pass_if_missing,
+                latest_version_only,
+                rule: transfer.map(|transfer| self.rule(&transfer)).transpose()?,
+            },
+            ColumnFilter::Exists { column } => Filter::exists(column),
+            ColumnFilter::Missing { column } => Filter::missing(column),
+            ColumnFilter::And(all) => Filter::And(self.filters(all)?),
+            ColumnFilter::Or(any) => Filter::Or(self.filters(any)?),
+            ColumnFilter::Not(part) => Filter::Not(Box::new(self.filter(*part)?)),
+        })
+    }
 
-fn rule(given: &ValueTransfer) -> Result<ValueRule, ServiceError> {
-    let cast = match given.cast {
-        CastType::Integer => Cast::Integer,
-        CastType::Double => Cast::Double,
-        CastType::String => Cast::String,
-    };
-    ValueRule::new(&given.pattern, cast).map_err(of_store)
+    fn filters(&mut self, given: Vec<ColumnFilter>) -> Result<Vec<Filter>, ServiceError> {
+        given.into_iter().map(|part| self.filter(part)).collect()
+    }
+
+    fn rule(&mut self, given: &ValueTransfer) -> Result<ValueRule, ServiceError> {
+        self.0 += 1;
+        if self.0 > VALUE_RULES_MAX {
+            return Err(invalid(format!(
+                "The filters of the request have more than {VALUE_RULES_MAX} value transfer rules."
+            )));
+        }
+        let cast = match given.cast {
+            CastType::Integer => Cast::Integer,
+            CastType::Double => Cast::Double,
+            CastType::String => Cast::String,
+        };
+        ValueRule::new(&given.pattern, cast).map_err(of_store)
+    }
 }
 
 fn comparison(given: Comparator) -> Comparison {

@@ -3,17 +3,17 @@
 use bytes::Bytes;
 use souk_engine::storage::limits::MAX_SCANNED_ROWS;
 use souk_engine::storage::{
-    CapacityUnits, Direction, IndexBound, IndexEntry, IndexRequest, KeyBound, KeyValue, PrimaryKey,
-    RangeRequest, TableSchema,
+    CapacityUnits, Direction, IndexBound, IndexPage, IndexRequest, KeyBound, KeyValue, PrimaryKey,
+    RangeRequest, ReadOptions, TableSchema,
 };
-use souk_engine::{RowsPage, TableHandle};
+use souk_engine::{IndexView, TableHandle};
 use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, KeyColumn, KeyElement, KeyUse, Reason, ServiceError, decode, messages};
 
 use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, Named};
 use crate::error::{of_store, refused, unsupported};
-use crate::options::Asked;
+use crate::options::{Asked, Rules, of_index};
 use crate::read::consumed;
 use crate::transaction;
 use crate::value::{check_key, key_value, one_key, write_row};
@@ -62,12 +62,13 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         start_column: request.start_column,
         end_column: request.end_column,
     };
+    let options = asked.options(&mut Rules::default())?;
     let page = match Named::find(context, &request.table_name)? {
         Named::Table(table) => {
             let seeing =
                 transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
             let definition = table.definition();
-            let range = self::request(&definition.schema, [&start, &end], direction, limit, asked)?;
+            let range = self::request(&definition.schema, [&start, &end], direction, limit, options)?;
             rows(&table, &definition.schema, &range, seeing).await?
         }
         Named::Index(index) => {
@@ -78,7 +79,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
                 direction,
                 limit,
             };
-            entries(&index, range, &asked).await?
+            entries(&index, range, &options).await?
         }
     };
     Ok(Answer::ok(&messages::GetRangeResponse {
@@ -95,14 +96,14 @@ pub(crate) fn request(
     [start, end]: [&[KeyColumn]; 2],
     direction: Direction,
     limit: usize,
-    asked: Asked,
+    options: ReadOptions,
 ) -> Result<RangeRequest, ServiceError> {
     let (start, end) = ends(schema, start, end, direction)?;
     Ok(RangeRequest {
         start: start.of_rows()?,
         end: end.of_rows()?,
         limit,
-        options: asked.options()?,
+        options,
         ..RangeRequest::all(direction)
     })
 }
@@ -148,44 +149,43 @@ impl IndexRange {
 
 /// A page of entries. Where it ends is found without the filter, since the key at which the next one begins has to be told: entries that
 /// don't pass count, too.
-async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result<RangePage, ServiceError> {
-    let filter = asked.index_filter()?;
-    let selected = index.selected(&asked.columns);
+async fn entries(
+    index: &IndexTable,
+    range: IndexRange,
+    options: &ReadOptions,
+) -> Result<RangePage, ServiceError> {
+    let (columns, filter) = of_index(options)?;
+    let selected = index.selected(columns);
     let with_columns = |request: IndexRequest| match &selected {
         Some(columns) => request.columns(columns.clone()),
         None => request,
     };
     // One more than are given back, which is the next one.
+    let view = index.view().await?;
     let mut page = index
-        .page(&with_columns(range.request(index, range.limit + 1)))
+        .page(&view, &with_columns(range.request(index, range.limit + 1)))
         .await?;
-    let next = following(index, &range, &mut page).await?;
+    let next = following(index, &view, &range, &mut page).await?;
     let mut cost = page.consumed;
     if let Some(filter) = filter {
         let mut range = range;
         if let Some((_, cut)) = &next {
             range.end = cut.clone();
         }
-        page.items.clear();
-        let request = with_columns(range.request(index, 0)).filter(filter);
+        page.entries.clear();
+        let mut request = with_columns(range.request(index, 0)).filter(filter);
         // What was read a moment ago is read again, in as many parts as its filter takes.
-        let mut token = String::new();
         loop {
-            let part = index.part(&request, &token).await?;
+            let part = index.part(&view, &mut request).await?;
             cost += part.consumed;
-            page.items.extend(part.items);
-            token = part.next_page_token;
-            if token.is_empty() {
+            page.entries.extend(part.entries);
+            if part.next.is_none() {
                 break;
             }
         }
     }
     let mut out = Encoder::new();
-    for entry in page
-        .items
-        .iter()
-        .filter(|entry| index.has_any(&asked.columns, entry))
-    {
+    for entry in page.entries.iter().filter(|entry| index.has_any(columns, entry)) {
         index.write(entry, &mut out);
     }
     Ok(RangePage {
@@ -198,12 +198,15 @@ async fn entries(index: &IndexTable, range: IndexRange, asked: &Asked) -> Result
 /// The key at which the page behind this one begins, and the cut before it; what is beyond the limit is taken off.
 async fn following(
     index: &IndexTable,
+    view: &IndexView<'_>,
     range: &IndexRange,
-    page: &mut RowsPage<IndexEntry>,
+    page: &mut IndexPage,
 ) -> Result<Option<(Bytes, IndexBound)>, ServiceError> {
-    let has_more = !page.next_page_token.is_empty();
-    let next = match page.items.last() {
-        Some(_) if page.items.len() > range.limit || has_more && page.items.len() > 1 => page.items.pop(),
+    let has_more = page.next.is_some();
+    let next = match page.entries.last() {
+        Some(_) if page.entries.len() > range.limit || has_more && page.entries.len() > 1 => {
+            page.entries.pop()
+        }
         // One that fills a page alone: the one behind it is looked at without what it includes.
         Some(last) if has_more => {
             let mut request = range.request(index, 1).columns(index.index.columns.first());
@@ -211,7 +214,7 @@ async fn following(
                 Direction::Forward => IndexBound::After(index.whole(last)),
                 Direction::Backward => IndexBound::Before(index.whole(last)),
             };
-            index.page(&request).await?.items.pop()
+            index.page(view, &request).await?.entries.pop()
         }
         _ => None,
     };

@@ -9,7 +9,7 @@ use souk_tablestore::{Answer, KeyColumn, KeyUse, Reason, ServiceError, decode, m
 use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, Named};
 use crate::error::refused;
-use crate::options::{Asked, resumed};
+use crate::options::{Asked, Rules, of_index, resumed};
 use crate::transaction;
 use crate::value::{one_row, primary_key};
 
@@ -34,17 +34,17 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         start_column: request.start_column,
         end_column: request.end_column,
     };
+    let mut options = asked.options(&mut Rules::default())?;
     let read = match Named::find(context, &request.table_name)? {
         Named::Table(table) => {
             let seeing =
                 transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
-            let mut options = asked.options()?;
             if let Some(token) = &request.token {
                 options = resumed(options, token)?;
             }
             row(&table, &key, &options, seeing).await?
         }
-        Named::Index(index) => entry(&index, &key, &asked).await?,
+        Named::Index(index) => entry(&index, &key, &options).await?,
     };
     Ok(Answer::ok(&messages::GetRowResponse {
         consumed: consumed(read.consumed),
@@ -78,8 +78,9 @@ pub(crate) async fn row(
 pub(crate) async fn entry(
     index: &IndexTable,
     key: &[KeyColumn],
-    asked: &Asked,
+    options: &ReadOptions,
 ) -> Result<ReadRow, ServiceError> {
+    let (columns, filter) = of_index(options)?;
     let key = primary_key(&index.schema, key)?;
     let mut request = IndexRequest::prefix(
         &index.index.name,
@@ -87,17 +88,13 @@ pub(crate) async fn entry(
         souk_engine::storage::Direction::Forward,
     );
     request.limit = 1;
-    request.filter = asked.index_filter()?;
-    if let Some(columns) = index.selected(&asked.columns) {
+    request.filter = filter;
+    if let Some(columns) = index.selected(columns) {
         request = request.columns(columns);
     }
-    let page = index.page(&request).await?;
+    let page = index.page(&index.view().await?, &request).await?;
     let mut out = Encoder::new();
-    for entry in page
-        .items
-        .iter()
-        .filter(|entry| index.has_any(&asked.columns, entry))
-    {
+    for entry in page.entries.iter().filter(|entry| index.has_any(columns, entry)) {
         index.write(entry, &mut out);
     }
     Ok(ReadRow {

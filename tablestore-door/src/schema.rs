@@ -7,7 +7,7 @@ use souk_engine::{ColumnDefinition, TableDefinition, TableHandle, ValueType};
 use souk_tablestore::messages::{
     self, DefinedColumnType, IndexSyncPhase, IndexType, IndexUpdateMode, PrimaryKeyOption, PrimaryKeyType,
 };
-use souk_tablestore::{Reason, ServiceError, limits};
+use souk_tablestore::{Reason, ServiceError, limits, name};
 
 use crate::error::{invalid, unsupported};
 
@@ -377,20 +377,10 @@ fn value_type(number: i32) -> Result<ValueType, Reason> {
     }
 }
 
-/// Whether a column may be named so: a letter or `_`, then letters, digits and `_`.
-pub(crate) fn check_name(name: &str) -> Result<(), Reason> {
-    let begins = name
-        .bytes()
-        .next()
-        .is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic());
-    let is_name = name
-        .bytes()
-        .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
-    match begins && is_name && name.len() <= limits::MAX_NAME_BYTES {
-        true => Ok(()),
-        false if name.is_empty() => Err(Reason::EmptyColumnName),
-        false => Err(Reason::InvalidColumnName {
-            name: name.chars().take(limits::MAX_NAME_BYTES).collect(),
-        }),
+/// Refuses a name that no declared column may have.
+fn check_name(given: &str) -> Result<(), Reason> {
+    match given.is_empty() {
+        true => Err(Reason::EmptyColumnName),
+        false => name::check_column(given),
     }
 }

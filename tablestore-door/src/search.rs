@@ -11,7 +11,6 @@ mod index_name;
 mod lifecycle;
 mod note;
 mod query;
-mod refusal;
 mod scan;
 mod schema;
 mod score;

@@ -11,10 +11,9 @@ use crate::{schema, table};
 /// can't be read.
 pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
     let request: messages::CreateIndexRequest = decode(body).map_err(Reason::from)?;
-    context.table(&request.main_table_name)?;
-    table::free(context, &request.index_meta.name)?;
-    let meta = request.index_meta;
+    let (own, meta) = (context.clone(), request.index_meta);
     table::change(context, &request.main_table_name, move |definition| {
+        table::free(&own, &meta.name)?;
         let index = schema::index(definition, &meta)?;
         definition.schema.indexes.push(index);
         Ok(())

@@ -69,21 +69,39 @@ impl Stream {
         }
     }
 
-    fn iterator(&self, position: Position) -> String {
-        format!("{}:{}:{}", self.name(), position.after, position.rows)
+    fn iterator(&self, context: &Context, position: Position) -> String {
+        let history = position.history(context);
+        format!("{}:{}:{}:{history:x}", self.name(), position.after, position.rows)
     }
 
     fn at(context: &Context, iterator: &str) -> Result<(Self, Position), ServiceError> {
-        let mut parts = iterator.splitn(3, ':');
-        let parts = (parts.next(), parts.next(), parts.next());
-        let (Some(name), Some(after), Some(rows)) = parts else {
-            return Err(invalid("Invalid shard iterator."));
+        let parts: Vec<&str> = iterator.split(':').collect();
+        let &[name, after, rows, history] = parts.as_slice() else {
+            return Err(no_iterator());
         };
         let (Ok(after), Ok(rows)) = (after.parse(), rows.parse()) else {
-            return Err(invalid("Invalid shard iterator."));
+            return Err(no_iterator());
         };
-        Ok((Self::find(context, name)?, Position { after, rows }))
+        let position = Position { after, rows };
+        let stream = Self::find(context, name)?;
+        // The changes behind it are gone with the history that it is of.
+        match u64::from_str_radix(history, 16) == Ok(position.history(context)) {
+            true => Ok((stream, position)),
+            false => Err(Reason::ChangesTrimmed.into()),
+        }
     }
+}
+
+impl Position {
+    /// The history of the database that the last change is of that it has rows of.
+    fn history(self, context: &Context) -> u64 {
+        let last = self.after.saturating_add(u64::from(self.rows > 0));
+        context.engine().database().history_of(last)
+    }
+}
+
+fn no_iterator() -> ServiceError {
+    invalid("Invalid shard iterator.")
 }
 
 /// Lists the streams of a table, or of all.
@@ -162,7 +180,7 @@ pub(crate) async fn iterator(context: &Context, body: Bytes) -> Answered {
         },
     };
     Ok(Answer::ok(&messages::GetShardIteratorResponse {
-        shard_iterator: stream.iterator(Position { after, rows: 0 }),
+        shard_iterator: stream.iterator(context, Position { after, rows: 0 }),
         next_token: None,
     }))
 }
@@ -178,15 +196,18 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
             _ => return Err(Reason::InvalidLimit.into()),
         },
     };
-    let database = context.engine().database();
-    let changes = database
+    let snapshot = context.engine().database().snapshot().await.map_err(of_store)?;
+    if position.after > snapshot.sequence() {
+        return Err(no_iterator());
+    }
+    let changes = snapshot
         .changes_of(stream.id, position.after, CHANGES_MAX)
         .await
         .map_err(of_store)?;
     let is_end = changes.len() < CHANGES_MAX
         && changes
             .last()
-            .is_none_or(|last| last.sequence >= database.last_sequence());
+            .is_none_or(|last| last.sequence >= snapshot.sequence());
     let (mut stream_records, mut bytes, mut is_full) = (Vec::new(), 0, false);
     'changes: for change in changes {
         let skipped = position.rows;
@@ -211,7 +232,7 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
     }
     Ok(Answer::ok(&messages::GetStreamRecordResponse {
         stream_records,
-        next_shard_iterator: Some(stream.iterator(position)),
+        next_shard_iterator: Some(stream.iterator(context, position)),
         consumed: Some(consumed(CapacityUnits::reading(bytes))),
         may_more_record: Some(is_full || !is_end),
     }))

@@ -20,19 +20,21 @@ pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
         return Err(unsupported("encryption by a key service"));
     }
     let mut definition = schema::definition(&engine_name, &request)?;
+    let mut names = vec![name.clone()];
     // Go's client has them in one place, the others in another.
     for meta in request.index_metas.iter().chain(&request.table_meta.index_meta) {
-        free(context, &meta.name)?;
+        names.push(meta.name.clone());
         let index = schema::index(&definition, meta)?;
         definition = definition.secondary(index);
     }
-    free(context, name)?;
-    let created = context.engine().create_table(definition).await;
-    created.map_err(refused)?;
+    let own = context.clone();
+    let are_free = move || names.iter().try_for_each(|name| free(&own, name));
+    let created = context.engine().create_table_when(definition, are_free).await;
+    created.map_err(refused)??;
     Ok(Answer::ok(&messages::CreateTableResponse {}))
 }
 
-/// Refuses a name that a table or an index has.
+/// Refuses a name that a table or an index has. It stays free where nothing else changes meanwhile.
 pub(crate) fn free(context: &Context, name: &str) -> Result<(), ServiceError> {
     context.engine_name(name)?;
     if context.existing(name)?.is_some() || IndexTable::find(context, name)?.is_some() {
@@ -71,23 +73,16 @@ pub(crate) async fn update(context: &Context, body: Bytes) -> Answered {
     }))
 }
 
-/// Changes what a table is. `change` sees it as it is by then; when it refuses, nothing changes.
+/// Changes what a table is. `change` sees it as it is by then, and no other table or index changes meanwhile; when it refuses, nothing
+/// changes.
 pub(crate) async fn change(
     context: &Context,
     table: &str,
-    change: impl Fn(&mut TableDefinition) -> Result<(), ServiceError> + Send + 'static,
+    change: impl FnOnce(&mut TableDefinition) -> Result<(), ServiceError> + Send + 'static,
 ) -> Result<(), ServiceError> {
-    // Tried first, so that what can't be is told; by the time that it is done, another change may have come between.
-    let mut wanted = (*context.table(table)?.definition()).clone();
-    change(&mut wanted)?;
     let engine_name = context.engine_name(table)?;
-    let changed = context.engine().change_table(&engine_name, move |definition| {
-        let mut changed = definition.clone();
-        if change(&mut changed).is_ok() {
-            *definition = changed;
-        }
-    });
-    changed.await.map_err(refused)
+    let changed = context.engine().change_table(&engine_name, change).await;
+    changed.map_err(refused)?
 }
 
 /// Describes a table, or a secondary index as one.

@@ -15,7 +15,7 @@ use souk_tablestore::{
 use crate::context::{Answered, Context};
 use crate::entries::written_table;
 use crate::error::{invalid, refused};
-use crate::options::filter;
+use crate::options::Rules;
 use crate::read::consumed;
 use crate::transaction;
 use crate::value::{check_key, key_value, one_key, one_row, primary_key, stored};
@@ -23,20 +23,28 @@ use crate::value::{check_key, key_value, one_key, one_row, primary_key, stored};
 /// What a request says about the write of a row, read without a look at the table.
 pub(crate) struct Asked {
     pub(crate) change: RowChange,
-    pub(crate) condition: RowCondition,
-    pub(crate) returning: Returning,
+    pub(crate) condition: Condition,
+    returning: Returning,
 }
 
 impl Asked {
+    /// The rules of its condition are among those of the request.
     pub(crate) fn read(
         kind: OperationType,
         row: Bytes,
         condition: messages::Condition,
         returning: Option<messages::ReturnContent>,
+        rules: &mut Rules,
     ) -> Result<Self, ServiceError> {
+        let change = RowChange::decode(kind, row)?;
+        let condition = RowCondition::try_from(condition)?;
         Ok(Self {
-            change: RowChange::decode(kind, row)?,
-            condition: condition.try_into()?,
+            change,
+            condition: Condition {
+                existence: existence(condition.existence),
+                revision: None,
+                columns: condition.columns.map(|given| rules.filter(given)).transpose()?,
+            },
             returning: returning.try_into()?,
         })
     }
@@ -74,20 +82,17 @@ impl Asked {
             },
         };
         let is_write = !matches!(operation, RowOperation::Delete { .. });
-        let existence = existence(self.condition.existence);
+        let existence = self.condition.existence;
         if is_write && !numbered && schema.auto_increment.is_some() && existence != Existence::MustExist {
             // Numbers are given by the server.
             return Err(Reason::AutoIncrementTableExpectation {
-                expectation: expectation(self.condition.existence).into(),
+                expectation: expectation(existence).into(),
             }
             .into());
         }
-        let condition = Condition {
-            existence,
-            revision: None,
-            columns: self.condition.columns.map(filter).transpose()?,
-        };
-        Ok(TableWrite::new(operation).when(condition).returning(returning))
+        Ok(TableWrite::new(operation)
+            .when(self.condition)
+            .returning(returning))
     }
 }
 
@@ -115,7 +120,7 @@ fn append(
     schema: &TableSchema,
     key: &[KeyColumn],
     cells: Vec<PutCell>,
-    condition: &RowCondition,
+    condition: &Condition,
 ) -> Result<RowOperation, ServiceError> {
     check_key(schema, key)?;
     let at = key
@@ -124,7 +129,7 @@ fn append(
     if at != schema.auto_increment {
         return Err(Reason::KeySchemaMismatch.into());
     }
-    if condition.existence != RowExistence::Ignore {
+    if condition.existence != Existence::Ignore {
         let expectation = expectation(condition.existence).into();
         return Err(Reason::AutoIncrementExpectation { expectation }.into());
     }
@@ -193,11 +198,11 @@ fn existence(given: RowExistence) -> Existence {
 }
 
 /// As texts name it.
-fn expectation(given: RowExistence) -> &'static str {
+fn expectation(given: Existence) -> &'static str {
     match given {
-        RowExistence::Ignore => "IGNORE",
-        RowExistence::Expected => "EXPECT_EXIST",
-        RowExistence::NotExpected => "EXPECT_NOT_EXIST",
+        Existence::Ignore => "IGNORE",
+        Existence::MustExist => "EXPECT_EXIST",
+        Existence::MustNotExist => "EXPECT_NOT_EXIST",
     }
 }
 
@@ -209,6 +214,7 @@ pub(crate) async fn put_row(context: &Context, body: Bytes) -> Answered {
         request.row,
         request.condition,
         request.return_content,
+        &mut Rules::default(),
     )?;
     let transaction = request.transaction_id.as_deref();
     let (row, written) = one(context, &request.table_name, asked, transaction).await?;
@@ -226,6 +232,7 @@ pub(crate) async fn update_row(context: &Context, body: Bytes) -> Answered {
         request.row_change,
         request.condition,
         request.return_content,
+        &mut Rules::default(),
     )?;
     let transaction = request.transaction_id.as_deref();
     let (row, written) = one(context, &request.table_name, asked, transaction).await?;
@@ -243,6 +250,7 @@ pub(crate) async fn delete_row(context: &Context, body: Bytes) -> Answered {
         request.primary_key,
         request.condition,
         request.return_content,
+        &mut Rules::default(),
     )?;
     let transaction = request.transaction_id.as_deref();
     let (row, written) = one(context, &request.table_name, asked, transaction).await?;

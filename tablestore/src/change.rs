@@ -3,9 +3,10 @@
 use bytes::Bytes;
 
 use crate::error::Reason;
-use crate::key::{KeyUse, check_name};
+use crate::key::KeyUse;
 use crate::limits;
 use crate::messages::OperationType;
+use crate::name::check_column;
 use crate::plainbuffer::{CellOperation, PlainCell, PlainRow, decode_row};
 use crate::value::{KeyColumn, Text, Value};
 
@@ -144,7 +145,7 @@ fn check(row: &PlainRow) -> Result<(), Reason> {
         if cell.name.is_empty() {
             return Err(Reason::NoColumnName);
         }
-        check_name(&cell.name)?;
+        check_column(&cell.name)?;
         if row.key.iter().any(|column| column.name == cell.name) {
             return Err(Reason::DuplicatedColumn {
                 name: cell.name.clone(),

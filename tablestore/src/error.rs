@@ -41,6 +41,7 @@ pub enum ErrorCode {
     OutOfTransactionDataSizeLimit,
     DataOutOfRange,
     SessionExpired,
+    TrimmedDataAccess,
     TunnelExpired,
     TunnelExist,
     SequenceNumberNotMatch,
@@ -81,6 +82,7 @@ impl ErrorCode {
             Self::OutOfTransactionDataSizeLimit => "OTSOutOfTransactionDataSizeLimit",
             Self::DataOutOfRange => "OTSDataOutOfRange",
             Self::SessionExpired => "OTSSessionExpired",
+            Self::TrimmedDataAccess => "OTSTrimmedDataAccess",
             Self::TunnelExpired => "OTSTunnelExpired",
             Self::TunnelExist => "OTSTunnelExist",
             Self::SequenceNumberNotMatch => "OTSSequenceNumberNotMatch",
@@ -109,7 +111,9 @@ impl ErrorCode {
             | Self::TooFrequentReservedThroughputAdjustment
             | Self::CapacityUnitExhausted
             | Self::ConditionCheckFail => StatusCode::FORBIDDEN,
-            Self::ObjectNotExist | Self::TableNotReady | Self::SessionNotExist => StatusCode::NOT_FOUND,
+            Self::ObjectNotExist | Self::TableNotReady | Self::SessionNotExist | Self::TrimmedDataAccess => {
+                StatusCode::NOT_FOUND
+            }
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::RowOperationConflict | Self::ObjectAlreadyExist | Self::SessionBusy | Self::TunnelExist => {

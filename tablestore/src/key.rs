@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use crate::error::Reason;
 use crate::limits;
+use crate::name::check_column;
 use crate::plainbuffer::decode_row;
-use crate::value::{KeyColumn, KeyElement, Text};
+use crate::value::{KeyColumn, KeyElement};
 
 /// What a primary key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ impl KeyUse {
             if column.name.is_empty() {
                 return Err(Reason::NoKeyName);
             }
-            check_name(&column.name)?;
+            check_column(&column.name)?;
             if key.iter().take(at).any(|before| before.name == column.name) {
                 return Err(Reason::DuplicatedKeyColumn {
                     name: column.name.clone(),
@@ -96,23 +97,5 @@ impl KeyUse {
             (KeyElement::AutoIncrement, Self::Delete) => Err(Reason::AutoIncrementDelete),
             (KeyElement::AutoIncrement, Self::Get | Self::RangeEnd) => Err(Reason::AutoIncrementRead),
         }
-    }
-}
-
-/// Whether a column may be named so: a letter or `_`, then letters, digits and `_`, at most [`limits::MAX_NAME_BYTES`].
-pub(crate) fn check_name(name: &Text) -> Result<(), Reason> {
-    let mut bytes = name.bytes();
-    let first = bytes
-        .next()
-        .is_some_and(|byte| byte == b'_' || byte.is_ascii_alphabetic());
-    if first
-        && name.len() <= limits::MAX_NAME_BYTES
-        && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
-    {
-        Ok(())
-    } else {
-        // The text says the name, which may be as long as the request.
-        let name = name.chars().take(limits::MAX_NAME_BYTES).collect();
-        Err(Reason::InvalidColumnName { name })
     }
 }

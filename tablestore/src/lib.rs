@@ -36,6 +36,7 @@ mod error;
 mod filter;
 mod key;
 pub mod limits;
+pub mod name;
 mod operation;
 pub mod plainbuffer;
 mod read;

@@ -13,6 +13,7 @@ use md5::{Digest as _, Md5};
 
 use crate::error::Reason;
 use crate::limits;
+use crate::name::is_instance_name;
 use crate::operation::Operation;
 use crate::signature::{SignatureScheme, Signed, request_text};
 use crate::timestamp;
@@ -202,16 +203,10 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Letters, digits and hyphens, a letter first; at least 3, and more than the original's 16 bytes.
 fn instance(name: &str) -> Result<Text, Reason> {
-    let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    let rest = name
-        .bytes()
-        .all(|byte| byte == b'-' || byte.is_ascii_alphanumeric());
-    if first && rest && (3..=limits::MAX_INSTANCE_BYTES).contains(&name.len()) {
-        Ok(name.into())
-    } else {
-        Err(Reason::InvalidInstanceName { name: name.into() })
+    match is_instance_name(name) {
+        true => Ok(name.into()),
+        false => Err(Reason::InvalidInstanceName { name: name.into() }),
     }
 }
 

@@ -17,6 +17,9 @@ use crate::SOUK;
 /// Time for one example: it has a start of an interpreter in it.
 const EXAMPLE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Time for the handbook's, which copies all rows of the demo first.
+const HANDBOOK_TIMEOUT: Duration = Duration::from_secs(240);
+
 /// Time for a stream whose reader has left it: far less than the 10 s after which the examples' calls end by themselves.
 const WATCH_MAX: Duration = Duration::from_secs(5);
 
@@ -35,6 +38,22 @@ fn prepared() -> Option<PathBuf> {
     tools.join("prepared").exists().then_some(tools)
 }
 
+/// What an example prints.
+async fn printed(arguments: &[&str], limit: Duration) -> anyhow::Result<String> {
+    let example = tokio::process::Command::new(repository().join("clients/run"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(limit, example).await??;
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    anyhow::ensure!(output.status.success(), "{arguments:?}:\n{stdout}{stderr}");
+    Ok(stdout.into_owned())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
     if prepared().is_none() {
@@ -46,29 +65,14 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
     let uri = suite.uri();
     let address = uri.replace("http://", "");
     let examples = [
-        ("python", vec![address.as_str()]),
-        ("typescript", vec![uri.as_str(), "connect"]),
-        ("typescript", vec![uri.as_str(), "grpc-web"]),
+        vec!["python", address.as_str()],
+        vec!["typescript", uri.as_str(), "connect"],
+        vec!["typescript", uri.as_str(), "grpc-web"],
     ];
-    for (at, (language, arguments)) in examples.into_iter().enumerate() {
-        let example = tokio::process::Command::new(repository().join("clients/run"))
-            .arg(language)
-            .args(&arguments)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let output = tokio::time::timeout(EXAMPLE_TIMEOUT, example).await??;
-        let stdout = String::from_utf8_lossy(&output.stdout);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success(),
-            "{language} {arguments:?}:\n{stdout}{stderr}"
-        );
+    for (at, arguments) in examples.into_iter().enumerate() {
+        let printed = printed(&arguments, EXAMPLE_TIMEOUT).await?;
         for words in ["ordered ", "refused: ", "done"] {
-            assert!(
-                stdout.contains(words),
-                "{language} {arguments:?} lacks {words}:\n{stdout}{stderr}"
-            );
+            assert!(printed.contains(words), "{arguments:?} lacks {words}:\n{printed}");
         }
         // Who leaves a stream ends it, as the processes see it.
         let watches = collector
@@ -80,10 +84,7 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
             .await?;
         for watch in watches {
             let lasted = Duration::from_nanos(watch.duration_ns());
-            assert!(
-                lasted < WATCH_MAX,
-                "{language} {arguments:?} leaves a call open: {lasted:?}"
-            );
+            assert!(lasted < WATCH_MAX, "{arguments:?} leaves a call open: {lasted:?}");
             assert_eq!(watch.attribute("rpc.status_code"), "CANCELLED");
         }
     }
@@ -115,18 +116,49 @@ async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
     let process = Process::start(SOUK, &arguments, &[], None).await?;
     let endpoint = process.tablestore().map(|address| format!("http://{address}"));
     let endpoint = endpoint.ok_or_else(|| anyhow::anyhow!("no endpoint"))?;
-    let example = tokio::process::Command::new(repository().join("clients/run"))
-        .args(["tablestore", &endpoint, "app", &secret, "shop"])
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(EXAMPLE_TIMEOUT, example).await??;
-    let (stdout, stderr) = (
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr),
-    );
-    assert!(output.status.success(), "{stdout}{stderr}");
-    assert_eq!(stdout.lines().last(), Some("done"), "{stdout}{stderr}");
+    let arguments = ["tablestore", endpoint.as_str(), "app", secret.as_str(), "shop"];
+    let printed = printed(&arguments, EXAMPLE_TIMEOUT).await?;
+    assert_eq!(printed.lines().last(), Some("done"), "{printed}");
     // It drains with the process.
+    process.stop().await
+}
+
+/// The systems of the handbook: Tablestore's package on plain tables answers as Souk's own services do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_handbooks_systems_answer_alike_on_plain_tables() -> anyhow::Result<()> {
+    if prepared().is_none() {
+        println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let data = folder.path().join("data").display().to_string();
+    let demo =
+        format!("demo --size small --listen 127.0.0.1:0 --data {data} --tablestore-listen 127.0.0.1:0");
+    let arguments: Vec<String> = demo.split(' ').map(str::to_owned).collect();
+    let process = Process::start(SOUK, &arguments, &[], None).await?;
+    let gateway = format!("http://{}", process.address());
+    let endpoint = process.tablestore().map(|address| format!("http://{address}"));
+    let endpoint = endpoint.ok_or_else(|| anyhow::anyhow!("no endpoint"))?;
+    let arguments = [
+        "handbook",
+        gateway.as_str(),
+        endpoint.as_str(),
+        "demo",
+        "demo-secret",
+        "demo",
+    ];
+    let printed = printed(&arguments, HANDBOOK_TIMEOUT).await?;
+    // Its tables, and what is asked of both.
+    for words in [
+        "order_contract: ",
+        "shop: ",
+        "media: ",
+        "the dearest first: ",
+        "the best first: ",
+        "the happiest first: ",
+    ] {
+        assert!(printed.contains(words), "{words} is missing:\n{printed}");
+    }
+    assert_eq!(printed.lines().last(), Some("done"), "{printed}");
     process.stop().await
 }

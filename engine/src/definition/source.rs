@@ -65,7 +65,8 @@ pub enum TimeUnit {
 
 impl TimeUnit {
     /// Nanoseconds of one.
-    pub(crate) fn nanos(self) -> i64 {
+    #[must_use]
+    pub fn nanos(self) -> i64 {
         match self {
             Self::Seconds => 1_000_000_000,
             Self::Millis => 1_000_000,

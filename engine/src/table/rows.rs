@@ -1,8 +1,8 @@
 //! Rows as their readers want them: parts of columns, versions, filters; in pages with tokens; by entries of secondary indexes.
 
 use souk_storage::{
-    CapacityUnits, IndexEntry, IndexPosition, IndexRequest, PrimaryKey, RangeRequest, Read, ReadOptions, Row,
-    Snapshot, Splits, TableKeys,
+    CapacityUnits, IndexEntry, IndexPage, IndexPosition, IndexRequest, PrimaryKey, RangeRequest, Read,
+    ReadOptions, Row, Snapshot, Splits, TableKeys,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -31,7 +31,37 @@ pub struct RowsPage<T> {
     pub consumed: CapacityUnits,
 }
 
+/// The secondary indexes of a table at one moment.
+#[derive(Debug)]
+pub struct IndexView<'t> {
+    table: &'t TableHandle,
+    snapshot: Snapshot,
+}
+
+impl IndexView<'_> {
+    /// Reads a page of one.
+    ///
+    /// # Errors
+    /// As [`Snapshot::index`].
+    pub async fn page(&self, request: &IndexRequest) -> Result<IndexPage> {
+        let read = async { Ok(self.snapshot.index(&self.table.open.table, request).await?) };
+        self.table.access("list", read).await
+    }
+}
+
 impl TableHandle {
+    /// The secondary indexes as they are now, for several reads that are to see the same.
+    ///
+    /// # Errors
+    /// [`EngineError::SequenceAhead`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone.
+    pub async fn index_view(&self, min_sequence: u64) -> Result<IndexView<'_>> {
+        self.check_all(&self.scope()?)?;
+        Ok(IndexView {
+            table: self,
+            snapshot: self.snapshot(min_sequence).await?,
+        })
+    }
+
     /// Reads what the options ask of one row; of a wide one [`MAX_PAGE_BYTES`], and where to go on. Callers who meet own rows alone get whole rows, and aren't told what reading cost.
     ///
     /// # Errors
@@ -154,8 +184,8 @@ impl TableHandle {
         page_token: &str,
         min_sequence: u64,
     ) -> Result<(RowsPage<IndexEntry>, Vec<String>)> {
+        let view = self.index_view(min_sequence).await?;
         let scope = self.scope()?;
-        self.check_all(&scope)?;
         let schema = self.open.table.schema();
         let index = schema.indexes.iter().find(|index| index.name == request.index);
         // With the columns, as the index may have had others under its name.
@@ -170,20 +200,16 @@ impl TableHandle {
             let position = opened(TokenKind::List, fingerprint, page_token)?;
             request = request.resume(IndexPosition::from_bytes(position));
         }
-        self.access("list", async {
-            let snapshot = self.snapshot(min_sequence).await?;
-            let page = snapshot.index(&self.open.table, &request).await?;
-            let next = page.next.as_ref().map(IndexPosition::as_bytes);
-            let columns = index.map_or_else(Vec::new, |index| index.columns.clone());
-            let page = RowsPage {
-                items: page.entries,
-                next_page_token: sealed(TokenKind::List, fingerprint, next),
-                sequence: signed(snapshot.sequence()),
-                consumed: page.consumed,
-            };
-            Ok((page, columns))
-        })
-        .await
+        let page = view.page(&request).await?;
+        let next = page.next.as_ref().map(IndexPosition::as_bytes);
+        let columns = index.map_or_else(Vec::new, |index| index.columns.clone());
+        let page = RowsPage {
+            items: page.entries,
+            next_page_token: sealed(TokenKind::List, fingerprint, next),
+            sequence: signed(view.snapshot.sequence()),
+            consumed: page.consumed,
+        };
+        Ok((page, columns))
     }
 
     /// Splits the table into parts of about so many stored bytes. Takes the time of reading all of it once.

@@ -6,8 +6,8 @@ use souk_tablestore::messages::{GroupBySort, SortOrder};
 use souk_tablestore::{AggregationBody, AggregationNode, GroupByNode, ServiceError};
 
 use super::fields::{Fields, count, name};
-use super::refusal::missing;
 use super::sort::is_descending;
+use crate::error::missing;
 
 /// Rows of a top rows aggregation that doesn't say.
 const TOP_ROWS: usize = 1;

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use souk_engine::index::{FieldKind, GeoPoint, QueryValue, ResolvedField, Schema};
-use souk_engine::{DateFormat, Reading, SearchIndexDefinition};
+use souk_engine::{DateFormat, Reading, SearchIndexDefinition, TimeUnit};
 use souk_tablestore::{Reason, ServiceError, Value, variant};
 
-use super::refusal::missing;
-use crate::error::invalid;
+use super::note::Note;
+use crate::error::{invalid, missing};
 
 /// Nanoseconds of a millisecond: what clients have times in.
 pub(super) const MILLISECOND: i64 = 1_000_000;
@@ -16,6 +16,7 @@ pub(super) const MILLISECOND: i64 = 1_000_000;
 pub(super) struct Fields<'a> {
     pub(super) schema: &'a Schema,
     pub(super) index: &'a SearchIndexDefinition,
+    pub(super) note: &'a Note,
     /// Whether the filter of a sort is read, which has no inner hits: their sorts have filters, in which the tree would begin anew.
     pub(super) in_sort: bool,
 }
@@ -86,15 +87,9 @@ impl<'a> Fields<'a> {
     fn epoch(&self, field: &str, number: i64) -> Option<i64> {
         let unit = match self.index.source(field).reading {
             Reading::Epoch(unit) => unit,
-            _ => souk_engine::TimeUnit::Nanos,
+            _ => TimeUnit::Nanos,
         };
-        let unit = match unit {
-            souk_engine::TimeUnit::Seconds => 1_000 * MILLISECOND,
-            souk_engine::TimeUnit::Millis => MILLISECOND,
-            souk_engine::TimeUnit::Micros => 1_000,
-            souk_engine::TimeUnit::Nanos => 1,
-        };
-        number.checked_mul(unit)
+        number.checked_mul(unit.nanos())
     }
 
     fn formats(&self, field: &str) -> &'a [DateFormat] {

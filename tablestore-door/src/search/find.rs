@@ -7,10 +7,8 @@ use prost::Message as _;
 use souk_engine::index::limits::{MAX_PAGE_SIZE, MAX_SKIP};
 use souk_engine::index::{AggregationResult, InnerHitList, SearchRequest, TotalRequest};
 use souk_engine::storage::TableSchema;
-use souk_engine::{MAX_PAGE_BYTES, RowHit, Search, SearchIndexDefinition, TableDefinition, TableHandle};
-use souk_tablestore::messages::{
-    self as pb, QueryFlowWeight, SearchHit, SearchInnerHit, SearchQuery, SearchResponse,
-};
+use souk_engine::{MAX_PAGE_BYTES, RowHit, Search, TableDefinition, TableHandle};
+use souk_tablestore::messages::{self as pb, SearchHit, SearchInnerHit, SearchQuery, SearchResponse};
 use souk_tablestore::{
     AggregationNode, Answer, GroupByBody, GroupByNode, Reason, SearchNode, ServiceError, TotalCount, decode,
 };
@@ -21,13 +19,11 @@ use super::columns::Columns;
 use super::fields::{Fields, client_name, count, name};
 use super::figures::{self, TopRows};
 use super::highlight::{highlight, marked};
-use super::index_name::find;
-use super::note::Note;
+use super::index_name::{self, Named, find};
 use super::query::query;
-use super::refusal::{failed, missing};
 use super::token::{self, Token};
 use crate::context::{Answered, Context};
-use crate::error::{invalid, unsupported};
+use crate::error::{invalid, missing, refused, unsupported};
 
 /// Hits of a page that doesn't say.
 const HITS: usize = 10;
@@ -117,7 +113,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
     let token = search.token.take().filter(|token| !token.is_empty());
     let token = token.map(Token::read).transpose()?;
     let named = find(&definition, &table, request.index_name.as_deref())?;
-    let index = flowing(&definition, &table, named, token.as_ref())?;
+    let Named { index, note } = flowing(&definition, &table, named, token.as_ref())?;
     let asked = Asked::take(&mut search)?;
     let sort = match &token {
         None => search.sort.take(),
@@ -129,12 +125,13 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
             Some(&index.name),
             inner.as_deref().into_iter().chain(asked.tokens()),
         )
-        .map_err(failed)?;
+        .map_err(refused)?;
     let request_of_index = {
-        let schema = handle.schema().map_err(failed)?;
+        let schema = handle.schema().map_err(refused)?;
         let fields = Fields {
             schema: &schema,
             index,
+            note: &note,
             in_sort: false,
         };
         SearchRequest {
@@ -168,7 +165,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
         highlight: search.highlight.as_ref().map(highlight).transpose()?,
         ..Search::new(request_of_index)
     };
-    let found = handle.search(search).await.map_err(failed)?;
+    let found = handle.search(search).await.map_err(refused)?;
     let top_rows = top_rows(
         &handle,
         &definition.schema,
@@ -181,7 +178,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
     let mut rows = Vec::with_capacity(found.hits.len());
     let mut search_hits = Vec::with_capacity(found.hits.len());
     for hit in found.hits {
-        let key = TableHandle::key_of(&hit.key).map_err(failed)?;
+        let key = TableHandle::key_of(&hit.key).map_err(refused)?;
         rows.push(columns.write(&definition.schema, &key, hit.row.as_ref()));
         search_hits.push(told(hit));
     }
@@ -205,36 +202,35 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
 
 /// The index that a search goes to: the one that it names, or one of those among which the searches that name it are shared out. A page
 /// comes from the index of the page before.
-pub(super) fn flowing<'a>(
+fn flowing<'a>(
     definition: &'a TableDefinition,
     table: &str,
-    named: &'a SearchIndexDefinition,
+    mut named: Named<'a>,
     token: Option<&Token>,
-) -> Result<&'a SearchIndexDefinition, ServiceError> {
-    let flows = Note::of(named).map(|note| note.flows).unwrap_or_default();
-    let weight = |flow: &QueryFlowWeight| u32::try_from(flow.weight()).unwrap_or_default();
-    // Of one that was deleted since, nothing flows.
-    let flows: Vec<_> = flows
-        .iter()
-        .filter_map(|flow| {
-            Some((
-                find(definition, table, flow.index_name.as_deref()).ok()?,
-                weight(flow),
-            ))
-        })
-        .collect();
+) -> Result<Named<'a>, ServiceError> {
+    let flows = std::mem::take(&mut named.note.flows);
+    let mut sharing: Vec<(Named<'a>, u32)> = Vec::new();
+    if !flows.is_empty() {
+        // To one that was deleted since, nothing flows.
+        for other in index_name::all(definition, table) {
+            let mut flows = flows.iter();
+            if let Some(flow) = flows.find(|flow| flow.index_name() == other.note.name) {
+                sharing.push((other, u32::try_from(flow.weight()).unwrap_or_default()));
+            }
+        }
+    }
     if let Some(token) = token {
-        let mut known = flows.iter().map(|(index, _)| *index).chain([named]);
+        let mut known = sharing.into_iter().map(|(index, _)| index).chain([named]);
         return known
-            .find(|index| index.name == token.index)
+            .find(|known| known.index.name == token.index)
             .ok_or_else(token::wrong);
     }
-    let all: u32 = flows.iter().map(|(_, weight)| *weight).sum();
+    let all: u32 = sharing.iter().map(|(_, weight)| *weight).sum();
     if all == 0 {
         return Ok(named);
     }
     let mut drawn = u32::try_from(Uuid::new_v4().as_u128() % u128::from(all)).unwrap_or_default();
-    for (index, weight) in flows {
+    for (index, weight) in sharing {
         if drawn < weight {
             return Ok(index);
         }
@@ -278,7 +274,7 @@ fn offset(given: Option<i32>) -> Result<usize, ServiceError> {
     }
 }
 
-/// The rows of top rows aggregations, as they are by now.
+/// The rows of top rows aggregations, as they are by now, or their keys as the index has them.
 async fn top_rows(
     handle: &TableHandle,
     schema: &TableSchema,
@@ -294,14 +290,18 @@ async fn top_rows(
     if keys.is_empty() {
         return Ok(TopRows::new());
     }
-    let rows = handle
-        .rows(&keys, sequence.unsigned_abs())
-        .await
-        .map_err(failed)?;
     let mut shown = TopRows::new();
-    for (key, row) in keys.into_iter().zip(rows) {
-        if let Some(row) = row {
-            shown.insert(key.to_vec(), columns.write(schema, &row.key, Some(&row)));
+    if columns.needs_rows() {
+        let rows = handle.rows(&keys, sequence.unsigned_abs()).await;
+        for (key, row) in keys.into_iter().zip(rows.map_err(refused)?) {
+            if let Some(row) = row {
+                shown.insert(key.to_vec(), columns.write(schema, &row.key, Some(&row)));
+            }
+        }
+    } else {
+        for key in keys {
+            let of_row = TableHandle::key_of(key).map_err(refused)?;
+            shown.insert(key.to_vec(), columns.write(schema, &of_row, None));
         }
     }
     // A row is shown by each group that it is one of the first of.

@@ -12,10 +12,9 @@ use souk_tablestore::{GroupByBody, GroupByNode, Reason, ServiceError, Value, var
 use super::aggregation::group_orders;
 use super::fields::{Fields, MILLISECOND, count, enumeration, name};
 use super::query::query;
-use super::refusal::missing;
 use super::score::nanoseconds;
 use super::sort::is_descending;
-use crate::error::{invalid, unsupported};
+use crate::error::{invalid, missing, unsupported};
 
 /// Groups of what doesn't say how many.
 const GROUPS: usize = 10;

@@ -3,22 +3,46 @@
 use ring::digest::{SHA256, digest};
 use souk_engine::definition::index_name::{MAX_INDEX_NAME_BYTES, table_of};
 use souk_engine::{SearchIndexDefinition, TableDefinition};
-use souk_tablestore::{ServiceError, limits};
+use souk_tablestore::messages::IndexSchema;
+use souk_tablestore::{ServiceError, name};
 
 use super::note::Note;
+use super::schema::described;
 use crate::error::{invalid, no_index};
 
-/// What clients call an index: as they named it, or, if it wasn't made here, what follows the table's name in its own; the first one
-/// of a table has the name of that, as `table` is called by clients.
-pub(super) fn client_name(index: &SearchIndexDefinition, table: &str) -> String {
-    if let Some(note) = Note::of(index) {
-        return note.name;
+/// A search index with its note, which is read once; of one that wasn't made here, what it would be.
+pub(super) struct Named<'a> {
+    pub(super) index: &'a SearchIndexDefinition,
+    pub(super) note: Note,
+}
+
+impl<'a> Named<'a> {
+    /// Clients call an index as they named it, or, if it wasn't made here, what follows the table's name in its own; the first one of a table
+    /// has the name of that, as `table` is called by clients.
+    fn new(index: &'a SearchIndexDefinition, table: &str) -> Self {
+        let note = Note::of(index).unwrap_or_else(|| {
+            let own = index.name.strip_prefix(table_of(&index.name)).unwrap_or_default();
+            Note {
+                name: own.strip_prefix('.').unwrap_or(table).to_owned(),
+                ..Note::default()
+            }
+        });
+        Self { index, note }
     }
-    let own = index.name.strip_prefix(table_of(&index.name)).unwrap_or_default();
-    match own.strip_prefix('.') {
-        Some(own) => own.to_owned(),
-        None => table.to_owned(),
+
+    /// The schema: as it was given, or as it would be.
+    pub(super) fn schema(&self) -> IndexSchema {
+        let given = self.note.schema.clone();
+        given.unwrap_or_else(|| described(self.index))
     }
+}
+
+/// The search indexes of a table.
+pub(super) fn all<'a>(definition: &'a TableDefinition, table: &str) -> impl Iterator<Item = Named<'a>> {
+    definition
+        .indexes
+        .iter()
+        .map(move |index| Named::new(index, table))
 }
 
 /// The index of a table that a client names.
@@ -29,24 +53,16 @@ pub(super) fn find<'a>(
     definition: &'a TableDefinition,
     table: &str,
     name: Option<&str>,
-) -> Result<&'a SearchIndexDefinition, ServiceError> {
-    let mut indexes = definition.indexes.iter();
-    let found = indexes.find(|index| name.is_some_and(|name| client_name(index, table) == name));
+) -> Result<Named<'a>, ServiceError> {
+    let found = all(definition, table).find(|named| name == Some(named.note.name.as_str()));
     found.ok_or_else(no_index)
 }
 
-/// Refuses a name that no index may have: a letter or `_`, then letters, digits and `_`.
+/// Refuses a name that no index may have.
 pub(super) fn check(name: &str) -> Result<(), ServiceError> {
-    let begins = name.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic());
-    let is_name = name
-        .bytes()
-        .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
-    match begins && is_name && name.len() <= limits::MAX_NAME_BYTES {
+    match name::is_name(name) {
         true => Ok(()),
-        false => {
-            let name: String = name.chars().take(limits::MAX_NAME_BYTES).collect();
-            Err(invalid(format!("Invalid index name: '{name}'.")))
-        }
+        false => Err(invalid(format!("Invalid index name: '{}'.", name::told(name)))),
     }
 }
 
@@ -113,7 +129,7 @@ mod tests {
             table = table.index(index.field(Field::long("n")));
             assert_eq!(table.indexes.len(), nth + 1);
             let found = find(&table, "orders", Some(name)).expect(name);
-            assert_eq!(found.name, own);
+            assert_eq!(found.index.name, own);
         }
         // One of another name may have it already.
         assert_ne!(engine_name(&table, "orders_index"), "demo__orders.orders_index");
@@ -129,11 +145,7 @@ mod tests {
         let table = TableDefinition::hashed("demo__orders")
             .field(Field::long("n"))
             .index(SearchIndexDefinition::new("demo__orders.trial").field(Field::long("n")));
-        let names: Vec<_> = table
-            .indexes
-            .iter()
-            .map(|index| client_name(index, "orders"))
-            .collect();
+        let names: Vec<_> = all(&table, "orders").map(|named| named.note.name).collect();
         assert_eq!(names, ["orders", "trial"]);
     }
 }

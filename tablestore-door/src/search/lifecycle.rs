@@ -5,22 +5,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use souk_engine::definition::MAX_WEIGHT;
 use souk_engine::index_admin::IndexPhase;
-use souk_engine::{EngineError, SearchIndexDefinition, TableDefinition, TableHandle};
+use souk_engine::{EngineError, SearchIndexDefinition, TableDefinition};
 use souk_tablestore::messages::{
     CreateSearchIndexRequest, CreateSearchIndexResponse, DeleteSearchIndexRequest, DeleteSearchIndexResponse,
-    DescribeSearchIndexRequest, DescribeSearchIndexResponse, FieldSchema, IndexInfo, IndexSchema,
-    IndexStatus, IndexStatusEnum, ListSearchIndexRequest, ListSearchIndexResponse, MeteringInfo,
-    QueryFlowWeight, SyncPhase, SyncStat, UpdateSearchIndexRequest, UpdateSearchIndexResponse,
+    DescribeSearchIndexRequest, DescribeSearchIndexResponse, FieldSchema, IndexInfo, IndexStatus,
+    IndexStatusEnum, ListSearchIndexRequest, ListSearchIndexResponse, MeteringInfo, QueryFlowWeight,
+    SyncPhase, SyncStat, UpdateSearchIndexRequest, UpdateSearchIndexResponse,
 };
 use souk_tablestore::{Answer, Reason, ServiceError, decode};
 
 use super::fields::index_name;
-use super::index_name::{check, client_name, engine_name, find};
+use super::index_name::{Named, all, check, engine_name, find};
 use super::note::Note;
-use super::refusal::{failed, missing};
-use super::schema::{add_fields, check_whole, described};
+use super::schema::{add_fields, check_whole};
 use crate::context::{Answered, Context};
-use crate::error::{invalid, unsupported};
+use crate::error::{invalid, missing, refused, unsupported};
+use crate::table;
 
 /// The time to live of what stays.
 const FOR_EVER: i32 = -1;
@@ -32,7 +32,7 @@ pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
     let definition = table.definition();
     check(&request.index_name)?;
     if find(&definition, &request.table_name, Some(&request.index_name)).is_ok() {
-        return Err(failed(EngineError::IndexExists {
+        return Err(refused(EngineError::IndexExists {
             index: request.index_name,
         }));
     }
@@ -43,7 +43,7 @@ pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
     };
     let schema = match (request.schema, source) {
         (Some(schema), _) => schema,
-        (None, Some(source)) => schema_of(source),
+        (None, Some(source)) => source.schema(),
         (None, None) => return Err(missing("The schema of the index")),
     };
     check_whole(&schema, &definition.schema)?;
@@ -63,69 +63,98 @@ pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
         created: milliseconds(SystemTime::now()),
     };
     index.note = note.text();
-    context.engine().create_index(index).await.map_err(failed)?;
+    context.engine().create_index(index).await.map_err(refused)?;
     Ok(Answer::ok(&CreateSearchIndexResponse {}))
 }
 
 /// Adds fields to an index, exchanges its name with that of another, or shares its searches out: durably, and all at once.
 pub(crate) async fn update_index(context: &Context, body: Bytes) -> Answered {
     let request: UpdateSearchIndexRequest = decode(body).map_err(Reason::from)?;
-    let named = Named::new(context, request.table_name, request.index_name)?;
-    check_time_to_live(request.time_to_live, &named.definition)?;
-    let mut changed: Vec<SearchIndexDefinition> = vec![named.index()?.clone()];
-    let mut note = named.note()?;
-    if let Some(other) = request
-        .switch_index_name
-        .as_deref()
-        .filter(|other| !other.is_empty())
-    {
-        let other = find(&named.definition, &named.table, Some(other))?;
-        if other.name == named.index()?.name {
+    let table = request.table_name.clone();
+    let table = table.ok_or_else(|| missing("The table name"))?;
+    let named = table.clone();
+    table::change(context, &table, move |definition| {
+        update(definition, &named, request)
+    })
+    .await?;
+    Ok(Answer::ok(&UpdateSearchIndexResponse {}))
+}
+
+fn update(
+    definition: &mut TableDefinition,
+    table: &str,
+    request: UpdateSearchIndexRequest,
+) -> Result<(), ServiceError> {
+    let Named { index, mut note } = find(definition, table, request.index_name.as_deref())?;
+    check_time_to_live(request.time_to_live, definition)?;
+    let mut changed = Vec::new();
+    let switched = request.switch_index_name.filter(|other| !other.is_empty());
+    if let Some(other) = switched {
+        let mut other = find(definition, table, Some(&other))?;
+        if other.index.name == index.name {
             return Err(invalid("An index can't be switched with itself."));
         }
-        let mut of_other = noted(other, &named.table);
-        std::mem::swap(&mut note.name, &mut of_other.name);
+        std::mem::swap(&mut note.name, &mut other.note.name);
         // What was shared out goes by the names again.
-        (note.flows, of_other.flows) = (Vec::new(), Vec::new());
-        let mut other = other.clone();
-        other.note = of_other.text();
-        changed.push(other);
+        (note.flows, other.note.flows) = (Vec::new(), Vec::new());
+        let mut index = other.index.clone();
+        index.note = other.note.text();
+        changed.push(index);
     }
     if !request.query_flow_weight.is_empty() {
-        note.flows = named.flows(request.query_flow_weight)?;
+        note.flows = flows(definition, table, request.query_flow_weight)?;
     }
-    let added = request.added_field_schemas;
-    if let Some(index) = changed.first_mut() {
-        *index = with_fields(index, &mut note, &added)?;
-        index.note = note.text();
-    }
-    let change = move |definition: &mut TableDefinition| {
-        for index in changed {
-            let mut present = definition.indexes.iter_mut();
-            if let Some(present) = present.find(|present| present.name == index.name) {
-                present.note = index.note;
-                if !added.is_empty() {
-                    (present.fields, present.sources) = (index.fields, index.sources);
-                }
-            }
+    let mut index = with_fields(index, &mut note, &request.added_field_schemas)?;
+    index.note = note.text();
+    changed.push(index);
+    for index in changed {
+        let mut present = definition.indexes.iter_mut();
+        if let Some(present) = present.find(|present| present.name == index.name) {
+            *present = index;
         }
-    };
-    let table = named.handle.name();
-    context
-        .engine()
-        .change_table(table, change)
-        .await
-        .map_err(failed)?;
-    Ok(Answer::ok(&UpdateSearchIndexResponse {}))
+    }
+    Ok(())
+}
+
+/// How the searches of an index are to be shared out.
+fn flows(
+    definition: &TableDefinition,
+    table: &str,
+    weights: Vec<QueryFlowWeight>,
+) -> Result<Vec<QueryFlowWeight>, ServiceError> {
+    if weights.len() > definition.indexes.len() {
+        return Err(invalid("There are more query flows than the table has indexes."));
+    }
+    let mut sum = 0;
+    for (nth, flow) in weights.iter().enumerate() {
+        find(definition, table, flow.index_name.as_deref())?;
+        if weights[..nth]
+            .iter()
+            .any(|other| other.index_name == flow.index_name)
+        {
+            let name = flow.index_name();
+            return Err(invalid(format!("The index '{name}' has several query flows.")));
+        }
+        let weight = flow.weight.unwrap_or_default();
+        if !(0..=100).contains(&weight) {
+            return Err(invalid(format!("The weight {weight} isn't from 0 to 100.")));
+        }
+        sum += weight;
+    }
+    match sum {
+        0 => Err(invalid("The weights of query flows are all 0.")),
+        _ => Ok(weights),
+    }
 }
 
 /// What an index is, and how far it is.
 pub(crate) async fn describe_index(context: &Context, body: Bytes) -> Answered {
     let request: DescribeSearchIndexRequest = decode(body).map_err(Reason::from)?;
-    let named = Named::new(context, request.table_name, request.index_name)?;
-    let index = named.index()?;
-    let note = named.note()?;
-    let description = context.engine().index(&index.name).await.map_err(failed)?;
+    let table = request.table_name.ok_or_else(|| missing("The table name"))?;
+    let definition = context.table(&table)?.definition();
+    let named = find(&definition, &table, request.index_name.as_deref())?;
+    let description = context.engine().index(&named.index.name).await;
+    let description = description.map_err(refused)?;
     let now = SystemTime::now();
     let serving = description.serving.as_ref();
     let lag = serving.map_or(Duration::ZERO, |serving| serving.lag);
@@ -152,12 +181,12 @@ pub(crate) async fn describe_index(context: &Context, body: Bytes) -> Answered {
         timestamp: Some(milliseconds(now)),
     });
     Ok(Answer::ok(&DescribeSearchIndexResponse {
-        schema: Some(schema_of(index)),
+        schema: Some(named.schema()),
         sync_stat: request.include_sync_stat.unwrap_or(true).then_some(sync_stat),
         metering_info: metering,
-        brother_index_name: Some(note.source).filter(|source| !source.is_empty()),
-        query_flow_weight: note.flows,
-        create_time: Some(note.created).filter(|created| *created > 0),
+        brother_index_name: Some(named.note.source).filter(|source| !source.is_empty()),
+        query_flow_weight: named.note.flows,
+        create_time: Some(named.note.created).filter(|created| *created > 0),
         time_to_live: Some(FOR_EVER),
         index_status: Some(IndexStatus {
             status: Some(status.into()),
@@ -178,9 +207,9 @@ pub(crate) async fn list_indexes(context: &Context, body: Bytes) -> Answered {
     };
     let mut indices = Vec::new();
     for (table, definition) in tables {
-        indices.extend(definition.indexes.iter().map(|index| IndexInfo {
+        indices.extend(all(&definition, &table).map(|named| IndexInfo {
             table_name: Some(table.clone()),
-            index_name: Some(client_name(index, &table)),
+            index_name: Some(named.note.name),
         }));
     }
     Ok(Answer::ok(&ListSearchIndexResponse { indices }))
@@ -189,95 +218,44 @@ pub(crate) async fn list_indexes(context: &Context, body: Bytes) -> Answered {
 /// Deletes an index: what it holds is gone when this returns.
 pub(crate) async fn delete_index(context: &Context, body: Bytes) -> Answered {
     let request: DeleteSearchIndexRequest = decode(body).map_err(Reason::from)?;
-    let named = Named::new(context, request.table_name, request.index_name)?;
-    let name = named.index()?.name.clone();
-    let others = named.definition.indexes.iter().filter(|index| index.name != name);
-    let mut weights = others.clone().map(|index| index.weight);
-    if let Some(heir) = others
-        .clone()
-        .next()
-        .filter(|_| weights.all(|weight| weight == 0))
-    {
-        // Searches that name no index need one.
-        let heir = heir.name.clone();
-        let change = move |definition: &mut TableDefinition| {
+    let table = request.table_name.ok_or_else(|| missing("The table name"))?;
+    let definition = context.table(&table)?.definition();
+    let name = find(&definition, &table, request.index_name.as_deref())?
+        .index
+        .name
+        .clone();
+    if let Some(heir) = heir(context, &definition, &name).await? {
+        table::change(context, &table, move |definition| {
             let mut present = definition.indexes.iter_mut();
             if let Some(present) = present.find(|present| present.name == heir) {
                 present.weight = MAX_WEIGHT;
             }
-        };
-        let table = named.handle.name();
-        context
-            .engine()
-            .change_table(table, change)
-            .await
-            .map_err(failed)?;
+            Ok(())
+        })
+        .await?;
     }
-    context.engine().drop_index(&name).await.map_err(failed)?;
+    context.engine().drop_index(&name).await.map_err(refused)?;
     Ok(Answer::ok(&DeleteSearchIndexResponse {}))
 }
 
-/// An index that a request names.
-struct Named {
-    handle: TableHandle,
-    definition: std::sync::Arc<TableDefinition>,
-    table: String,
-    name: String,
-}
-
-impl Named {
-    fn new(context: &Context, table: Option<String>, name: Option<String>) -> Result<Self, ServiceError> {
-        let table = table.ok_or_else(|| missing("The table name"))?;
-        let handle = context.table(&table)?;
-        let named = Self {
-            definition: handle.definition(),
-            handle,
-            table,
-            name: name.unwrap_or_default(),
-        };
-        named.index()?;
-        Ok(named)
+/// The index that searches which name none go to when this one is deleted, where no other has a weight: the first that answers, or
+/// the first.
+async fn heir(
+    context: &Context,
+    definition: &TableDefinition,
+    deleted: &str,
+) -> Result<Option<String>, ServiceError> {
+    let others = definition.indexes.iter().filter(|index| index.name != deleted);
+    if others.clone().any(|index| index.weight > 0) {
+        return Ok(None);
     }
-
-    fn index(&self) -> Result<&SearchIndexDefinition, ServiceError> {
-        find(&self.definition, &self.table, Some(&self.name))
-    }
-
-    fn note(&self) -> Result<Note, ServiceError> {
-        Ok(noted(self.index()?, &self.table))
-    }
-
-    /// How the searches of this index are to be shared out.
-    fn flows(&self, weights: Vec<QueryFlowWeight>) -> Result<Vec<QueryFlowWeight>, ServiceError> {
-        let mut sum = 0;
-        for flow in &weights {
-            find(&self.definition, &self.table, flow.index_name.as_deref())?;
-            let weight = flow.weight.unwrap_or_default();
-            if !(0..=100).contains(&weight) {
-                return Err(invalid(format!("The weight {weight} isn't from 0 to 100.")));
-            }
-            sum += weight;
-        }
-        match sum {
-            0 => Err(invalid("The weights of query flows are all 0.")),
-            _ => Ok(weights),
+    for index in others.clone() {
+        let phase = context.engine().index(&index.name).await.map_err(refused)?.phase;
+        if matches!(phase, IndexPhase::Serving | IndexPhase::Rebuilding) {
+            return Ok(Some(index.name.clone()));
         }
     }
-}
-
-/// The note of an index; of one that wasn't made here, what it would be.
-fn noted(index: &SearchIndexDefinition, table: &str) -> Note {
-    Note::of(index).unwrap_or_else(|| Note {
-        name: client_name(index, table),
-        schema: None,
-        ..Note::default()
-    })
-}
-
-/// The schema of an index: as it was given, or as it would be.
-fn schema_of(index: &SearchIndexDefinition) -> IndexSchema {
-    let given = Note::of(index).and_then(|note| note.schema);
-    given.unwrap_or_else(|| described(index))
+    Ok(others.map(|index| index.name.clone()).next())
 }
 
 /// An index with more fields.

@@ -10,8 +10,7 @@ use souk_tablestore::messages::{self as pb, QueryOperator};
 use souk_tablestore::{MinimumShouldMatch, SearchNode, ServiceError};
 
 use super::fields::{Fields, count, enumeration, name, point};
-use super::refusal::missing;
-use crate::error::{invalid, unsupported};
+use crate::error::{invalid, missing, unsupported};
 
 /// Reads a query with all that is inside of it.
 pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, ServiceError> {
@@ -94,11 +93,13 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
                 filter: queries(filter, fields)?,
                 should: queries(should, fields)?,
                 must_not: queries(must_not, fields)?,
+                // Of no clauses none has to match, whatever is said.
                 minimum_should_match: minimum(
                     body.minimum_should_match,
                     body.new_minimum_should_match.as_deref(),
-                    should.len(),
-                )?,
+                    || should.len(),
+                )?
+                .filter(|_| !should.is_empty()),
             },
             weight(body.weight)?,
         ),
@@ -172,19 +173,21 @@ pub(super) fn weight(weight: Option<f32>) -> Result<f32, ServiceError> {
     }
 }
 
-/// How many of some clauses have to match; `None` is as many as without saying.
-fn minimum(number: Option<i32>, text: Option<&str>, clauses: usize) -> Result<Option<u32>, ServiceError> {
-    let clauses = u32::try_from(clauses).unwrap_or(u32::MAX);
+/// How many of some clauses have to match; `None` is as many as without saying. How many there are is counted where a text asks.
+fn minimum(
+    number: Option<i32>,
+    text: Option<&str>,
+    clauses: impl FnOnce() -> usize,
+) -> Result<Option<u32>, ServiceError> {
     let least = match MinimumShouldMatch::new(number, text.filter(|text| !text.is_empty())) {
         None => return Ok(None),
         Some(MinimumShouldMatch::Count(number)) => u32::try_from(number).unwrap_or_default(),
         Some(MinimumShouldMatch::Text(text)) => match Minimum::parse(&text) {
-            Some(minimum) => minimum.of(clauses),
+            Some(minimum) => minimum.of(u32::try_from(clauses()).unwrap_or(u32::MAX)),
             None => return Err(invalid(format!("Invalid minimum_should_match: '{text}'."))),
         },
     };
-    // Of no clauses none has to match, whatever is said.
-    Ok(Some(least).filter(|least| *least > 0 && clauses > 0))
+    Ok(Some(least).filter(|least| *least > 0))
 }
 
 fn match_text(body: &pb::MatchQuery, fields: Fields<'_>) -> Result<Query, ServiceError> {
@@ -208,7 +211,7 @@ fn match_text(body: &pb::MatchQuery, fields: Fields<'_>) -> Result<Query, Servic
     // With all words nothing is left to say.
     let minimum_should_match = match operator {
         Operator::And => None,
-        Operator::Or => minimum(body.minimum_should_match, text_of_minimum, words())?,
+        Operator::Or => minimum(body.minimum_should_match, text_of_minimum, words)?,
     };
     Ok(Query::Match {
         weight: weight(body.weight)?,

@@ -20,12 +20,11 @@ use uuid::Uuid;
 use super::columns::Columns;
 use super::fields::{Fields, count};
 use super::find::within;
-use super::index_name::find;
+use super::index_name::{Named, find};
 use super::query::query;
-use super::refusal::{failed, missing};
 use super::token::{self, Token};
 use crate::context::{Answered, Context};
-use crate::error::invalid;
+use crate::error::{invalid, missing, refused};
 
 /// How many splits a scan has.
 const SPLITS: i32 = 1;
@@ -40,7 +39,7 @@ pub(crate) async fn compute_splits(context: &Context, body: Bytes) -> Answered {
     let table = request.table_name.ok_or_else(|| missing("The table name"))?;
     let definition = context.table(&table)?.definition();
     let options = request.search_index_splits_options.unwrap_or_default();
-    let index = find(&definition, &table, options.index_name.as_deref())?;
+    let index = find(&definition, &table, options.index_name.as_deref())?.index;
     // Text: Python's client takes it for that.
     let session = format!("{}{}", session_of(index), Uuid::new_v4().simple());
     Ok(Answer::ok(&ComputeSplitsResponse {
@@ -59,7 +58,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
     let table = request.table_name.ok_or_else(|| missing("The table name"))?;
     let handle = context.table(&table)?;
     let definition = handle.definition();
-    let index = find(&definition, &table, request.index_name.as_deref())?;
+    let Named { index, note } = find(&definition, &table, request.index_name.as_deref())?;
     let scan = request.scan_query.ok_or_else(|| missing("The query of a scan"))?;
     if scan.max_parallel.unwrap_or(SPLITS) != SPLITS || scan.current_parallel_id() != 0 {
         return Err(invalid(format!(
@@ -90,12 +89,13 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
     let node = SearchNode::decode(scan.query.ok_or_else(|| missing("The query of a scan"))?)?;
     let handle = handle
         .for_search(Some(&index.name), after.as_deref())
-        .map_err(failed)?;
+        .map_err(refused)?;
     let query = {
-        let schema = handle.schema().map_err(failed)?;
+        let schema = handle.schema().map_err(refused)?;
         let fields = Fields {
             schema: &schema,
             index,
+            note: &note,
             in_sort: false,
         };
         query(&node, fields)?
@@ -112,10 +112,10 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
         keep_view,
         ..Search::new(request_of_index)
     };
-    let found = handle.search(search).await.map_err(failed)?;
+    let found = handle.search(search).await.map_err(refused)?;
     let mut rows = Vec::with_capacity(found.hits.len());
     for hit in &found.hits {
-        let key = TableHandle::key_of(&hit.key).map_err(failed)?;
+        let key = TableHandle::key_of(&hit.key).map_err(refused)?;
         rows.push(columns.write(&definition.schema, &key, hit.row.as_ref()));
     }
     let next = Some(found.next_page_token).filter(|inner| !inner.is_empty());

@@ -12,8 +12,7 @@ use souk_tablestore::messages::{
 use souk_tablestore::{Reason, ServiceError, Strict, decode};
 
 use super::fields::{client_name, index_name};
-use super::refusal::missing;
-use crate::error::{invalid, unsupported};
+use crate::error::{invalid, missing, unsupported};
 
 /// Formats of one DATE field: each value is tried by them in turn.
 const MAX_DATE_FORMATS: usize = 16;

@@ -11,8 +11,7 @@ use souk_tablestore::messages::{
 use souk_tablestore::{Reason, ServiceError, Strict, Value, decode};
 
 use super::fields::{Fields, enumeration, name, point};
-use super::refusal::missing;
-use crate::error::{invalid, unsupported};
+use crate::error::{invalid, missing, unsupported};
 
 /// The value of a decay at its scale, unless a request gives another.
 const DEFAULT_DECAY: f64 = 0.5;

@@ -5,10 +5,8 @@ use souk_tablestore::messages::{self as pb, SortMode, SortOrder};
 use souk_tablestore::{SearchNode, ServiceError, Value, variant};
 
 use super::fields::{Fields, enumeration, name, point};
-use super::note::Note;
 use super::query::query;
-use super::refusal::missing;
-use crate::error::unsupported;
+use crate::error::{missing, unsupported};
 
 /// What stands for an end of the order instead of a value that is missing.
 const FIRST: &str = "_first";
@@ -17,13 +15,10 @@ const LAST: &str = "_last";
 impl Fields<'_> {
     /// The order of a search that has none: that of the index, which is by primary key unless it was made with another.
     pub(super) fn default_sorts(&self) -> Result<Vec<Sort>, ServiceError> {
-        let schema = Note::of(self.index).and_then(|note| note.schema);
-        match schema
-            .and_then(|schema| schema.index_sort)
-            .filter(|sort| !sort.sorter.is_empty())
-        {
-            Some(sort) => self.sorts(&sort),
-            None => Ok(vec![Sort::PrimaryKey { descending: false }]),
+        let schema = self.note.schema.as_ref();
+        match schema.and_then(|schema| schema.index_sort.as_ref()) {
+            Some(sort) if !sort.sorter.is_empty() => self.sorts(sort),
+            _ => Ok(vec![Sort::PrimaryKey { descending: false }]),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Several rows in one request: each has an answer of its own, with HTTP 200.
 
+use bytes::Bytes;
+use prost::Message as _;
 use souk_tablestore::messages::{
     self as pb, Condition, OperationType, RowExistenceExpectation, RowInBatchWriteRowRequest,
 };
-use souk_tablestore::{KeyColumn, KeyElement, Value};
+use souk_tablestore::{KeyColumn, KeyElement, Value, variant};
 
 use crate::client::{Client, cell, cells, deletion, expecting, ignore, key, plain, row, rows};
 use crate::server::Server;
@@ -307,5 +309,117 @@ async fn many_rows_are_imported_and_exported() {
     }
     let expected: Vec<_> = ids[..500].iter().map(|id| there(id)).collect();
     assert_eq!(exported, expected);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn rows_behind_a_full_answer_are_to_be_read_again() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    let large = "x".repeat(1_600_000);
+    for name in ["notes", "others", "more"] {
+        let mut table = plain(name);
+        table.table_meta.defined_column = vec![pb::DefinedColumnSchema {
+            name: "n".to_owned(),
+            r#type: pb::DefinedColumnType::Integer.into(),
+        }];
+        table.index_metas = vec![pb::IndexMeta {
+            name: format!("{name}_by_n"),
+            primary_key: vec!["n".to_owned()],
+            index_type: pb::IndexType::Global.into(),
+            ..pb::IndexMeta::default()
+        }];
+        client.create(&table).await;
+        let cells = vec![cell("n", 1_i64), cell("text", large.as_str())];
+        client.put(name, there("a"), cells).await.expect("put");
+    }
+    let all = reading([
+        ("notes", &["a", "b"]),
+        ("others", &["a"]),
+        ("more", &["a"]),
+        ("notes_by_n", &["a"]),
+    ]);
+    let mut by_tokens = all.clone();
+    by_tokens.tables[1].token = vec![Bytes::from_static(b"n")];
+    let mut of_index = all;
+    of_index.tables[3].primary_key = vec![row(key([("n", 1_i64.into()), ("id", "a".into())]), Vec::new())];
+    for request in [by_tokens, of_index] {
+        let found: pb::BatchGetRowResponse = client.call("BatchGetRow", &request).await.expect("an answer");
+        let codes = found.tables.iter().flat_map(|table| &table.rows).map(|row| {
+            let error = row.error.as_ref();
+            error.map_or("", |error| error.code.as_str())
+        });
+        let busy = "OTSServerBusy";
+        assert_eq!(codes.collect::<Vec<_>>(), ["", "", busy, busy, busy]);
+        let row = found.tables[0].rows[0].row.as_ref().expect("bytes");
+        assert_eq!(rows(row).len(), 1);
+    }
+    server.end().await;
+}
+
+/// A condition with so many value transfer rules.
+fn transferring(rules: usize) -> Bytes {
+    let comparison = pb::SingleColumnValueFilter {
+        comparator: pb::ComparatorType::Equal.into(),
+        column_name: "n".to_owned(),
+        column_value: variant::encode(&Value::Integer(1)),
+        filter_if_missing: false,
+        latest_version_only: true,
+        value_trans_rule: Some(pb::ValueTransferRule {
+            regex: "([0-9]+)".to_owned(),
+            cast_type: Some(pb::VariantType::Integer.into()),
+        }),
+    };
+    let comparison = pb::Filter {
+        r#type: pb::FilterType::SingleColumnValue.into(),
+        filter: comparison.encode_to_vec().into(),
+    };
+    let all = pb::CompositeColumnValueFilter {
+        combinator: pb::LogicalOperator::And.into(),
+        sub_filters: vec![comparison; rules],
+    };
+    let all = pb::Filter {
+        r#type: pb::FilterType::CompositeColumnValue.into(),
+        filter: all.encode_to_vec().into(),
+    };
+    all.encode_to_vec().into()
+}
+
+#[tokio::test]
+async fn the_filters_of_a_request_have_so_many_patterns_together() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    for name in ["notes", "others"] {
+        client.create(&plain(name)).await;
+    }
+    let text = "The filters of the request have more than 64 value transfer rules.";
+    let get = |rules: usize| {
+        let mut request = reading([("notes", &["a"]), ("others", &["a"])]);
+        for table in &mut request.tables {
+            table.filter = Some(transferring(rules));
+        }
+        request
+    };
+    let found: pb::BatchGetRowResponse = client.call("BatchGetRow", &get(32)).await.expect("an answer");
+    assert!(found.tables.iter().all(|table| table.rows[0].is_ok));
+    client
+        .refused("BatchGetRow", &get(33))
+        .await
+        .is(400, "OTSParameterInvalid", text);
+    let write = |rules: usize| {
+        let condition = Condition {
+            column_condition: Some(transferring(rules)),
+            ..ignore()
+        };
+        batch([
+            ("notes", vec![putting("a", 1, condition.clone())]),
+            ("others", vec![putting("a", 1, condition)]),
+        ])
+    };
+    assert_eq!(codes(&mut client, &write(32)).await, [[""], [""]]);
+    client
+        .refused("BatchWriteRow", &write(33))
+        .await
+        .is(400, "OTSParameterInvalid", text);
     server.end().await;
 }

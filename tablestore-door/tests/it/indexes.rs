@@ -7,7 +7,7 @@ use souk_tablestore::messages::{
 };
 use souk_tablestore::{KeyColumn, KeyElement, Value, variant};
 
-use crate::client::{Client, cell, cells, get, key, put, row, rows, table};
+use crate::client::{Client, Refused, cell, cells, get, key, put, row, rows, table};
 use crate::server::Server;
 
 fn index(name: &str, columns: &[&str], included: &[&str]) -> pb::IndexMeta {
@@ -238,5 +238,65 @@ async fn an_index_is_created_described_and_dropped() {
         .refused("CreateIndex", &of_double)
         .await
         .is(400, "OTSParameterInvalid", text);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn of_two_changes_at_once_each_sees_the_other() {
+    let server = Server::start().await;
+    let (mut client, mut other) = (server.client("demo"), server.client("other"));
+    for name in ["orders", "returns"] {
+        let mut table = orders(Vec::new());
+        table.table_meta.table_name = name.to_owned();
+        client.create(&table).await;
+    }
+    let create = |table: &str| pb::CreateIndexRequest {
+        main_table_name: table.to_owned(),
+        index_meta: index("by_rank", &["rank"], &[]),
+        include_base_data: Some(true),
+    };
+    let made = |made: Result<pb::CreateIndexResponse, Refused>| {
+        made.map_or_else(|error| error.code, |_| String::new())
+    };
+    let (orders, returns) = (create("orders"), create("returns"));
+    let (one, two) = tokio::join!(
+        client.call("CreateIndex", &orders),
+        other.call("CreateIndex", &returns)
+    );
+    let mut codes = [made(one), made(two)];
+    let table = match codes[0].is_empty() {
+        true => "orders",
+        false => "returns",
+    };
+    codes.sort();
+    assert_eq!(
+        codes,
+        ["", "OTSObjectAlreadyExist"],
+        "an instance has a name once"
+    );
+    // Two tables with an index of one name.
+    let with_index = |name: &str| {
+        let mut table = self::orders(vec![index("by_city", &["city"], &[])]);
+        table.table_meta.table_name = name.to_owned();
+        table
+    };
+    let (one, two) = (with_index("sales"), with_index("gifts"));
+    let (one, two): (
+        Result<pb::CreateTableResponse, _>,
+        Result<pb::CreateTableResponse, _>,
+    ) = tokio::join!(client.call("CreateTable", &one), other.call("CreateTable", &two));
+    assert_eq!(
+        u8::from(one.is_ok()) + u8::from(two.is_ok()),
+        1,
+        "{one:?} {two:?}"
+    );
+    let drop = pb::DropIndexRequest {
+        main_table_name: table.to_owned(),
+        index_name: "by_rank".to_owned(),
+    };
+    let (one, two): (Result<pb::DropIndexResponse, _>, Result<pb::DropIndexResponse, _>) =
+        tokio::join!(client.call("DropIndex", &drop), other.call("DropIndex", &drop));
+    let refused = one.err().or(two.err()).expect("it is dropped once");
+    assert_eq!(refused.code, "OTSObjectNotExist");
     server.end().await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use souk_access::{Reloaded, Role};
 use souk_chassis::config::ServerConfig;
 use souk_chassis::server::Listener;
-use souk_engine::storage::IndexState;
+use souk_engine::storage::{DatabaseOptions, IndexState};
 use souk_engine::{Engine, EngineConfig, Tables};
 use souk_tablestore_door::{AccessKeys, Door};
 use tempfile::TempDir;
@@ -36,9 +36,14 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
+        Self::start_with(DatabaseOptions::default()).await
+    }
+
+    pub(crate) async fn start_with(storage: DatabaseOptions) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let engine = Engine::open(EngineConfig::new(folder.path()), Tables::new());
-        let engine = engine.await.expect("an engine");
+        let mut config = EngineConfig::new(folder.path());
+        config.storage = storage;
+        let engine = Engine::open(config, Tables::new()).await.expect("an engine");
         let config = ServerConfig {
             listen: "127.0.0.1:0".parse().expect("an address"),
             workers: 0,

@@ -1,5 +1,9 @@
 //! The changes of a table.
 
+use std::sync::Arc;
+
+use souk_engine::storage::limits::MIN_RETENTION;
+use souk_engine::storage::{DatabaseOptions, ManualClock};
 use souk_tablestore::KeyColumn;
 use souk_tablestore::messages::{self as pb, ActionType};
 
@@ -114,5 +118,69 @@ async fn a_stream_has_every_change_of_its_table_in_order() {
     };
     let refused = client.refused("GetStreamRecord", &wrong).await;
     refused.is(400, "OTSParameterInvalid", "Invalid shard iterator.");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn what_isnt_kept_any_more_or_was_never_there_is_told() {
+    let clock = Arc::new(ManualClock::new(1_700_000_000_000_000_000));
+    let server = Server::start_with(DatabaseOptions {
+        clock: clock.clone(),
+        retention: MIN_RETENTION,
+        ..DatabaseOptions::default()
+    })
+    .await;
+    let mut client = server.client("demo");
+    client.create(&plain("notes")).await;
+    let list = pb::ListStreamRequest { table_name: None };
+    let listed: pb::ListStreamResponse = client.call("ListStream", &list).await.expect("streams");
+    let start = pb::GetShardIteratorRequest {
+        stream_id: listed.streams[0].stream_id.clone(),
+        shard_id: "0".to_owned(),
+        ..pb::GetShardIteratorRequest::default()
+    };
+    let begin: pb::GetShardIteratorResponse = client.call("GetShardIterator", &start).await.expect("a place");
+    let begin = begin.shard_iterator;
+    for id in ["a", "b"] {
+        client
+            .put("notes", there(id), vec![cell("n", 1_i64)])
+            .await
+            .expect("put");
+    }
+    let reading = |iterator: &str| pb::GetStreamRecordRequest {
+        shard_iterator: iterator.to_owned(),
+        ..pb::GetStreamRecordRequest::default()
+    };
+    let (records, end) = read(&mut client, begin.clone(), 100).await;
+    assert_eq!(records.len(), 2);
+    // Of the stream, behind its end, and in a history that the database hasn't had.
+    let parts: Vec<&str> = end.split(':').collect();
+    let &[name, after, rows, history] = parts.as_slice() else {
+        panic!("{end}");
+    };
+    let ahead = after.parse::<u64>().expect("a sequence") + 1;
+    let refused = client
+        .refused(
+            "GetStreamRecord",
+            &reading(&format!("{name}:{ahead}:{rows}:{history}")),
+        )
+        .await;
+    refused.is(400, "OTSParameterInvalid", "Invalid shard iterator.");
+    let trimmed = "Requested stream data is already trimmed or does not exist.";
+    let refused = client
+        .refused(
+            "GetStreamRecord",
+            &reading(&format!("{name}:{after}:{rows}:1{history}")),
+        )
+        .await;
+    refused.is(404, "OTSTrimmedDataAccess", trimmed);
+
+    clock.advance(2 * MIN_RETENTION);
+    server.engine.database().maintain().await.expect("maintenance");
+    let refused = client.refused("GetStreamRecord", &reading(&begin)).await;
+    refused.is(404, "OTSTrimmedDataAccess", trimmed);
+    // Who begins anew has what is kept.
+    let begin: pb::GetShardIteratorResponse = client.call("GetShardIterator", &start).await.expect("a place");
+    read(&mut client, begin.shard_iterator, 100).await;
     server.end().await;
 }

@@ -192,3 +192,52 @@ async fn a_table_may_be_without() {
     refused.is(400, "OTSParameterInvalid", text);
     server.end().await;
 }
+
+#[tokio::test]
+async fn an_atomic_batch_in_a_transaction_happens_as_a_whole() {
+    let server = Server::start().await;
+    let mut client = created(&server).await;
+    let id = begun(&mut client, "a").await.expect("begun");
+    let rows = |rows: &[(i64, bool)]| pb::BatchWriteRowRequest {
+        transaction_id: Some(id.clone()),
+        tables: vec![pb::TableInBatchWriteRowRequest {
+            table_name: "rows".to_owned(),
+            rows: rows
+                .iter()
+                .map(|(nth, is_there)| pb::RowInBatchWriteRowRequest {
+                    r#type: pb::OperationType::Put.into(),
+                    row_change: putting("a", *nth, None).row,
+                    condition: match is_there {
+                        true => crate::client::expecting(pb::RowExistenceExpectation::ExpectExist),
+                        false => crate::client::ignore(),
+                    },
+                    return_content: None,
+                })
+                .collect(),
+        }],
+        is_atomic: Some(true),
+    };
+    // One that fails, and one that has a row twice: none is written of either.
+    for batch in [rows(&[(1, false), (2, true)]), rows(&[(1, false), (1, false)])] {
+        let written: pb::BatchWriteRowResponse =
+            client.call("BatchWriteRow", &batch).await.expect("an answer");
+        assert!(written.tables[0].rows.iter().all(|row| !row.is_ok), "{written:?}");
+    }
+    let written: pb::BatchWriteRowResponse = client
+        .call("BatchWriteRow", &rows(&[(3, false), (4, false)]))
+        .await
+        .expect("an answer");
+    assert!(written.tables[0].rows.iter().all(|row| row.is_ok));
+    let _: pb::CommitTransactionResponse = client
+        .call("CommitTransaction", &commit(&id))
+        .await
+        .expect("done");
+    for (nth, is_there) in [(1, false), (2, false), (3, true), (4, true)] {
+        assert_eq!(
+            client.get("rows", there("a", nth)).await.is_some(),
+            is_there,
+            "{nth}"
+        );
+    }
+    server.end().await;
+}

@@ -123,6 +123,9 @@ reasons! {
     SessionExpired {
         ScanExpired => "ScanQuery'session is expired, please retry ComputeSplitsRequest and ScanQuery.",
     }
+    TrimmedDataAccess {
+        ChangesTrimmed => "Requested stream data is already trimmed or does not exist.",
+    }
     ParameterInvalid {
         // Requests.
         MissingHeader { name: Text } => "Missing header: {name}.",

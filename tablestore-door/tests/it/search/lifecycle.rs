@@ -185,6 +185,18 @@ async fn an_index_replaces_another_under_its_name() {
     };
     shops.update(back).await.expect("updated");
     assert_eq!(shops.ids(term("type", "tea")).await, "ab");
+    for (weights, says) in [
+        (vec![flow(INDEX, 50), flow(INDEX, 50)], "several query flows"),
+        (vec![flow(INDEX, 50); 3], "more query flows"),
+    ] {
+        let wrong = UpdateSearchIndexRequest {
+            index_name: named(INDEX),
+            query_flow_weight: weights,
+            ..UpdateSearchIndexRequest::default()
+        };
+        let refused = shops.update(wrong).await.expect_err("refused");
+        assert!(refused.message.contains(says), "{refused:?}");
+    }
     let nothing = UpdateSearchIndexRequest {
         index_name: named(INDEX),
         query_flow_weight: vec![flow(INDEX, 0)],
@@ -360,5 +372,35 @@ async fn what_an_index_cant_be_is_refused() {
         index_name: named(INDEX),
     };
     assert_eq!(reader.refused("DeleteSearchIndex", &delete).await.status, 403);
+    shops.end().await;
+}
+
+#[tokio::test]
+async fn two_updates_at_once_are_both_made() {
+    let mut shops = Shops::open().await;
+    let add = |name: &str| UpdateSearchIndexRequest {
+        table_name: named(TABLE),
+        index_name: named(INDEX),
+        added_field_schemas: vec![field(name, FieldType::Long)],
+        ..UpdateSearchIndexRequest::default()
+    };
+    let mut other = shops.server.client("other");
+    let (sizes, weights) = (add("sizes"), add("weights"));
+    let (one, two): (
+        Result<UpdateSearchIndexResponse, _>,
+        Result<UpdateSearchIndexResponse, _>,
+    ) = tokio::join!(
+        shops.client.call("UpdateSearchIndex", &sizes),
+        other.call("UpdateSearchIndex", &weights)
+    );
+    one.and(two).expect("updated");
+    let described = shops.describe(INDEX).await.expect("it");
+    let fields = described.schema.expect("a schema").field_schemas;
+    for name in ["sizes", "weights"] {
+        assert!(
+            fields.iter().any(|field| field.field_name() == name),
+            "{fields:?}"
+        );
+    }
     shops.end().await;
 }
