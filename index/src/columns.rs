@@ -12,9 +12,7 @@ mod dictionary_restarts;
 mod strings;
 mod va_file;
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -28,7 +26,7 @@ use tantivy::index::SegmentId;
 use tantivy::{DocId, Result, SegmentReader};
 
 pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
-pub(crate) use cells::Cells;
+pub(crate) use cells::{Cells, cell};
 pub(crate) use va_file::{VaFile, Within};
 
 use dictionary_restarts::DictionaryRestarts;
@@ -57,7 +55,7 @@ pub(crate) struct ColumnCache {
 struct Segment {
     numbers: RwLock<HashMap<String, Option<Arc<NumberColumn>>>>,
     strings: RwLock<HashMap<String, Option<Arc<StringColumn>>>>,
-    cells: RwLock<HashMap<(String, Resolution), Option<Arc<Cells>>>>,
+    cells: RwLock<HashMap<(String, Resolution), Arc<Cells>>>,
 }
 
 impl ColumnCache {
@@ -82,21 +80,22 @@ impl ColumnCache {
         })
     }
 
-    /// The cells of one resolution that the points of a field lie in; `None` when no document of the segment has a point.
+    /// The cells of one resolution that `points`, those of the field at `path`, lie in; `None` when there is no room to keep them.
     pub(crate) fn cells(
         &self,
         reader: &SegmentReader,
         path: &str,
+        points: &Points,
         resolution: Resolution,
-    ) -> Result<Option<Arc<Cells>>> {
-        known(
-            &self.segment(reader).cells,
-            &(path.to_owned(), resolution),
-            || {
-                let points = Points::open(reader, path)?;
-                Ok(points.map(|points| Cells::new(points, resolution, &self.held)))
-            },
-        )
+    ) -> Option<Arc<Cells>> {
+        let segment = self.segment(reader);
+        let key = (path.to_owned(), resolution);
+        if let Some(cells) = segment.cells.read().get(&key) {
+            return Some(Arc::clone(cells));
+        }
+        let cells = Arc::new(Cells::new(points.clone(), resolution, &self.held)?);
+        segment.cells.write().insert(key, Arc::clone(&cells));
+        Some(cells)
     }
 
     /// Bytes that are kept, beside the columns themselves.
@@ -120,21 +119,17 @@ impl ColumnCache {
     }
 }
 
-/// What is known by a key, made if it isn't.
-fn known<K, Q, T>(
-    all: &RwLock<HashMap<K, Option<Arc<T>>>>,
-    key: &Q,
+/// What is known at a path, made if it isn't.
+fn known<T>(
+    all: &RwLock<HashMap<String, Option<Arc<T>>>>,
+    path: &str,
     make: impl FnOnce() -> Result<Option<T>>,
-) -> Result<Option<Arc<T>>>
-where
-    K: Borrow<Q> + Eq + Hash,
-    Q: ToOwned<Owned = K> + Eq + Hash + ?Sized,
-{
-    if let Some(known) = all.read().get(key) {
+) -> Result<Option<Arc<T>>> {
+    if let Some(known) = all.read().get(path) {
         return Ok(known.clone());
     }
     let made = make()?.map(Arc::new);
-    all.write().insert(key.to_owned(), made.clone());
+    all.write().insert(path.to_owned(), made.clone());
     Ok(made)
 }
 

@@ -83,6 +83,8 @@ pub const MAX_DISTANCE_METERS: f64 = 20_037_508.4;
 pub const MAX_COLUMN_CACHE_BYTES: usize = 128 * 1024 * 1024;
 /// Of these, bytes up to which strings of dictionaries are kept. Patterns decode the others, part by part.
 pub const MAX_KEPT_STRINGS_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of all that is kept up to which cells of points are kept, too. The cells of others are worked out by each search.
+pub const MAX_KEPT_CELLS_BYTES: usize = 64 * 1024 * 1024;
 /// Bytes that the patterns of one search keep of which values match, so as not to look for them again.
 pub const MAX_KEPT_MATCHES_BYTES: usize = 64 * 1024 * 1024;
 

@@ -17,7 +17,9 @@ pub(crate) fn refused(error: EngineError) -> ServiceError {
         EngineError::RowsTooLarge { .. } => invalid("The rows of the request are too large for one answer."),
         EngineError::NotSearched { .. } | EngineError::NotFound { name: "index", .. } => no_index(),
         EngineError::IndexExists { .. } => index_exists(),
-        EngineError::IndexNeeded { why, .. } => invalid(format!("The index can't be dropped: {why}.")),
+        EngineError::IndexNeeded { .. } => {
+            invalid("The index can't be deleted: another one of the table has to answer first.")
+        }
         EngineError::PageTokenInvalid { detail } => invalid(format!("Invalid token: {detail}.")),
         EngineError::ViewExpired | EngineError::ExportExpired => Reason::ScanExpired.into(),
         EngineError::SequenceAhead { field, given, last } => invalid(format!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use souk_engine::definition::MAX_COLUMNS;
 use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
 use souk_engine::{ColumnDefinition, TableDefinition, TableHandle, ValueType};
 use souk_tablestore::messages::{
@@ -119,6 +120,10 @@ pub(crate) fn add_columns(
     definition: &mut TableDefinition,
     columns: &[messages::DefinedColumnSchema],
 ) -> Result<(), ServiceError> {
+    if columns.len() > MAX_COLUMNS {
+        let text = format!("The number of defined columns exceeds {MAX_COLUMNS}.");
+        return Err(invalid(text));
+    }
     for column in columns {
         check_name(&column.name)?;
         let value = value_type(column.r#type)?;

@@ -23,6 +23,9 @@ pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
     let mut names = vec![name.clone()];
     // Go's client has them in one place, the others in another.
     for meta in request.index_metas.iter().chain(&request.table_meta.index_meta) {
+        if names.contains(&meta.name) {
+            return Err(Reason::TableExists.into());
+        }
         names.push(meta.name.clone());
         let index = schema::index(&definition, meta)?;
         definition = definition.secondary(index);

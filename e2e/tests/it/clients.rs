@@ -132,9 +132,9 @@ async fn the_handbooks_systems_answer_alike_on_plain_tables() -> anyhow::Result<
     }
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let demo =
-        format!("demo --size small --listen 127.0.0.1:0 --data {data} --tablestore-listen 127.0.0.1:0");
-    let arguments: Vec<String> = demo.split(' ').map(str::to_owned).collect();
+    let listen = ["--listen", "127.0.0.1:0", "--tablestore-listen", "127.0.0.1:0"];
+    let arguments = [&["demo", "--size", "small", "--data", &data][..], &listen].concat();
+    let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
     let process = Process::start(SOUK, &arguments, &[], None).await?;
     let gateway = format!("http://{}", process.address());
     let endpoint = process.tablestore().map(|address| format!("http://{address}"));

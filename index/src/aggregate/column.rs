@@ -8,7 +8,7 @@ use tantivy::{DocId, SegmentReader};
 
 use super::node::FieldOf;
 use crate::attribute;
-use crate::columns::{Cells, StringColumn};
+use crate::columns::{Cells, StringColumn, cell};
 use crate::geo::{GeoPoint, geohash};
 use crate::plan::ordinals_between;
 use crate::points::Points;
@@ -199,11 +199,18 @@ impl Values {
             (Some(column), Kind::Attribute) => Source::Among(column, among.unwrap_or_default()),
             (Some(column), _) if column.get_cardinality() == Cardinality::Full => Source::Full(column),
             (Some(column), _) => Source::Column(column),
-            (None, Kind::Cell(resolution)) => columns
-                .cells(reader, &field.path, resolution)?
-                .map_or(Source::Nothing, Source::Cells),
-            (None, Kind::GeoHash(_) | Kind::Point) => Points::open(reader, &field.path)?
-                .map_or(Source::Nothing, |points| Source::Points(points, field.kind)),
+            (None, Kind::Cell(_) | Kind::GeoHash(_) | Kind::Point) => {
+                match (Points::open(reader, &field.path)?, field.kind) {
+                    (None, _) => Source::Nothing,
+                    (Some(points), Kind::Cell(resolution)) => {
+                        match columns.cells(reader, &field.path, &points, resolution) {
+                            Some(cells) => Source::Cells(cells),
+                            None => Source::Points(points, field.kind),
+                        }
+                    }
+                    (Some(points), kind) => Source::Points(points, kind),
+                }
+            }
             (None, _) => Source::Nothing,
         };
         let mut stranger = None;
@@ -327,7 +334,7 @@ impl Values {
                 out.extend(column.values_for_doc(doc).filter(|value| among.contains(value)));
             }),
             Source::Points(points, kind) => self.several(docs, slots, different, buffer, |doc, out| {
-                out.extend(points.of(doc).map(|point| number(point, *kind)));
+                out.extend(points.of(doc).filter_map(|point| number(point, *kind)));
             }),
             Source::Cells(cells) => self.several(docs, slots, different, buffer, |doc, out| {
                 out.extend(cells.of(doc));
@@ -389,10 +396,11 @@ impl Values {
     }
 }
 
-fn number(point: GeoPoint, kind: Kind) -> u64 {
+fn number(point: GeoPoint, kind: Kind) -> Option<u64> {
     match kind {
-        Kind::GeoHash(characters) => geohash::of_point(point, characters),
-        _ => number_of_point(point),
+        Kind::Cell(resolution) => cell(point, resolution),
+        Kind::GeoHash(characters) => Some(geohash::of_point(point, characters)),
+        _ => Some(number_of_point(point)),
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use h3o::{LatLng, Resolution};
 use tantivy::DocId;
 
+use crate::geo::GeoPoint;
 use crate::held::Held;
+use crate::limits::MAX_KEPT_CELLS_BYTES;
 use crate::points::Points;
 
 /// The number of no cell.
@@ -22,14 +24,19 @@ pub(crate) struct Cells {
 }
 
 impl Cells {
-    pub(super) fn new(points: Points, resolution: Resolution, held: &Arc<AtomicUsize>) -> Self {
-        let known: Box<[_]> = (0..points.count()).map(|_| AtomicU64::new(UNKNOWN)).collect();
-        Self {
+    /// `None` when more than [`MAX_KEPT_CELLS_BYTES`] would be held then.
+    pub(super) fn new(points: Points, resolution: Resolution, of_all: &Arc<AtomicUsize>) -> Option<Self> {
+        let count = points.count();
+        let held = Held::new(count as usize * size_of::<AtomicU64>(), of_all);
+        if of_all.load(Ordering::Relaxed) > MAX_KEPT_CELLS_BYTES {
+            return None;
+        }
+        Some(Self {
             points,
             resolution,
-            _held: Held::new(size_of_val(&*known), held),
-            known,
-        }
+            known: (0..count).map(|_| AtomicU64::new(UNKNOWN)).collect(),
+            _held: held,
+        })
     }
 
     /// The cells of a document's points, which may repeat.
@@ -41,13 +48,17 @@ impl Cells {
         let known = self.known.get(row as usize)?;
         match known.load(Ordering::Relaxed) {
             UNKNOWN => {
-                let point = self.points.at(row)?;
-                let place = LatLng::new(point.latitude(), point.longitude()).ok()?;
-                let cell = u64::from(place.to_cell(self.resolution));
+                let cell = cell(self.points.at(row)?, self.resolution)?;
                 known.store(cell, Ordering::Relaxed);
                 Some(cell)
             }
             cell => Some(cell),
         }
     }
+}
+
+/// The number of the cell that a point lies in.
+pub(crate) fn cell(point: GeoPoint, resolution: Resolution) -> Option<u64> {
+    let place = LatLng::new(point.latitude(), point.longitude()).ok()?;
+    Some(place.to_cell(resolution).into())
 }

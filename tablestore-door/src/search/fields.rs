@@ -4,6 +4,7 @@ use bytes::Bytes;
 use souk_engine::index::{FieldKind, GeoPoint, QueryValue, ResolvedField, Schema};
 use souk_engine::{DateFormat, Reading, SearchIndexDefinition, TimeUnit};
 use souk_tablestore::{Reason, ServiceError, Value, variant};
+use std::cell::Cell;
 
 use super::note::Note;
 use crate::error::{invalid, missing};
@@ -19,6 +20,8 @@ pub(super) struct Fields<'a> {
     pub(super) note: &'a Note,
     /// Whether the filter of a sort is read, which has no inner hits: their sorts have filters, in which the tree would begin anew.
     pub(super) in_sort: bool,
+    /// Filters of sorts that were read of the request so far.
+    pub(super) sort_filters: &'a Cell<usize>,
 }
 
 impl<'a> Fields<'a> {

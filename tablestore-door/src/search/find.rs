@@ -1,5 +1,6 @@
 //! Searches.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -128,11 +129,13 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
         .map_err(refused)?;
     let request_of_index = {
         let schema = handle.schema().map_err(refused)?;
+        let sort_filters = Cell::new(0);
         let fields = Fields {
             schema: &schema,
             index,
             note: &note,
             in_sort: false,
+            sort_filters: &sort_filters,
         };
         SearchRequest {
             query: query(&asked.query, fields)?,

@@ -239,7 +239,7 @@ pub(crate) async fn delete_index(context: &Context, body: Bytes) -> Answered {
 }
 
 /// The index that searches which name none go to when this one is deleted, where no other has a weight: the first that answers, or
-/// the first.
+/// where none does, this one included, the first.
 async fn heir(
     context: &Context,
     definition: &TableDefinition,
@@ -250,12 +250,26 @@ async fn heir(
         return Ok(None);
     }
     for index in others.clone() {
-        let phase = context.engine().index(&index.name).await.map_err(refused)?.phase;
-        if matches!(phase, IndexPhase::Serving | IndexPhase::Rebuilding) {
+        if answers(context, &index.name).await? {
             return Ok(Some(index.name.clone()));
         }
     }
-    Ok(others.map(|index| index.name.clone()).next())
+    match answers(context, deleted).await? {
+        true => Ok(None),
+        false => Ok(others.map(|index| index.name.clone()).next()),
+    }
+}
+
+/// Whether an index answers; one that is gone doesn't.
+async fn answers(context: &Context, index: &str) -> Result<bool, ServiceError> {
+    match context.engine().index(index).await {
+        Ok(found) => Ok(matches!(
+            found.phase,
+            IndexPhase::Serving | IndexPhase::Rebuilding
+        )),
+        Err(EngineError::NotFound { .. } | EngineError::NotSearched { .. }) => Ok(false),
+        Err(error) => Err(refused(error)),
+    }
 }
 
 /// An index with more fields.

@@ -3,6 +3,7 @@
 //! Tablestore divides a scan into splits, which several clients read at the same time; here there is one. A session is a text that names
 //! the index; what a scan with one sees is kept from its first page on, as long as its pages are asked for.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -92,11 +93,13 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
         .map_err(refused)?;
     let query = {
         let schema = handle.schema().map_err(refused)?;
+        let sort_filters = Cell::new(0);
         let fields = Fields {
             schema: &schema,
             index,
             note: &note,
             in_sort: false,
+            sort_filters: &sort_filters,
         };
         query(&node, fields)?
     };

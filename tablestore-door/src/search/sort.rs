@@ -1,16 +1,24 @@
 //! The order of hits, of inner hits, and of top rows.
 
+use souk_engine::index::limits::MAX_SORTS;
 use souk_engine::index::{ArrayMode, Missing, NestedSort, Sort};
 use souk_tablestore::messages::{self as pb, SortMode, SortOrder};
 use souk_tablestore::{SearchNode, ServiceError, Value, variant};
 
 use super::fields::{Fields, enumeration, name, point};
 use super::query::query;
-use crate::error::{missing, unsupported};
+use crate::error::{invalid, missing, unsupported};
 
 /// What stands for an end of the order instead of a value that is missing.
 const FIRST: &str = "_first";
 const LAST: &str = "_last";
+
+fn within(count: usize, what: &str) -> Result<(), ServiceError> {
+    match count > MAX_SORTS {
+        true => Err(invalid(format!("The number of {what} exceeds {MAX_SORTS}."))),
+        false => Ok(()),
+    }
+}
 
 impl Fields<'_> {
     /// The order of a search that has none: that of the index, which is by primary key unless it was made with another.
@@ -24,6 +32,7 @@ impl Fields<'_> {
 
     /// Reads an order. Ties end in the primary key, whatever it says of that.
     pub(super) fn sorts(&self, sort: &pb::Sort) -> Result<Vec<Sort>, ServiceError> {
+        within(sort.sorter.len(), "sorters")?;
         sort.sorter.iter().map(|sorter| self.sort(sorter)).collect()
     }
 
@@ -91,6 +100,9 @@ impl Fields<'_> {
             return Ok(around.map(|path| NestedSort { path, filter: None }));
         };
         let path = name(given.path.as_deref())?;
+        // Each is a tree of its own: together they are no more than a search's sorts may have.
+        self.sort_filters.set(self.sort_filters.get() + 1);
+        within(self.sort_filters.get(), "filters of all sorts")?;
         let filter = given.filter.clone().map(|filter| {
             let node = SearchNode::decode(filter)?;
             let fields = Fields {

@@ -319,8 +319,12 @@ fn term(field: &str, value: impl Into<Value>) -> Query {
 }
 
 fn sorted(sorter: Sorter) -> Option<Sort> {
+    sorted_by(vec![sorter])
+}
+
+fn sorted_by(sorter: Vec<Sorter>) -> Option<Sort> {
     Some(Sort {
-        sorter: vec![sorter],
+        sorter,
         disable_default_pk_sorter: None,
     })
 }

@@ -8,7 +8,9 @@ use souk_tablestore::messages::{
 };
 
 use super::aggregations::{figure, grouping};
-use super::{INDEX, Shops, TABLE, all, by_field, by_price, cell, columns, everything, named, sorted};
+use super::{
+    INDEX, Shops, TABLE, all, by_field, by_price, cell, columns, everything, named, query, sorted, sorted_by,
+};
 
 /// The fields of a message around another, which is the field `outer`.
 fn inside(outer: u32, inner: &[u8]) -> Vec<u8> {
@@ -59,6 +61,54 @@ async fn filters_of_sorts_have_no_inner_hits() {
         "Unsupported: inner hits in the filter of a sort."
     );
     assert_eq!(shops.ids(everything()).await, "abcde");
+    shops.end().await;
+}
+
+/// The filters of sorts are trees of their own, which nothing else counts together.
+#[tokio::test]
+async fn sorts_and_their_filters_are_counted_first() {
+    let mut shops = Shops::open().await;
+    let many = SearchQuery {
+        sort: sorted_by(vec![by_price(SortOrder::Asc); 33]),
+        ..all()
+    };
+    assert_eq!(shops.refused(many).await, "The number of sorters exceeds 32.");
+    let filtered = by_field(FieldSort {
+        field_name: named("items.n"),
+        nested_filter: Some(NestedFilter {
+            path: named("items"),
+            filter: Some(everything()),
+        }),
+        ..FieldSort::default()
+    });
+    // Two nested queries whose inner hits have half of the filters each, and the search one more.
+    let sort = sorted_by(vec![filtered.clone(); 16]);
+    let nested = query(
+        QueryType::Nested,
+        &pb::NestedQuery {
+            path: named("items"),
+            query: Some(everything()),
+            score_mode: None,
+            weight: None,
+            inner_hits: Some(pb::InnerHits {
+                sort,
+                ..pb::InnerHits::default()
+            }),
+        },
+    );
+    let both = pb::BoolQuery {
+        should_queries: vec![nested; 2],
+        ..pb::BoolQuery::default()
+    };
+    let search = SearchQuery {
+        query: Some(query(QueryType::Bool, &both)),
+        sort: sorted_by(vec![filtered]),
+        ..all()
+    };
+    assert_eq!(
+        shops.refused(search).await,
+        "The number of filters of all sorts exceeds 32."
+    );
     shops.end().await;
 }
 
