@@ -71,5 +71,5 @@ export const paged = (page: number): { page: string } => ({ page: page === 0 ? '
 /** A control for a value of the address; `also` changes with it. */
 export const field = (name: string, also: Record<string, string> = {}) => ({
   value: address.value.values[name] ?? '',
-  onChange: (event: { currentTarget: { value: string } }): void => change({ [name]: event.currentTarget.value.trim(), ...also }),
+  onChange: (event: { currentTarget: { value: string } }): void => change({ [name]: event.currentTarget.value, ...also }),
 });

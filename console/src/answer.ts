@@ -46,6 +46,9 @@ export const useAnswer = <T>(
   latest.current = call;
   const caller = credentials.value;
   useEffect(() => {
+    // What another caller was told isn't shown any more, and isn't kept either.
+    const isOthers = (came: Came<unknown> | undefined): boolean => came !== undefined && came.caller !== caller;
+    setState((before) => (isOthers(before.answer) || isOthers(before.failure) ? { ...before, answer: undefined, failure: undefined } : before));
     if (key === undefined) return;
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;

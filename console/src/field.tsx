@@ -36,7 +36,7 @@ export const Field = ({
         onInput={(event) => setTyped(event.currentTarget.value)}
         onChange={(event) => {
           setTyped(undefined);
-          onChange(event);
+          onChange({ currentTarget: { value: event.currentTarget.value.trim() } });
         }}
         onBlur={() => setTyped(undefined)}
       />

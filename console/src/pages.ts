@@ -63,7 +63,7 @@ const reversed = (sort: SortInit[]): SortInit[] =>
       case 'score':
         return { kind: { case: 'score', value: { ascending: !key.value.ascending } } };
       default:
-        return {};
+        throw new Error(`a sort by ${key?.case ?? 'nothing'} isn't read from its end`);
     }
   });
 

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { accessible, fits, launch, open, picture } from './browser.mjs';
 import { load } from './module.mjs';
 import { ask } from './server.mjs';
-import { ended, isEmpty } from './streams.mjs';
+import { ended, isEmpty, refused } from './streams.mjs';
 
 let browser;
 before(async () => (browser = await launch()));
@@ -108,10 +108,9 @@ for (const [reason, words] of [
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('goes on where it stopped').waitFor();
     const empty = [];
-    const details = [{ type: 'google.rpc.ErrorInfo', value: '', debug: { reason } }];
     await page.route(WATCH, async (route) => {
       empty.push(isEmpty(route.request()));
-      if (empty.length === 1) await route.fulfill(ended({ code: 'out_of_range', message: 'after 1', details }));
+      if (empty.length === 1) await route.fulfill(refused(reason));
       else await route.continue();
     });
     await page.getByRole('button', { name: 'Go on' }).click();
@@ -144,6 +143,26 @@ test('a stream that breaks is opened again, and one that is refused isn’t', as
   await alert.getByRole('button', { name: 'Try again' }).click();
   await follows(page);
   await alert.waitFor({ state: 'detached' });
+  await end();
+});
+
+test('after a break it says that it follows, also when nothing is written', async () => {
+  const { page, end } = await open(browser, '#/live?of=shops', { faults: true });
+  await follows(page);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.getByText('goes on where it stopped').waitFor();
+  let asked = 0;
+  await page.route(WATCH, async (route) => {
+    asked += 1;
+    if (asked === 1) await route.fulfill(ended({ code: 'unavailable', message: 'it goes away' }));
+    else await route.continue();
+  });
+  await page.getByRole('button', { name: 'Go on' }).click();
+  const alert = page.getByRole('alert').filter({ hasText: 'it goes away' });
+  await alert.waitFor();
+  await follows(page);
+  await alert.waitFor({ state: 'detached' });
+  assert.equal(await page.getByText('Changes aren’t followed').count(), 0);
   await end();
 });
 
@@ -203,6 +222,8 @@ test('calls a second are those of the server’s times, and nothing is said of a
   assert.deepEqual(long.samples.map(({ at }) => (at - long.samples.at(-1).at) / 1000), [-10, -8, -6, -4, -2, 0]);
   // Another process begins anew.
   assert.deepEqual(rates(after(sample(0, 50), sample(2, 60), sample(4, 1, 1), sample(6, 5, 3))), [2]);
+  // A clock that is set back does, too.
+  assert.deepEqual(rates(after(sample(10, 50), sample(12, 60), sample(4, 61, 114), sample(6, 65, 116))), [2]);
 });
 
 test('lags have a gap where nobody asked for them', async () => {

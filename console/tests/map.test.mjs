@@ -52,6 +52,12 @@ const drawn = (page, spots) => page.locator(spots === undefined ? '.world[data-s
 const filtered = (...filters) => ({ bool: { filter: filters } });
 const milkTea = { term: { field: 'type', value: { string_value: '奶茶' } } };
 
+test('a price that no number of cents tells is none', async () => {
+  const { page, end } = await open(browser, `${CHINA}&price=1e308`);
+  await drawn(page);
+  await end();
+});
+
 test('clusters and their sums are those of the API', async () => {
   const { page, end } = await open(browser, CHINA);
   await page.locator('.frame').waitFor();

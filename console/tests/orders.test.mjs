@@ -5,7 +5,7 @@ import { after, before, test } from 'node:test';
 import { accessible, fits, launch, open, picture } from './browser.mjs';
 import { load } from './module.mjs';
 import { ask } from './server.mjs';
-import { ended } from './streams.mjs';
+import { after as afterOf, ended, refused } from './streams.mjs';
 
 const SEARCH = 'souk.order.v1.OrderService/SearchOrders';
 const whole = (value) => Number(value ?? 0).toLocaleString('en');
@@ -224,6 +224,62 @@ test('the history says nothing before the log has told it, and that it has ended
   await other.getByText('Further changes appear here').waitFor();
   await end();
 });
+
+test('of an old order it is said at once that the log no longer keeps its changes, and that it is followed', async () => {
+  const { page, end } = await open(browser, '#/orders', { faults: true });
+  const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+  const orderId = `console-old-${Date.now()}`;
+  await ask('souk.order.v1.OrderService/CreateOrder', { order: { ...hits[0].resource, orderId, quantity: '3' } });
+  const { order } = await ask('souk.order.v1.OrderService/UpdateOrder', { order: { orderId, quantity: '4' }, updateMask: 'quantity' });
+  const { revision } = order;
+  const asked = [];
+  let isTrimmed = (after) => after === Number(revision) - 1;
+  await page.route(WATCH, async (route) => {
+    asked.push(afterOf(route.request()));
+    if (isTrimmed(asked.at(-1))) await route.fulfill(refused('CHANGES_TRIMMED'));
+    else await route.continue();
+  });
+  // Nothing is written meanwhile: the stream tells nothing.
+  await page.evaluate((id) => (location.hash = `#/orders?id=${id}`), orderId);
+  const beside = page.getByRole('region', { name: orderId, exact: true });
+  const says = () => Promise.all(['Changes before are missing', 'No change of this order is in the log', 'Further changes appear here'].map((words) => beside.getByText(words).waitFor()));
+  await says();
+  const until = asked[1];
+  assert.deepEqual(asked, [Number(revision) - 1, until]);
+
+  // Where the log keeps nothing at all, it isn't looked through for ever.
+  isTrimmed = (after) => after !== 0 && after < until;
+  await beside.getByRole('button', { name: 'Look for earlier changes in the log' }).click();
+  await says();
+  assert.equal(await beside.getByText('Looking').count(), 0);
+  assert.deepEqual(asked.slice(2), [until - 1, until]);
+  await ask('souk.order.v1.OrderService/DeleteOrder', { orderId });
+  await end();
+});
+
+for (const why of ['CHANGES_TRIMMED', 'SEQUENCE_AHEAD']) {
+  test(`an order whose log can’t be gone on with (${why}) is read again to be followed again`, async () => {
+    const { page, end } = await open(browser, '#/orders', { faults: true });
+    const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+    const { orderId } = hits[0].resource;
+    let until = Infinity;
+    // What was reached when the order was read is no longer there.
+    await page.route(WATCH, async (route) => {
+      if (afterOf(route.request()) < until) await route.fulfill(refused(why));
+      else await route.continue();
+    });
+    await page.evaluate((id) => (location.hash = `#/orders?id=${id}`), orderId);
+    const beside = page.getByRole('region', { name: orderId, exact: true });
+    await beside.getByText('Changes aren’t followed any more').waitFor();
+    const { order } = await ask('souk.order.v1.OrderService/CreateOrder', { order: { ...hits[0].resource, orderId: `console-again-${Date.now()}` } });
+    until = Number(order.revision) - 1;
+    await ask('souk.order.v1.OrderService/UpdateOrder', { order: { orderId, quantity: String(Number(hits[0].resource.quantity) + 1) }, updateMask: 'quantity' });
+    await beside.getByRole('button', { name: 'Follow again' }).click();
+    await beside.getByText('Further changes appear here').waitFor();
+    await ask('souk.order.v1.OrderService/DeleteOrder', { orderId: order.orderId });
+    await end();
+  });
+}
 
 test('an order that is changed while it is shown isn’t said to be as it was made', async () => {
   const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });

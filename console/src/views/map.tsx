@@ -165,10 +165,13 @@ const List = ({ found }: { found: readonly { shop: Shop; meters?: number }[] }) 
     </ul>
   );
 
-/** A number of the address; undefined when it isn't one. */
+/** Beyond it a number of the address says nothing: cents of it are whole numbers still. */
+const NUMBER_MAX = 1e12;
+
+/** A number of the address; undefined when it isn't one, or is too large. */
 const numeric = (value: string | undefined): number | undefined => {
   const read = Number(value || NaN);
-  return Number.isFinite(read) && read >= 0 ? read : undefined;
+  return read >= 0 && read <= NUMBER_MAX ? read : undefined;
 };
 
 const Shops = () => {

@@ -76,6 +76,13 @@ const indexes = client(IndexService);
 
 const BEGIN: JsonObject = { query: { bool: { must: [{ match_all: {} }] } }, total: { exact: true } };
 
+// Older pages kept what was written in the browser, where others may read it.
+try {
+  localStorage.removeItem('souk.query.draft');
+} catch {
+  // Where nothing may be kept, nothing was.
+}
+
 /** What was written last, held while the page is open: it may tell what only its writer may know, and is gone when they sign out. */
 let draft: string | undefined;
 credentials.subscribe((caller) => {

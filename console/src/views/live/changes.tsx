@@ -8,7 +8,7 @@ import { texts } from '../../language';
 import { Problem } from '../../problem';
 import { Scroll } from '../../scroll';
 import type { Followed, Missed } from './writes';
-import { SHOWN, SOURCES, useWrites } from './writes';
+import { SHOWN, SOURCES, isLasting, useWrites } from './writes';
 
 const text = texts({
   en: {
@@ -24,6 +24,7 @@ const text = texts({
     pausedUnopened: 'Paused before the stream was open: what changes until “Go on” isn’t told of here.',
     follows: 'Following: sequence {sequence} is reached.',
     begins: 'The stream is being opened: changes before that aren’t told of.',
+    reopens: 'The stream is being opened again, and goes on where it stopped.',
     stopped: 'Changes aren’t followed.',
     trimmed: 'Changes after sequence {sequence} are missing here: the server no longer keeps all of them. It goes on with the present ones.',
     ahead: 'The server’s log ends before sequence {sequence}: it is another one, or has been restored. It goes on with the present changes.',
@@ -51,6 +52,7 @@ const text = texts({
     pausedUnopened: '数据流打开之前已暂停：点击“继续”之前的变更不会显示。',
     follows: '跟踪中：已到序号 {sequence}。',
     begins: '正在打开数据流：此前的变更不会显示。',
+    reopens: '正在重新打开数据流，并从断开处继续。',
     stopped: '未在跟踪变更。',
     trimmed: '序号 {sequence} 之后的变更有缺失：服务器已不再全部保留。将从当前变更继续。',
     ahead: '服务器日志在序号 {sequence} 之前结束：它是另一台服务器，或已从备份恢复。将从当前变更继续。',
@@ -85,8 +87,9 @@ const useSeen = (): boolean => {
 const standing = ({ reached, error, retryS }: Followed, paused: boolean): string => {
   if (paused) return text(reached === undefined ? 'pausedUnopened' : 'paused');
   if (retryS !== undefined) return text('retries', { seconds: retryS });
-  if (error !== undefined) return text('stopped');
-  return reached === undefined ? text('begins') : text('follows', { sequence: count(reached) });
+  if (error !== undefined && isLasting(error)) return text('stopped');
+  if (reached === undefined) return text('begins');
+  return error !== undefined ? text('reopens') : text('follows', { sequence: count(reached) });
 };
 
 const missing = ({ after, trimmed }: Missed): string => text(trimmed ? 'trimmed' : 'ahead', { sequence: count(after) });

@@ -68,14 +68,14 @@ const point = (oldest: Sample, before: Sample, now: Sample): Point => {
 };
 
 /**
- * The history with one more sample. A server that was started again begins another. After a longer time without samples, as while the
+ * The history with one more sample. A server that was started again, or whose clock was set back, begins another. After a longer time without samples, as while the
  * page isn't seen, nothing is said of that time, nor of now: what came in it isn't what comes now.
  */
 export const grown = (history: History, now: Sample): History => {
   const last = history.samples.at(-1);
   const up = (sample: Sample): number => total(sample, 'process.uptime') ?? 0;
-  if (last === undefined || up(now) < up(last)) return { samples: [now], points: [], first: calls(now) };
-  if (now.at <= last.at) return history;
+  if (last === undefined || up(now) < up(last) || now.at < last.at) return { samples: [now], points: [], first: calls(now) };
+  if (now.at === last.at) return history;
   const samples = history.samples.filter(({ at }) => at >= now.at - WINDOW_MS);
   const [oldest] = samples;
   const next = oldest === undefined ? gap(now.at) : point(oldest, last, now);

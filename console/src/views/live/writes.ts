@@ -23,7 +23,10 @@ const DRAW_MS = 250;
 const RETRY_MAX_S = 15;
 
 /** Errors that the same call meets again, however often it is made. */
-const LASTING = new Set([Code.InvalidArgument, Code.NotFound, Code.PermissionDenied, Code.Unauthenticated, Code.Unimplemented]);
+const LASTING: ReadonlySet<Code> = new Set([Code.InvalidArgument, Code.NotFound, Code.PermissionDenied, Code.Unauthenticated, Code.Unimplemented]);
+
+/** Whether an error ends the following, until it is asked for again. */
+export const isLasting = ({ code }: ConnectError): boolean => LASTING.has(code);
 
 const orders = client(OrderService);
 const shops = client(ShopService);
@@ -48,7 +51,7 @@ export interface Write {
 }
 
 /** The writes of a service after a sequence, or from now on; also sequences that were reached without any. */
-async function* writes(source: Source, after: bigint | undefined, options: { signal: AbortSignal }): AsyncIterable<Write> {
+async function* writes(source: Source, after: bigint | undefined, options: { signal: AbortSignal; onHeader: () => void }): AsyncIterable<Write> {
   const from = after === undefined ? {} : { afterSequence: after };
   const told = (sequence: bigint, at: Timestamp | undefined, changes: Change[]): Write => ({
     sequence,
@@ -139,10 +142,11 @@ export const useWrites = (source: Source | undefined, runs: boolean): Followed &
       setState((before) => ({ ...before, retryS: undefined }));
       let problem: ConnectError | undefined;
       try {
-        let opened = false;
-        for await (const write of writes(source, reached.current, { signal: abort.signal })) {
-          if (!opened) setState((before) => ({ ...before, error: undefined }));
-          opened = true;
+        // A stream that goes on tells nothing before there is another write: it is open when it is answered.
+        const onHeader = (): void => {
+          if (!abort.signal.aborted) setState((before) => ({ ...before, error: undefined }));
+        };
+        for await (const write of writes(source, reached.current, { signal: abort.signal, onHeader })) {
           waitS = 1;
           reached.current = write.sequence;
           if (write.count === 0) continue;
@@ -164,7 +168,7 @@ export const useWrites = (source: Source | undefined, runs: boolean): Followed &
         setState((before) => ({ ...before, last: trimmed ? before.last : [], reached: undefined, missed: { after, trimmed } }));
         return follow();
       }
-      if (problem !== undefined && LASTING.has(problem.code)) {
+      if (problem !== undefined && isLasting(problem)) {
         setState((before) => ({ ...before, error: problem }));
         return;
       }

@@ -49,6 +49,25 @@ const head = async (signal: AbortSignal): Promise<bigint> => {
   throw new ConnectError('the stream has ended', Code.Unavailable);
 };
 
+/** Whether the log still has a change, which has happened. */
+const isKept = async (sequence: bigint, signal: AbortSignal): Promise<boolean> => {
+  // After 0 is never refused: it is everything that is kept.
+  if (sequence <= 1n) return true;
+  try {
+    for await (const _ of orders.watchOrders({ afterSequence: sequence - 1n }, { signal })) return true;
+  } catch (error) {
+    if (reason(ConnectError.from(error)) === 'CHANGES_TRIMMED') return false;
+    throw error;
+  }
+  throw new ConnectError('the stream has ended', Code.Unavailable);
+};
+
+/** Whether following failed since the log no longer is what it was when the order was read: that has to be read again, too. */
+export const isOutdated = ({ error }: History): boolean => {
+  const why = error === undefined ? '' : reason(error);
+  return why === 'CHANGES_TRIMMED' || why === 'SEQUENCE_AHEAD';
+};
+
 const NOTHING: Omit<History, 'again'> = { changes: [], at: 0n, until: undefined, trimmed: false, stream: 'none', error: undefined };
 
 /**
@@ -66,7 +85,11 @@ export const useHistory = (id: string, after: bigint | undefined, last: bigint |
     let found: Change[] = [];
     let drawn = 0;
     const follow = async (afterSequence: bigint, until: bigint, trimmed = false): Promise<void> => {
-      for await (const { sequence, commitTime, changes } of orders.watchOrders({ afterSequence }, { signal: abort.signal })) {
+      // In a quiet service nothing is told for long: the stream is open when it is answered.
+      const onHeader = (): void => {
+        if (!abort.signal.aborted) setHistory((before) => ({ ...before, stream: 'open' }));
+      };
+      for await (const { sequence, commitTime, changes } of orders.watchOrders({ afterSequence }, { signal: abort.signal, onHeader })) {
         const own = changes.filter((change) => change.order?.orderId === id);
         found = [...found, ...own.map(({ kind, order }) => ({ sequence, at: commitTime, kind, order }))];
         // The log of a load has thousands of writes: drawing each would take longer than reading it.
@@ -77,13 +100,17 @@ export const useHistory = (id: string, after: bigint | undefined, last: bigint |
     };
     const run = async (): Promise<void> => {
       const until = last ?? (await head(abort.signal));
+      if (abort.signal.aborted) return;
       setHistory((before) => ({ ...before, at: after, until }));
       try {
-        await follow(after, until);
+        // Where none of the changes is kept, a stream of all of them tells nothing until there is another.
+        if (after > 0n || (await isKept(until, abort.signal))) return await follow(after, until);
       } catch (error) {
         if (reason(ConnectError.from(error)) !== 'CHANGES_TRIMMED') throw error;
-        await follow(until, until, true);
       }
+      if (abort.signal.aborted) return;
+      setHistory({ changes: found, at: until, until, trimmed: true, stream: 'open', error: undefined });
+      await follow(until, until, true);
     };
     const ended = (error: ConnectError | undefined): void => {
       if (!abort.signal.aborted) setHistory((before) => ({ ...before, stream: 'ended', error }));

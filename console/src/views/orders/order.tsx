@@ -12,7 +12,7 @@ import { Facts } from '../../facts';
 import { count, time } from '../../format';
 import { Problem } from '../../problem';
 import type { History } from './history';
-import { differences, fields, isThrough, useHistory } from './history';
+import { differences, fields, isOutdated, isThrough, useHistory } from './history';
 import { text } from './words';
 
 const orders = client(OrderService);
@@ -47,7 +47,7 @@ const Changes = ({ history }: { history: History }) => (
 );
 
 /** What is known of the history beside the changes themselves: nothing that isn't so, and that it isn't told any further. */
-const Standing = ({ history, earlier, isWhole }: { history: History; earlier: boolean; isWhole: boolean }) => {
+const Standing = ({ history, earlier, isWhole, again }: { history: History; earlier: boolean; isWhole: boolean; again: () => void }) => {
   const { changes, trimmed, stream, error } = history;
   const through = isThrough(history);
   const isCut = trimmed || (earlier && through && changes[0] !== undefined && changes[0].kind !== ChangeKind.CREATED);
@@ -62,7 +62,7 @@ const Standing = ({ history, earlier, isWhole }: { history: History; earlier: bo
           {error === undefined ? null : <Problem error={error} />}
           <p class="warn">
             {text('notFollowing')}{' '}
-            <button type="button" onClick={history.again}>
+            <button type="button" onClick={again}>
               {text('followAgain')}
             </button>
           </p>
@@ -90,6 +90,10 @@ export const OrderBeside = ({ id }: { id: string }) => {
   const isFirst =
     read?.createTime !== undefined && read.updateTime !== undefined && timestampMs(read.createTime) === timestampMs(read.updateTime) && !isNewer;
   const isLooking = looksBack && history.stream !== 'ended' && !isThrough(history);
+  const again = (): void => {
+    if (isOutdated(history)) answer.again();
+    history.again();
+  };
   return (
     <section class="panel order" aria-label={id}>
       <div class="row">
@@ -103,7 +107,7 @@ export const OrderBeside = ({ id }: { id: string }) => {
       {order !== undefined && <Facts facts={fields(order)} />}
       <h3>{text('history')}</h3>
       <Changes history={history} />
-      <Standing history={history} earlier={looksBack} isWhole={isFirst && !earlier} />
+      <Standing history={history} earlier={looksBack} isWhole={isFirst && !earlier} again={again} />
       {read !== undefined && !earlier && !isFirst && (
         <button type="button" onClick={() => setEarlier(true)}>
           {text('earlier')}

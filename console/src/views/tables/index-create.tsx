@@ -76,7 +76,14 @@ export const IndexCreate = ({ table, own, onCreated }: { table: string; own: rea
           <input type="number" min={0} max={100} value={weight} title={text('weightHint')} onInput={(event) => setWeight(event.currentTarget.value)} />
         </label>
       </div>
-      <FieldChanges fields={from?.fields ?? []} noted={noted} onNoted={setNoted} />
+      <FieldChanges
+        fields={from?.fields ?? []}
+        noted={noted}
+        onNoted={(next) => {
+          setNoted(next);
+          setOutcome(undefined);
+        }}
+      />
       <Problem error={error} />
       <div class="row">
         <button type="button" disabled={waiting} onClick={() => void create(true)}>

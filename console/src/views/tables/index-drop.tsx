@@ -20,22 +20,27 @@ export const IndexDrop = ({ name, onDropped }: { name: string; onDropped: () => 
     dialog.current?.close();
     onDropped();
   };
+  const open = (): void => {
+    // A drop that failed after the dialog had been closed.
+    forget();
+    dialog.current?.showModal();
+  };
   return (
     <>
       <div class="row">
-        <button type="button" onClick={() => dialog.current?.showModal()}>
+        <button type="button" onClick={open}>
           {text('dropIndex')}
         </button>
       </div>
-      <dialog ref={dialog} aria-labelledby={`drop ${name}`} onClose={forget}>
-        <h4 id={`drop ${name}`}>{text('dropTitle', { name })}</h4>
+      <dialog ref={dialog} aria-labelledby={`drop-${name}`} onClose={forget}>
+        <h4 id={`drop-${name}`}>{text('dropTitle', { name })}</h4>
         <p>{text('dropWhat')}</p>
         <Problem error={error} />
         <div class="row">
           <button type="button" class="bad" disabled={waiting} onClick={() => void drop()}>
             {text('dropNow')}
           </button>
-          <button type="button" onClick={() => dialog.current?.close()}>
+          <button type="button" disabled={waiting} onClick={() => dialog.current?.close()}>
             {text('cancel')}
           </button>
         </div>

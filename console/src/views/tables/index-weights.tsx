@@ -1,5 +1,5 @@
 /** The shares that the indexes of a table have of the searches that name none, set together. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
 import { client } from '../../calls';
 import { IndexService } from '../../contract/souk/index/v1/index_pb';
@@ -11,8 +11,15 @@ import { text } from './words';
 const indexes = client(IndexService);
 
 export const IndexWeights = ({ own, onChanged }: { own: readonly Index[]; onChanged: () => void }) => {
-  /** What is typed, by the names of the indexes, until it is set. */
+  /** What is typed, by the names of the indexes, until the indexes have it. */
   const [typed, setTyped] = useState<Readonly<Record<string, string>>>({});
+  useEffect(() => {
+    const isThere = ([name, value]: [string, string]): boolean => own.some(({ index, weight }) => index === name && String(weight) === value);
+    setTyped((before) => {
+      const all = Object.entries(before);
+      return all.some(isThere) ? Object.fromEntries(all.filter((one) => !isThere(one))) : before;
+    });
+  }, [own]);
   const { waiting, error, run } = useAttempt();
   const changed = own.flatMap(({ index, weight }) => {
     const value = typed[index];
@@ -22,9 +29,10 @@ export const IndexWeights = ({ own, onChanged }: { own: readonly Index[]; onChan
     event.preventDefault();
     const [first] = changed;
     if (first === undefined) return;
+    // As it is sent, so that it is known when it is read: whole numbers.
+    setTyped({ ...typed, ...Object.fromEntries(changed.map(({ index, weight }) => [index, String(weight)])) });
     void run(async (options) => {
       await indexes.updateIndex({ index: first.index, weights: changed }, options);
-      setTyped({});
       onChanged();
     });
   };
