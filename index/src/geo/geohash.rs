@@ -15,8 +15,8 @@ const HALVINGS: u32 = 30;
 pub(crate) fn of_point(point: GeoPoint, characters: u8) -> u64 {
     // Where it is between the ends, as a number of the smallest cells. The pole lies in the last one.
     let cells = |place: i64, end: i64| ((place + end) << HALVINGS) / (2 * end);
-    let by_longitude = cells(point.lon().into(), HALF_TURN.into());
-    let by_latitude = cells(point.lat().into(), QUARTER_TURN.into()).min((1 << HALVINGS) - 1);
+    let by_longitude = cells(point.lon(), HALF_TURN);
+    let by_latitude = cells(point.lat(), QUARTER_TURN).min((1 << HALVINGS) - 1);
     let bits = (0..HALVINGS).rev().fold(0, |bits, nth| {
         bits << 2 | (by_longitude >> nth & 1) << 1 | by_latitude >> nth & 1
     });
