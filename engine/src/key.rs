@@ -55,6 +55,14 @@ pub fn hashed_id(key: &PrimaryKey) -> Result<String, CorruptRow> {
     }
 }
 
+/// The id in a key that is known to be one of [`hashed`], as all of a resource's table are: without computing the hash again.
+pub(crate) fn id_of_hashed(key: &PrimaryKey) -> Option<&str> {
+    match key.values() {
+        [KeyValue::String(_), KeyValue::String(id)] => Some(id.as_str()),
+        _ => None,
+    }
+}
+
 /// A table whose keys are made by [`hashed`].
 #[must_use]
 pub fn hashed_table(name: &str) -> TableSchema {
@@ -111,9 +119,9 @@ pub(crate) fn of_values<'a>(values: impl IntoIterator<Item = &'a KeyValue>) -> V
 
 /// [`to_document_key`] of a key that is known to be one of [`hashed`]: without computing the hash again.
 pub(crate) fn hashed_document_key(key: &PrimaryKey) -> Vec<u8> {
-    match key.values() {
-        [_, KeyValue::String(id)] => document_id(id.as_bytes().to_vec()),
-        _ => to_document_key(key),
+    match id_of_hashed(key) {
+        Some(id) => document_id(id.as_bytes().to_vec()),
+        None => to_document_key(key),
     }
 }
 

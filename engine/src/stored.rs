@@ -3,7 +3,7 @@
 use souk_index::Field;
 use souk_storage::{ColumnName, Database, Row, Value};
 
-use crate::columns::{ColumnPlaces, ColumnReader, CorruptRow};
+use crate::columns::{ColumnPlaces, ColumnReader, CorruptRow, absent};
 use crate::definition::{Source, TableDefinition, ValueType};
 use crate::key;
 use crate::resource::{Resource, Stored};
@@ -109,9 +109,9 @@ pub(crate) fn from_row<R: Resource>(
 }
 
 fn read<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<(R::Record, Record), CorruptRow> {
-    let id = key::hashed_id(&row.key)?;
+    let id = key::id_of_hashed(&row.key).ok_or_else(|| absent(key::ID_COLUMN))?;
     let columns = ColumnReader::of_one(row, places);
-    Ok((R::from_columns(&id, &columns)?, Record::read(&columns)?))
+    Ok((R::from_columns(id, &columns)?, Record::read(&columns)?))
 }
 
 /// The definition of a resource's table, with what the engine keeps and finds of each.

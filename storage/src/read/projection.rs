@@ -118,17 +118,20 @@ impl<'a> Projection<'a> {
             && self.versions >= self.visible_versions
     }
 
-    /// What it wants of a row that may not be there.
-    pub(crate) fn stored(&self, key: &PrimaryKey, value: Option<&Bytes>) -> Result<Projected> {
-        value.map_or_else(|| Ok(Projected::default()), |value| self.row(key.clone(), value))
+    /// What it wants of a row that may not be there, which takes less time with another row of the table.
+    pub(crate) fn stored(
+        &self,
+        other: Option<&Row>,
+        key: &PrimaryKey,
+        value: Option<&Bytes>,
+    ) -> Result<Projected> {
+        value.map_or_else(
+            || Ok(Projected::default()),
+            |value| self.row_after(other, key.clone(), value),
+        )
     }
 
-    /// What it wants of a stored value.
-    pub(crate) fn row(&self, key: PrimaryKey, value: &[u8]) -> Result<Projected> {
-        self.row_after(None, key, value)
-    }
-
-    /// The same, which takes less time with another row of the table.
+    /// What it wants of a stored value, which takes less time with another row of the table.
     pub(crate) fn row_after(&self, other: Option<&Row>, key: PrimaryKey, value: &[u8]) -> Result<Projected> {
         let key = if self.takes_whole() && value.len() <= self.bytes {
             let mut row = codec::decode_after(other, key, value, &ColumnSelection::All)?;

@@ -63,7 +63,7 @@ async fn one(
     table.schema().check_key(primary_key)?;
     let key = key::row(table.id(), primary_key);
     let value = snapshot.kv.get(Space::Rows, &key).await?;
-    projection.stored(primary_key, value.as_ref())
+    projection.stored(None, primary_key, value.as_ref())
 }
 
 /// Whole rows by their keys; see [`Snapshot::multi_get`].
@@ -79,9 +79,13 @@ pub(super) async fn multi_get(
         .kv
         .multi_get(Space::Rows, stored_keys(table, keys)?)
         .await?;
-    let rows = keys.iter().zip(&values);
-    rows.map(|(key, value)| Ok(projection.stored(key, value.as_ref())?.row))
-        .collect()
+    let mut rows: Vec<Option<Row>> = Vec::with_capacity(keys.len());
+    for (key, value) in keys.iter().zip(&values) {
+        let other = rows.last().and_then(Option::as_ref);
+        let row = projection.stored(other, key, value.as_ref())?.row;
+        rows.push(row);
+    }
+    Ok(rows)
 }
 
 /// As many of the first as have at most so many bytes, each with its own; see [`Snapshot::multi_get_within`].
@@ -94,7 +98,8 @@ pub(super) async fn multi_get_within(
     limits::check("MAX_MULTI_GET_ROWS", limits::MAX_MULTI_GET_ROWS, keys.len())?;
     let options = ReadOptions::default();
     let projection = snapshot.projection(table, &options)?;
-    let (mut rows, mut left) = (Vec::with_capacity(keys.len()), bytes_max);
+    let mut rows: Vec<(Option<Row>, usize)> = Vec::with_capacity(keys.len());
+    let mut left = bytes_max;
     for keys in keys.chunks(INLINE_ROWS) {
         let stored = stored_keys(table, keys)?;
         let values = snapshot.kv.multi_get_within(Space::Rows, stored, left).await?;
@@ -104,7 +109,9 @@ pub(super) async fn multi_get_within(
                 return Ok(rows);
             }
             left = left.saturating_sub(bytes);
-            rows.push((projection.stored(key, value.as_ref())?.row, bytes));
+            let other = rows.last().and_then(|(row, _)| row.as_ref());
+            let row = projection.stored(other, key, value.as_ref())?.row;
+            rows.push((row, bytes));
         }
         if values.len() < keys.len() {
             return Ok(rows);

@@ -29,7 +29,7 @@ fn table(schema: TableSchema) -> Table {
 
 fn project(table: &Table, options: &ReadOptions, now: i64, value: &[u8]) -> Result<Projected> {
     let projection = Projection::new(table, options, now)?;
-    projection.row(PrimaryKey::integer(1), value)
+    projection.row_after(None, PrimaryKey::integer(1), value)
 }
 
 fn versions(projected: &Projected, column: &str) -> Vec<i64> {
