@@ -37,6 +37,9 @@ impl CorruptRow {
     }
 }
 
+/// Columns that there is room for from the first on: most rows have no more.
+const FIRST_ROOM: usize = 24;
+
 /// The columns of one row, to be written. What is empty or absent has no column.
 ///
 /// ```
@@ -53,7 +56,9 @@ impl Columns {
     /// No column.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            cells: Vec::with_capacity(FIRST_ROOM),
+        }
     }
 
     /// A STRING column; none when empty.
@@ -417,7 +422,7 @@ pub(crate) fn message_in(bytes: &Bytes) -> Option<Bytes> {
     bytes.starts_with(&[MESSAGE_FORMAT]).then(|| bytes.slice(1..))
 }
 
-fn absent(name: &str) -> CorruptRow {
+pub(crate) fn absent(name: &str) -> CorruptRow {
     CorruptRow::new(name, "is missing")
 }
 

@@ -164,7 +164,7 @@ impl DocumentReader {
     pub(crate) fn read(&self, row: &Row) -> Object {
         let cells = self.cells.iter();
         let values: Vec<Option<ValueTree>> = cells.map(|cells| cells.value(row, &self.places)).collect();
-        let mut document = Object::new();
+        let mut document = Object::with_capacity(values.iter().flatten().count());
         for field in &self.fields {
             if let Some(Some(value)) = values.get(field.from) {
                 let mut push = |value| document.push(field.name.clone(), value);

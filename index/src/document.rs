@@ -79,6 +79,13 @@ impl Object {
         Self::default()
     }
 
+    /// An object without fields, with room for so many.
+    pub fn with_capacity(fields: usize) -> Self {
+        Self {
+            fields: Vec::with_capacity(fields),
+        }
+    }
+
     /// Adds one value to `field`; the same field twice makes an array.
     pub fn push(&mut self, field: impl Into<SmolStr>, value: impl Into<FieldValue>) {
         let field = field.into();

@@ -27,6 +27,9 @@ use crate::limits::{
 use crate::sort::RawSortValue;
 
 /// 1 was that of tokens whose document keys were other bytes, 2 that of tokens without a design.
+/// Bytes that a token begins with: most need no more, and growing by doubling costs as much as the rest.
+const FIRST_ROOM: usize = 96;
+
 const FORMAT: u8 = 3;
 const MISSING: u8 = 0;
 const NUMBER: u8 = 1;
@@ -47,7 +50,8 @@ pub(crate) struct Origin {
 
 /// The token of a position.
 pub(crate) fn encode(origin: Origin, sort_values: &[RawSortValue]) -> String {
-    let mut bytes = vec![FORMAT];
+    let mut bytes = Vec::with_capacity(FIRST_ROOM);
+    bytes.push(FORMAT);
     bytes.extend(origin.request.to_le_bytes());
     bytes.extend(origin.design.to_le_bytes());
     bytes.push(sort_values.len() as u8);

@@ -87,14 +87,15 @@ pub(crate) fn failed(error: EngineError, path: &str) -> Error {
 pub(crate) fn page<H, W>(
     found: SearchResults<H>,
     name_of: &dyn Fn(&[u8]) -> souk_engine::Result<String>,
-    to_wire: impl FnMut(H) -> souk_engine::Result<W>,
+    mut to_wire: impl FnMut(H) -> souk_engine::Result<W>,
 ) -> Result<SearchPage<W>> {
+    // See `SearchResults::try_map`.
+    let mut hits = Vec::with_capacity(found.hits.len());
+    for hit in found.hits {
+        hits.push(to_wire(hit)?);
+    }
     Ok(SearchPage {
-        hits: found
-            .hits
-            .into_iter()
-            .map(to_wire)
-            .collect::<souk_engine::Result<_>>()?,
+        hits,
         next_page_token: found.next_page_token,
         total: found.total.map(search_wire::total),
         aggregations: search_wire::aggregations(found.aggregations, name_of)?,

@@ -401,11 +401,12 @@ impl SegmentOrder<'_> {
         keys: Range<usize>,
         documents: &[&[Rank]],
     ) -> io::Result<Vec<RawSortValues>> {
-        let allowance = self.run.allowance();
-        let empty = documents
-            .iter()
-            .map(|_| RawSortValues::new(keys.len(), allowance));
-        let mut sort_values = empty.collect::<Result<Vec<_>, _>>()?;
+        // With room for the keys behind, which may be read later.
+        let room = self.keys.len().saturating_sub(keys.start);
+        let mut sort_values = Vec::with_capacity(documents.len());
+        for _ in documents {
+            sort_values.push(RawSortValues::new(room, self.run.allowance())?);
+        }
         for (nth, key) in self.keys.iter().enumerate().take(keys.end).skip(keys.start) {
             key.sort_values(nth, documents, &mut sort_values, self.run)?;
         }

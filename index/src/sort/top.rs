@@ -18,6 +18,9 @@ use crate::run::Run;
 /// Documents that are ranked together by the leading key, before the best of them are compared by all keys.
 pub(super) const OFFERED_TOGETHER: usize = 1024;
 
+/// Documents that a heap has room for from the first on, if it may have as many: it is seldom made larger then.
+const FIRST_ROOM: usize = 32;
+
 /// One of the best documents of a search.
 #[derive(Debug)]
 pub(crate) struct Winner {
@@ -32,15 +35,15 @@ impl<'a> TopCollector<'a> {
         let after = after.map(|after| order.ranks_of(after)).transpose()?;
         let before = self.last().map(|last| order.ranks_of(last)).transpose()?;
         let entry_bytes = size_of::<HeapEntry>() + order.rank_bytes();
-        let held = order.capacity(self.size) * entry_bytes;
-        let held = order.run.allowance().take(held)?;
+        let capacity = order.capacity(self.size);
+        let held = order.run.allowance().take(capacity * entry_bytes)?;
         Ok(SegmentTopCollector {
             order,
             size: self.size,
             _held: held,
             after,
             before,
-            heap: BinaryHeap::new(),
+            heap: BinaryHeap::with_capacity(capacity.min(FIRST_ROOM)),
             ranked: Vec::new(),
         })
     }
