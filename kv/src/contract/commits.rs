@@ -20,7 +20,7 @@ pub fn stamp(value: &[u8]) -> (u64, &[u8]) {
     (u64::from_be_bytes(*number), rest)
 }
 
-/// How a stamped value begins after its commit: what a check can ask for.
+/// The prefix of a value that the commit with this sequence has stamped, for [`has_prefix`].
 pub fn prefix(sequence: u64) -> Bytes {
     let mut prefix = vec![FORMAT];
     prefix.extend_from_slice(&sequence.to_be_bytes());
@@ -63,8 +63,8 @@ pub fn absent(space: Space, key: &[u8]) -> Check {
     }
 }
 
-/// Requires that a key has a value of this beginning.
-pub fn begins(space: Space, key: &[u8], prefix: impl Into<Bytes>) -> Check {
+/// Requires that a key has a value with this prefix.
+pub fn has_prefix(space: Space, key: &[u8], prefix: impl Into<Bytes>) -> Check {
     Check::Prefix {
         space,
         key: Bytes::copy_from_slice(key),
