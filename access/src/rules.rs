@@ -122,7 +122,7 @@ fn grants(access: &Access) -> Option<Grants> {
     let all = access.all.iter().map(|role| (*role, RowAccess::All));
     let own = access.own.iter().map(|role| (*role, RowAccess::Own));
     all.chain(own)
-        .map(|(role, row_access)| Some((Role::of_number(role)?, row_access)))
+        .map(|(role, row_access)| Some((Role::from_number(role)?, row_access)))
         .collect()
 }
 
