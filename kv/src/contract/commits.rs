@@ -72,7 +72,7 @@ pub fn has_prefix(space: Space, key: &[u8], prefix: impl Into<Bytes>) -> Check {
     }
 }
 
-/// Takes no sequence.
+/// A commit without a log entry, which takes no sequence.
 pub fn unlogged(mutations: Vec<Mutation>) -> Commit {
     Commit {
         mutations,
@@ -80,7 +80,7 @@ pub fn unlogged(mutations: Vec<Mutation>) -> Commit {
     }
 }
 
-/// Takes a sequence; its entry in the log ends with `entry`.
+/// A commit with a log entry, which takes a sequence; `entry` is what follows the stamp.
 pub fn logged(mutations: Vec<Mutation>, entry: &[u8]) -> Commit {
     Commit {
         mutations,
