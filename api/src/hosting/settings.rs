@@ -126,9 +126,9 @@ pub struct Settings {
     pub data: PathBuf,
     /// The listener and its limits.
     pub server: ServerConfig,
-    /// Who is let in.
+    /// How callers are authenticated. Checked apart from the rest, by [`AuthConfig::checked`]: that needs the kind of process.
     pub auth: AuthConfig,
-    /// Logs.
+    /// Logs, and where metrics are fetched from.
     pub telemetry: TelemetryConfig,
     /// The store and the indexes.
     pub engine: EngineSettings,
