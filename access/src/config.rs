@@ -138,7 +138,8 @@ impl AuthConfig {
         !self.credential_key.as_os_str().is_empty() || std::env::var_os(CREDENTIAL_KEY_VARIABLE).is_some()
     }
 
-    /// [`Self::check`] for a process whose other settings are checked already; `listen` is its address.
+    /// [`Self::check`] as a result, for a process whose other settings are checked already; `listen` is the address that it listens
+    /// at.
     ///
     /// # Errors
     /// All problems, under `auth`.

@@ -46,9 +46,7 @@ const PURPOSE: &[u8] = b"souk-caller\0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A key is too short to be secret.
-    #[error(
-        "a credential key has at least {KEY_BYTES_MIN} bytes; make one with `souk make-credential-key`"
-    )]
+    #[error("a credential key has at least {KEY_BYTES_MIN} bytes; make one with `souk make-credential-key`")]
     Short,
     /// There is none, or there are too many.
     #[error("there must be 1 to {KEYS_MAX} credential keys, one a line: the first signs, all are accepted")]
@@ -171,6 +169,7 @@ fn covered<'a>(path: &'a str, bytes: &'a [u8]) -> [&'a [u8]; 4] {
     [PURPOSE, path.as_bytes(), b"\0", bytes]
 }
 
+/// Milliseconds since the Unix epoch; 0 before it.
 fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis().try_into().unwrap_or(u64::MAX)
