@@ -55,7 +55,7 @@ pub fn with_advice<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl FnMu
     }
 }
 
-/// A report for the key of a map's entry: the path of its violations is the entry's.
+/// A report for the key of a map's entry: its violations are `INVALID_NAME`, at the path of the entry.
 pub fn for_key<'a>(report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
     move |violation| {
         report(Violation {
@@ -107,13 +107,11 @@ impl StringRules {
     /// Reports the first rule that is broken. The length comes first, so that no other rule reads a text that is too long.
     #[inline]
     pub fn check(&self, text: &str, at: &Path<'_>, report: &mut Report<'_>) {
-        if text.is_empty() {
-            if self.required || (self.min_len > 0 && !self.ignore_zero) {
+        if text.is_empty() && (self.required || self.ignore_zero || self.min_len > 0) {
+            if self.required || !self.ignore_zero {
                 required(false, at, report);
             }
-            if self.required || self.ignore_zero || self.min_len > 0 {
-                return;
-            }
+            return;
         }
         let chars = text.chars().count();
         if chars > self.max_len {
