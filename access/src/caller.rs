@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use souk_proto::auth::v1::Role as Wire;
+use souk_proto::auth::v1::Role as WireRole;
 
 /// Longest subject, in bytes: as long as an id may be.
 pub const SUBJECT_BYTES_MAX: usize = 512;
@@ -60,22 +60,20 @@ impl Role {
 
     /// Its number in the contract.
     pub(crate) fn number(self) -> u8 {
-        Self::ALL
-            .iter()
-            .zip(1..)
-            .find(|(role, _)| **role == self)
-            .map_or(0, |(_, number)| number)
+        // Roles are declared in the order of their numbers; 0 is unspecified.
+        self as u8 + 1
     }
 
-    pub(crate) fn of_number(number: i32) -> Option<Self> {
-        match Wire::try_from(number).ok()? {
-            Wire::Unspecified => None,
-            Wire::Admin => Some(Self::Admin),
-            Wire::Operator => Some(Self::Operator),
-            Wire::Reader => Some(Self::Reader),
-            Wire::Consumer => Some(Self::Consumer),
-            Wire::Seller => Some(Self::Seller),
-            Wire::User => Some(Self::User),
+    /// The role with this number in the contract; `None` when it is unspecified or unknown.
+    pub(crate) fn from_number(number: i32) -> Option<Self> {
+        match WireRole::try_from(number).ok()? {
+            WireRole::Unspecified => None,
+            WireRole::Admin => Some(Self::Admin),
+            WireRole::Operator => Some(Self::Operator),
+            WireRole::Reader => Some(Self::Reader),
+            WireRole::Consumer => Some(Self::Consumer),
+            WireRole::Seller => Some(Self::Seller),
+            WireRole::User => Some(Self::User),
         }
     }
 }
@@ -241,11 +239,11 @@ mod tests {
     #[test]
     fn roles_have_one_number_and_one_word_each() {
         for role in Role::ALL {
-            assert_eq!(Role::of_number(i32::from(role.number())), Some(role));
+            assert_eq!(Role::from_number(i32::from(role.number())), Some(role));
             assert_eq!(Role::of_word(role.word()), Some(role));
         }
         assert_eq!(
-            (Role::of_number(0), Role::of_number(99), Role::of_word("root")),
+            (Role::from_number(0), Role::from_number(99), Role::of_word("root")),
             (None, None, None)
         );
     }

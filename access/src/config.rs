@@ -138,7 +138,8 @@ impl AuthConfig {
         !self.credential_key.as_os_str().is_empty() || std::env::var_os(CREDENTIAL_KEY_VARIABLE).is_some()
     }
 
-    /// [`Self::check`] for a process whose other settings are checked already; `listen` is its address.
+    /// [`Self::check`] as a result, for a process whose other settings are checked already; `listen` is the address that it listens
+    /// at.
     ///
     /// # Errors
     /// All problems, under `auth`.
@@ -203,7 +204,7 @@ impl AuthConfig {
     /// # Errors
     /// [`FileError`] when the file can't be read, or the keys can't be used.
     pub fn credential_keys(&self) -> Result<Option<Arc<Reloaded<CredentialKeys>>>, FileError> {
-        let read = |text: &str| CredentialKeys::read(text).map_err(|error| error.to_string());
+        let read = |text: &str| CredentialKeys::parse(text).map_err(|error| error.to_string());
         if !self.credential_key.as_os_str().is_empty() {
             warn_of_readers(&self.credential_key);
             return follow(&self.credential_key, read).map(Some);
@@ -272,8 +273,8 @@ mod tests {
 
     use super::*;
 
-    const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
-    const EVERYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 1);
+    const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+    const WILDCARD: SocketAddr = SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 1);
 
     fn problems(config: &AuthConfig, kind: ProcessKind, listen: SocketAddr) -> String {
         config
@@ -285,13 +286,13 @@ mod tests {
     fn listening_beyond_this_machine_without_authentication_has_to_be_allowed() {
         let off = AuthConfig::default();
         for kind in [ProcessKind::Whole, ProcessKind::Gateway, ProcessKind::Service] {
-            assert_eq!(problems(&off, kind, HERE), "");
-            assert!(problems(&off, kind, EVERYWHERE).contains("--insecure-allow-anonymous"));
-            let said = AuthConfig {
+            assert_eq!(problems(&off, kind, LOOPBACK), "");
+            assert!(problems(&off, kind, WILDCARD).contains("--insecure-allow-anonymous"));
+            let allowed = AuthConfig {
                 insecure_allow_anonymous: true,
                 ..AuthConfig::default()
             };
-            assert_eq!(problems(&said, kind, EVERYWHERE), "");
+            assert_eq!(problems(&allowed, kind, WILDCARD), "");
         }
     }
 
@@ -301,14 +302,14 @@ mod tests {
             keys: "keys".into(),
             ..AuthConfig::default()
         };
-        assert_eq!(problems(&keys, ProcessKind::Whole, EVERYWHERE), "");
-        assert!(problems(&keys, ProcessKind::Gateway, HERE).contains("auth.credential_key: must be set"));
-        assert!(problems(&keys, ProcessKind::Service, HERE).contains("settings of the gateway"));
+        assert_eq!(problems(&keys, ProcessKind::Whole, WILDCARD), "");
+        assert!(problems(&keys, ProcessKind::Gateway, LOOPBACK).contains("auth.credential_key: must be set"));
+        assert!(problems(&keys, ProcessKind::Service, LOOPBACK).contains("settings of the gateway"));
         let both = AuthConfig {
             credential_key: "key".into(),
             ..keys
         };
-        assert_eq!(problems(&both, ProcessKind::Gateway, EVERYWHERE), "");
+        assert_eq!(problems(&both, ProcessKind::Gateway, WILDCARD), "");
     }
 
     #[test]
@@ -319,7 +320,7 @@ mod tests {
         config.jwt.keys_age_max = Duration::from_secs(59);
         config.jwt.leeway = Duration::from_secs(301);
         config.jwt.role_claim.clear();
-        let text = problems(&config, ProcessKind::Whole, HERE);
+        let text = problems(&config, ProcessKind::Whole, LOOPBACK);
         for path in [
             "jwks",
             "refresh",

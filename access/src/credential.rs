@@ -46,9 +46,7 @@ const PURPOSE: &[u8] = b"souk-caller\0";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A key is too short to be secret.
-    #[error(
-        "a credential key has at least {KEY_BYTES_MIN} characters; make one with `souk make-credential-key`"
-    )]
+    #[error("a credential key has at least {KEY_BYTES_MIN} bytes; make one with `souk make-credential-key`")]
     Short,
     /// There is none, or there are too many.
     #[error("there must be 1 to {KEYS_MAX} credential keys, one a line: the first signs, all are accepted")]
@@ -79,12 +77,12 @@ impl CredentialKeys {
         Ok(Self(Arc::new(vec![key])))
     }
 
-    /// Reads keys from a text, one a line; empty lines and those that begin with `#` are skipped. The first signs, and all
+    /// Parses keys, one a line; empty lines and those that begin with `#` are skipped. The first signs, and all
     /// verify, so that a key can be rotated without downtime.
     ///
     /// # Errors
     /// [`KeyError::Count`], [`KeyError::Short`].
-    pub fn read(text: &str) -> Result<Self, KeyError> {
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
         let lines = text.lines().map(str::trim);
         let keys: Vec<_> = lines
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -100,7 +98,7 @@ impl CredentialKeys {
     }
 
     /// Makes the credential of `identity` for the RPC at the request path `path`; it expires after `life`, at most
-    /// [`LIFE_MAX`]. Never `None` with keys of [`Self::random`] or [`Self::read`].
+    /// [`LIFE_MAX`]. Never `None` with keys of [`Self::random`] or [`Self::parse`].
     pub fn make(
         &self,
         identity: &Identity,
@@ -146,7 +144,7 @@ impl CredentialKeys {
             return None;
         }
         Identity::new(
-            Role::of_number(i32::from(role))?,
+            Role::from_number(i32::from(role))?,
             std::str::from_utf8(subject).ok()?,
         )
         .ok()
@@ -171,6 +169,7 @@ fn covered<'a>(path: &'a str, bytes: &'a [u8]) -> [&'a [u8]; 4] {
     [PURPOSE, path.as_bytes(), b"\0", bytes]
 }
 
+/// Milliseconds since the Unix epoch; 0 before it.
 fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis().try_into().unwrap_or(u64::MAX)
@@ -246,9 +245,9 @@ mod tests {
     #[test]
     fn keys_are_replaced_one_after_the_other() {
         let (old, new, now) = (secret('o'), secret('n'), SystemTime::now());
-        let before = CredentialKeys::read(&old).expect("a key");
-        let during = CredentialKeys::read(&format!("# since today\n{new}\n\n{old}\n")).expect("two keys");
-        let after = CredentialKeys::read(&new).expect("a key");
+        let before = CredentialKeys::parse(&old).expect("a key");
+        let during = CredentialKeys::parse(&format!("# since today\n{new}\n\n{old}\n")).expect("two keys");
+        let after = CredentialKeys::parse(&new).expect("a key");
         let make = |keys: &CredentialKeys| keys.make(&someone(), PATH, LIFE, now).expect("made");
         assert!(during.check(&make(&before), PATH, now).is_some());
         assert!(after.check(&make(&during), PATH, now).is_some());
@@ -258,11 +257,11 @@ mod tests {
 
     #[test]
     fn keys_that_could_be_guessed_are_refused() {
-        assert_eq!(CredentialKeys::read("").err(), Some(KeyError::Count));
-        assert_eq!(CredentialKeys::read("short").err(), Some(KeyError::Short));
+        assert_eq!(CredentialKeys::parse("").err(), Some(KeyError::Count));
+        assert_eq!(CredentialKeys::parse("short").err(), Some(KeyError::Short));
         let many = format!("{}\n", secret('k')).repeat(KEYS_MAX + 1);
-        assert_eq!(CredentialKeys::read(&many).err(), Some(KeyError::Count));
+        assert_eq!(CredentialKeys::parse(&many).err(), Some(KeyError::Count));
         let (one, other) = (new_secret().expect("random"), new_secret().expect("random"));
-        assert!(one != other && CredentialKeys::read(&one).is_ok());
+        assert!(one != other && CredentialKeys::parse(&one).is_ok());
     }
 }

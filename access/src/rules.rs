@@ -20,7 +20,7 @@ const BUILT_IN: [(&str, BuiltInRule); 3] = [
 /// Who may call a built-in service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BuiltInRule {
-    /// Also callers without credentials.
+    /// Everyone, also without credentials.
     Anyone,
     /// All callers with credentials.
     EveryRole,
@@ -44,7 +44,7 @@ pub enum RulesError {
     #[error("the file descriptor set can't be decoded; build it with protox or `buf build -o`")]
     Decode(#[from] prost::DecodeError),
     /// An RPC has no rule, or one that names a role this version doesn't know.
-    #[error("{method} has no usable rule of access (souk.auth.v1.access)")]
+    #[error("{method} has no usable access rule (souk.auth.v1.access)")]
     NoRule {
         /// `<package>.<service>/<method>`.
         method: String,
@@ -122,7 +122,7 @@ fn grants(access: &Access) -> Option<Grants> {
     let all = access.all.iter().map(|role| (*role, RowAccess::All));
     let own = access.own.iter().map(|role| (*role, RowAccess::Own));
     all.chain(own)
-        .map(|(role, row_access)| Some((Role::of_number(role)?, row_access)))
+        .map(|(role, row_access)| Some((Role::from_number(role)?, row_access)))
         .collect()
 }
 

@@ -50,7 +50,7 @@ impl From<Violations> for Error {
     }
 }
 
-/// What is about a part of the request is told with its path.
+/// Errors about a part of the request become those that name its path.
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
         match error {

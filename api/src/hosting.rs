@@ -77,7 +77,7 @@ pub async fn start<S: Service>(
     health: &ServerHealth,
     credentials: &Credentials,
 ) -> Result<S> {
-    let mut config = settings.engine(directory);
+    let mut config = settings.engine_config(directory);
     config.guarded = credentials.is_some();
     let service = S::open(config, host.draining()).await?;
     let serving = follow(S::NAME, service.engine(), host);

@@ -14,7 +14,7 @@ pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
         for method in service.methods() {
             let problem = match option(&method.options(), ACCESS)? {
                 Some(rule) => problem(&rule),
-                None => Some("has no rule of access"),
+                None => Some("has no access rule"),
             };
             wrong.extend(problem.map(|problem| format!("  {} {problem}", method.full_name())));
         }
@@ -29,7 +29,7 @@ pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
     ))
 }
 
-/// What is wrong with a rule.
+/// What is wrong with an access rule; `None` when nothing is.
 fn problem(rule: &DynamicMessage) -> Option<&'static str> {
     let all = names(rule, "all");
     let mut named = [all.clone(), names(rule, "own")].concat();

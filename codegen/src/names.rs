@@ -106,6 +106,11 @@ fn identifier(name: &str) -> String {
     }
 }
 
+/// The name of a field that is a raw identifier.
+pub(crate) fn unescaped(identifier: &str) -> &str {
+    identifier.strip_prefix("r#").unwrap_or(identifier)
+}
+
 /// `BatchGetShops` as `batch_get_shops`.
 pub(crate) fn snake(name: &str) -> String {
     name.to_snake_case()

@@ -1,4 +1,4 @@
-//! Reads options as dynamic messages: their types are generated only by the build that this is part of.
+//! Reads options as dynamic messages: their types don't exist yet, the build that this is part of generates them.
 
 use prost_reflect::{DescriptorPool, DynamicMessage, ExtensionDescriptor, ReflectMessage as _, Value};
 
@@ -19,7 +19,7 @@ pub(crate) fn option(options: &DynamicMessage, name: &str) -> Result<Option<Dyna
         .flatten())
 }
 
-/// A string; empty when unset.
+/// A field that is a string; empty when unset.
 pub(crate) fn text(message: &DynamicMessage, name: &str) -> String {
     let value = message.get_field_by_name(name);
     value
@@ -27,13 +27,13 @@ pub(crate) fn text(message: &DynamicMessage, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Whether a flag is set.
+/// A field that is a bool; `false` when unset.
 pub(crate) fn flag(message: &DynamicMessage, name: &str) -> bool {
     let value = message.get_field_by_name(name);
     value.and_then(|value| value.as_bool()).unwrap_or_default()
 }
 
-/// An integer; 0 when unset.
+/// A field that is an integer; 0 when unset.
 pub(crate) fn number(message: &DynamicMessage, name: &str) -> i64 {
     match message.get_field_by_name(name).as_deref() {
         Some(Value::I32(number)) => i64::from(*number),
@@ -43,14 +43,14 @@ pub(crate) fn number(message: &DynamicMessage, name: &str) -> i64 {
     }
 }
 
-/// A message; `None` when unset.
+/// A field that is a message; `None` when unset.
 pub(crate) fn message(parent: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
     let is_set = parent.has_field_by_name(name);
     let value = parent.get_field_by_name(name).filter(|_| is_set)?;
     value.as_message().cloned()
 }
 
-/// Repeated strings.
+/// A field of repeated strings.
 pub(crate) fn texts(message: &DynamicMessage, name: &str) -> Vec<String> {
     let values = list(message, name).into_iter();
     values
@@ -58,7 +58,7 @@ pub(crate) fn texts(message: &DynamicMessage, name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Repeated messages.
+/// A field of repeated messages.
 pub(crate) fn messages(message: &DynamicMessage, name: &str) -> Vec<DynamicMessage> {
     let values = list(message, name).into_iter();
     values.filter_map(|value| value.as_message().cloned()).collect()

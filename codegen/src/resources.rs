@@ -96,7 +96,7 @@ impl Resource {
         let pool = service.parent_pool();
         let message = pool
             .get_message_by_name(&message)
-            .ok_or_else(|| format!("the table of {name} is of {message}, which there isn't"))?;
+            .ok_or_else(|| format!("the table of {name} is of {message}, which doesn't exist"))?;
         let mut fields = message.fields();
         let id = fields
             .next()
@@ -165,7 +165,7 @@ impl Resource {
         if by.is_empty() || !columns.starts_with(&by) {
             let name = method.name();
             return Err(self.error(format!(
-                "{name} lists by {by:?}, with which no index {index} begins"
+                "{name} lists by {by:?}, which no index {index} has as its first columns"
             )));
         }
         let rule = option(&method.options(), access::ACCESS)?;
@@ -175,14 +175,14 @@ impl Resource {
             .find(|role| self.owned_by(role) != by.first().cloned())
         {
             Some(role) => Err(self.error(format!(
-                "{} lets in {role} to its own, which isn't where {index} begins",
+                "{} lets in {role} to its own rows, but {index} doesn't begin with their owner",
                 method.name()
             ))),
             None => Ok(()),
         }
     }
 
-    /// The field with the owner, for a role that has rows of its own.
+    /// Name of the field with the owner of a row, for a role that has rows of its own; `None` for other roles.
     fn owned_by(&self, role: &str) -> Option<String> {
         let owners = messages(&self.table, "owners");
         let owner = owners.iter().find(|owner| names(owner, "role") == [role])?;

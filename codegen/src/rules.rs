@@ -216,9 +216,9 @@ impl RuleCompiler<'_> {
 
 /// The Rust expression of what is checked.
 enum Operand {
-    /// Of a field of the message: its place, not a reference.
+    /// A field of the message, as a place expression.
     Field(String),
-    /// Of a reference to a value that is set.
+    /// A reference to a value that is set.
     Value(String),
 }
 

@@ -10,7 +10,7 @@ use crate::options::{flag, message, messages, names, option, text, texts};
 
 /// The option of a message whose service is generated.
 const RESOURCE: &str = "souk.resource.v1.resource";
-/// The service of a resource with placeholders.
+/// Template of the `.proto` file, with placeholders between `$`.
 const TEMPLATE: &str = include_str!("service.proto.txt");
 
 /// The path and the text of the file with the service of the resource in `file`. Both paths are relative to the import path.
@@ -80,7 +80,7 @@ fn table_option(item: &MessageDescriptor, table: &DynamicMessage) -> String {
 /// The access rule of RPCs: the roles that the resource's option `name` lists. Of the roles that access their own rows, only those
 /// among `owners`, if given.
 fn access_option(resource: &DynamicMessage, name: &str, owners: Option<&[String]>) -> Result<String> {
-    let rule = message(resource, name).ok_or("a resource without a rule of access")?;
+    let rule = message(resource, name).ok_or("a resource without an access rule")?;
     let mut own = names(&rule, "own");
     own.retain(|role| owners.is_none_or(|owners| owners.contains(role)));
     let named = [("all", names(&rule, "all")), ("own", own)];

@@ -45,13 +45,13 @@ impl Attributes {
         &self.entries
     }
 
-    /// The attributes by name.
+    /// The attributes by name, taken out.
     #[must_use]
     pub fn into_entries(self) -> BTreeMap<String, QueryValue> {
         self.entries
     }
 
-    /// Adds the attributes to a row, as column `name`.
+    /// Adds the attributes to the columns of a row, as an encoded message in column `name`.
     #[must_use]
     pub fn to_column(&self, columns: Columns, name: &str) -> Columns {
         let message = self.entries.iter().fold(Writer::default(), |message, entry| {

@@ -19,7 +19,7 @@ use crate::export::{ExportBlock, ExportStart};
 use crate::key;
 use crate::read_ahead::WatchEvent;
 use crate::resource::{Found, RequestId, Resource, Stored, Written};
-use crate::stored::{Record, from_row};
+use crate::stored::{ResourceMetadata, from_row};
 use crate::table::{Attempt, IndexAnswer, ListPage, ListQuery, RowHit, Search, SearchResults, TableHandle};
 
 /// One table with its index, as resources. Clones share it.
@@ -264,7 +264,7 @@ impl<R: Resource> Collection<R> {
                 stored: None,
             });
         };
-        let kind = if Record::of(row)?.is_new() {
+        let kind = if ResourceMetadata::of(row)?.is_new() {
             ChangeKind::Created
         } else {
             ChangeKind::Updated

@@ -97,7 +97,7 @@ impl SearchIndexDefinition {
         }
     }
 
-    /// Gives it a weight.
+    /// Sets its share of the searches that name no index, 0 to [`MAX_WEIGHT`].
     #[must_use]
     pub fn weight(mut self, weight: u8) -> Self {
         self.weight = weight;
@@ -118,7 +118,7 @@ impl SearchIndexDefinition {
         self
     }
 
-    /// Adds a field.
+    /// Adds a field that comes from `source`.
     #[must_use]
     pub fn field_from(mut self, field: Field, source: Source) -> Self {
         self.sources.insert(field.name().to_owned(), source);

@@ -292,7 +292,7 @@ impl Engine {
     /// Waits until the searches of all tables that name no index see a write.
     ///
     /// # Errors
-    /// As a search that waits.
+    /// Those of a search with `min_sequence`.
     pub async fn refreshed(&self, sequence: u64, deadline: Option<Instant>) -> Result<()> {
         for table in self.tables() {
             for (index, _) in table.able() {
@@ -312,7 +312,10 @@ impl Engine {
         &self.inner.changing
     }
 
-    /// Who keeps an index; nobody does when the engine is closing.
+    /// The keeper of an index.
+    ///
+    /// # Errors
+    /// [`EngineError::Closing`] when there is none: the engine has taken it to end it.
     pub(crate) fn keeper(&self, index: &str) -> Result<Keeper> {
         let keepers = self.inner.keepers.lock();
         keepers.get(index).cloned().ok_or(EngineError::Closing)

@@ -19,11 +19,11 @@ pub enum Waiting {
         /// Values that its patterns had looked at.
         walked: u64,
     },
-    /// For own rows of the caller between those of others.
+    /// For a scan to find rows of the caller's own among those of others.
     OwnRows,
 }
 
-/// Whose a limit is that was reached.
+/// Who shares the limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitOf {
     /// The caller's own share.

@@ -1,8 +1,8 @@
 //! Indexes that are created and dropped while their table is served.
 //!
-//! An index is there from the moment when the table's definition with it is durable, and gone from the one without: a crash before
-//! leaves what the next opening removes, one behind it what the next opening goes on with. What is built is built beside what
-//! answers, by a keeper of its own.
+//! An index exists from the moment when the table's definition with it is durable, and no longer when the one without it is. After a
+//! crash the next opening removes the files of an index that doesn't exist, and goes on with building one that does. An index is built
+//! beside those that answer, by a keeper of its own.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub const MAX_INDEXES: usize = 512;
 const _: () = assert!(MAX_INDEXES <= MAX_CONSUMERS / 2 && MAX_INDEXES <= MAX_FEEDS / 2);
 
 impl Engine {
-    /// Creates a search index of a table, durably. It is built from the rows while everything else goes on, and answers when it is:
-    /// [`Engine::index`] tells how far that is.
+    /// Creates a search index of a table, durably. It is built from the rows in the background, and answers once it is built:
+    /// [`Engine::index`] tells the progress.
     ///
     /// # Errors
     /// As [`Engine::begin_index`] and [`NewIndex::make`].
@@ -41,14 +41,14 @@ impl Engine {
         Ok(creation.make(false).await?.0)
     }
 
-    /// Begins to create a search index, without fields. Its weight is 0, or all where it is its table's only one. Another change waits
-    /// until it is made or dropped.
+    /// Begins to create a search index, without fields. Its weight is 0, or [`MAX_WEIGHT`] when it is its table's only one. Other
+    /// changes of tables and indexes wait until it is made or dropped.
     ///
     /// # Errors
     /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`], [`EngineError::IndexExists`],
-    /// [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`].
+    /// [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`], [`EngineError::Closing`].
     pub async fn begin_index(&self, name: &str) -> Result<NewIndex> {
-        // Before it waits: whoever asks several processes goes on with the next.
+        // Before waiting for other changes, too: a caller that asks several processes goes on with the next at once.
         self.opened(index_name::table_of(name))?;
         let turn = Arc::clone(self.changing()).lock_owned().await;
         self.check_open()?;
@@ -85,7 +85,7 @@ impl Engine {
     /// [`EngineError::NotFound`]; [`EngineError::IndexNeeded`] of one that code declares, that alone has a weight beside others, or that
     /// says whose a row is; what the store refuses.
     pub async fn drop_index(&self, name: &str) -> Result<()> {
-        // Before it waits: whoever asks several processes goes on with the next.
+        // Before waiting for other changes, too: a caller that asks several processes goes on with the next at once.
         self.indexed(name)?;
         let (engine, name) = (self.clone(), name.to_owned());
         undisturbed(async move { engine.remove_index(&name).await }).await

@@ -1,7 +1,7 @@
 //! Where searches run: blocking and bounded, stopped when their call is.
 //!
-//! A search that takes as long as a change of threads runs where its call does; which those are is told by the ones
-//! before. Others have a thread of their own.
+//! A search that takes no longer than handing it to another thread runs on the thread of its call: searches of its class were
+//! brief lately. All others run on blocking threads.
 
 mod durations;
 
@@ -23,14 +23,14 @@ const WAITING_MAX: usize = 1_024;
 /// How long the thread of a call may search. What takes longer begins anew on another.
 const BRIEF_MAX: Duration = Duration::from_micros(500);
 
-/// Places to search in.
+/// Runs searches, so many at a time as it has places; brief ones on the threads of their calls take none.
 #[derive(Debug)]
 pub(crate) struct SearchPool {
     places: Semaphore,
     places_max: usize,
     waiting: AtomicUsize,
     durations: Arc<Durations>,
-    /// How long the thread of a call may search.
+    /// [`BRIEF_MAX`], or what a test has instead.
     brief_max: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Waits<'_> {
 }
 
 impl SearchPool {
-    /// `places` searches at a time; 0 is twice the number of cores.
+    /// A pool of `places` searches at a time; 0 is twice the number of cores.
     pub(crate) fn new(places: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let places = if places == 0 { 2 * cores } else { places };
@@ -66,7 +66,7 @@ impl SearchPool {
         }
     }
 
-    /// Searches on places of their own.
+    /// Searches that hold a place.
     pub(crate) fn active(&self) -> usize {
         self.places_max.saturating_sub(self.places.available_permits())
     }

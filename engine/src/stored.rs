@@ -21,15 +21,15 @@ const CREATE_TIME_FIELD: &str = "create_time";
 /// Searchable time of the last change.
 const UPDATE_TIME_FIELD: &str = "update_time";
 
-/// What the engine keeps with a resource.
+/// What the engine keeps with a resource. Times are nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct ResourceMetadata {
     pub(crate) create_time: i64,
     pub(crate) update_time: i64,
     edition: i64,
 }
 
-impl Record {
+impl ResourceMetadata {
     /// Of a resource that is created now.
     pub(crate) fn created(now: i64) -> Self {
         Self {
@@ -64,12 +64,12 @@ impl Record {
         })
     }
 
-    /// Was the row written only once, by its creation?
+    /// Whether the row was only written once, by its creation.
     pub(crate) fn is_new(&self) -> bool {
         self.edition == FIRST_EDITION
     }
 
-    /// With a resource, as an answer. `sequence` is that of its last write, in a database.
+    /// The answer with the resource. `sequence` is that of its last write.
     pub(crate) fn with<T>(self, resource: T, sequence: u64, database: &Database) -> Stored<T> {
         Stored {
             resource,
@@ -81,21 +81,24 @@ impl Record {
     }
 }
 
-/// A sequence as answers have it. Above `i64::MAX` no sequence ever gets.
+/// A sequence as answers have it. No sequence is ever above `i64::MAX`.
 pub(crate) fn signed(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
 }
 
-/// The columns of a resource's row.
-pub(crate) fn to_row<R: Resource>(resource: &R::Record, record: Record) -> Vec<(ColumnName, Value)> {
+/// The cells of a resource's row.
+pub(crate) fn to_row<R: Resource>(
+    resource: &R::Record,
+    metadata: ResourceMetadata,
+) -> Vec<(ColumnName, Value)> {
     R::to_columns(resource)
-        .integer(CREATE_TIME, record.create_time)
-        .integer(UPDATE_TIME, record.update_time)
-        .integer(EDITION, record.edition)
+        .integer(CREATE_TIME, metadata.create_time)
+        .integer(UPDATE_TIME, metadata.update_time)
+        .integer(EDITION, metadata.edition)
         .into_cells()
 }
 
-/// The resource of a row of the table that `places` are of, in a database.
+/// The resource of a row; `places` are those of its table.
 ///
 /// # Errors
 /// When the row doesn't hold one.
@@ -104,14 +107,14 @@ pub(crate) fn from_row<R: Resource>(
     places: &ColumnPlaces,
     database: &Database,
 ) -> Result<Stored<R::Record>, CorruptRow> {
-    let (resource, record) = read::<R>(row, places)?;
-    Ok(record.with(resource, row.revision, database))
+    let (resource, metadata) = read::<R>(row, places)?;
+    Ok(metadata.with(resource, row.revision, database))
 }
 
-fn read<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<(R::Record, Record), CorruptRow> {
+fn read<R: Resource>(row: &Row, places: &ColumnPlaces) -> Result<(R::Record, ResourceMetadata), CorruptRow> {
     let id = key::id_of_hashed(&row.key).ok_or_else(|| absent(key::ID_COLUMN))?;
     let columns = ColumnReader::of_one(row, places);
-    Ok((R::from_columns(id, &columns)?, Record::read(&columns)?))
+    Ok((R::from_columns(id, &columns)?, ResourceMetadata::read(&columns)?))
 }
 
 /// The definition of a resource's table, with what the engine keeps and finds of each.

@@ -58,15 +58,15 @@ pub struct TableHandle {
 #[derive(Clone, Debug)]
 struct Sent {
     index: Arc<OpenIndex>,
-    /// By weight: another one could as well answer.
+    /// Whether it was drawn by weight: any other could answer, too.
     is_drawn: bool,
 }
 
 /// Which index of a table gave a page token.
-enum Giver {
-    /// None has: the search tells what is wrong with it.
-    Nobody,
-    /// None that is there, as it is.
+enum TokenOrigin {
+    /// It isn't a token of any index: the search tells what is wrong with it.
+    Unknown,
+    /// An index that has been dropped or redesigned since.
     Gone,
     Index(Arc<OpenIndex>),
 }
@@ -117,14 +117,14 @@ impl TableHandle {
         });
         let mut chosen = named.transpose()?;
         let indexes = self.open.indexes();
-        // One index alone reads its tokens itself.
-        let told = page_tokens.into_iter().filter(|_| indexes.len() > 1);
+        // A table's only index judges its tokens itself.
+        let tokens = page_tokens.into_iter().filter(|_| indexes.len() > 1);
         let mut is_orphan = false;
-        for token in told {
-            match self.giver(token, &indexes)? {
-                Giver::Nobody => {}
-                Giver::Gone => is_orphan = true,
-                Giver::Index(giver) => {
+        for token in tokens {
+            match self.token_origin(token, &indexes)? {
+                TokenOrigin::Unknown => {}
+                TokenOrigin::Gone => is_orphan = true,
+                TokenOrigin::Index(giver) => {
                     let known = chosen.get_or_insert_with(|| Arc::clone(&giver));
                     if !Arc::ptr_eq(known, &giver) {
                         return Err(EngineError::PageTokenInvalid {
@@ -160,7 +160,7 @@ impl TableHandle {
     }
 
     /// Which of some indexes gave a page token.
-    fn giver(&self, token: &str, indexes: &[Arc<OpenIndex>]) -> Result<Giver> {
+    fn token_origin(&self, token: &str, indexes: &[Arc<OpenIndex>]) -> Result<TokenOrigin> {
         let fingerprint = self.scope()?.bind(self.fingerprint());
         let giver = match (ViewToken::open(fingerprint, token), token_design(token)) {
             (Some(token), _) => {
@@ -171,9 +171,9 @@ impl TableHandle {
                 let history = self.inner.database.history();
                 indexes.iter().find(|index| index.gave(design, history))
             }
-            (None, None) => return Ok(Giver::Nobody),
+            (None, None) => return Ok(TokenOrigin::Unknown),
         };
-        Ok(giver.map_or(Giver::Gone, |index| Giver::Index(Arc::clone(index))))
+        Ok(giver.map_or(TokenOrigin::Gone, |index| TokenOrigin::Index(Arc::clone(index))))
     }
 
     /// The same table for the same search, when the index that it was sent to has been dropped meanwhile, and nothing says that it has

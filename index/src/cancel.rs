@@ -13,9 +13,9 @@ use crate::error::Error;
 pub struct Cancellation {
     deadline: Option<Instant>,
     cancelled: Arc<AtomicBool>,
-    /// How many looks find nothing yet.
+    /// How many checks pass before one cancels.
     #[cfg(test)]
-    looks: Option<Arc<std::sync::atomic::AtomicIsize>>,
+    checks: Option<Arc<std::sync::atomic::AtomicIsize>>,
 }
 
 impl Cancellation {
@@ -32,23 +32,23 @@ impl Cancellation {
         }
     }
 
-    /// Stops at the look behind so many.
+    /// Cancels at the check after these.
     #[cfg(test)]
-    pub(crate) fn after_looks(looks: isize) -> Self {
+    pub(crate) fn after_checks(checks: isize) -> Self {
         Self {
-            looks: Some(Arc::new(looks.into())),
+            checks: Some(Arc::new(checks.into())),
             ..Self::default()
         }
     }
 
-    /// How many looks are left of [`Cancellation::after_looks`]; below 0 once one has found that it is time to stop.
+    /// How many checks are left of [`Cancellation::after_checks`]; below 0 once one has cancelled.
     #[cfg(test)]
-    pub(crate) fn looks_left(&self) -> isize {
-        let looks = self.looks.as_ref();
-        looks.map_or(isize::MAX, |looks| looks.load(Ordering::Relaxed))
+    pub(crate) fn checks_left(&self) -> isize {
+        let checks = self.checks.as_ref();
+        checks.map_or(isize::MAX, |checks| checks.load(Ordering::Relaxed))
     }
 
-    /// Stops the search that holds a clone of this.
+    /// Stops the searches that hold a clone of this.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -59,8 +59,8 @@ impl Cancellation {
     /// [`Error::Cancelled`] or [`Error::DeadlineExceeded`].
     pub fn check(&self) -> Result<(), Error> {
         #[cfg(test)]
-        if let Some(looks) = &self.looks
-            && looks.fetch_sub(1, Ordering::Relaxed) <= 0
+        if let Some(checks) = &self.checks
+            && checks.fetch_sub(1, Ordering::Relaxed) <= 0
         {
             return Err(Error::Cancelled);
         }

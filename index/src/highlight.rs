@@ -72,9 +72,9 @@ pub struct Highlight {
     pub fragment_size: usize,
     /// Fragments of a field, from 1; times the fields at most [`crate::limits::MAX_HIGHLIGHT_FRAGMENTS`].
     pub number_of_fragments: usize,
-    /// Their order.
+    /// The order of the fragments; that of the text by default.
     pub order: FragmentOrder,
-    /// How their text is written.
+    /// How the text of fragments is written; as it is by default.
     pub encoder: Encoder,
 }
 
@@ -98,17 +98,17 @@ impl Highlight {
 pub struct Fragment {
     /// The part, tags around its marks.
     pub text: String,
-    /// Which of the field's texts it is from.
+    /// Which of the field's texts it is from, from 0. Texts that aren't indexed don't count.
     pub value: usize,
     /// Where in that text it lies, in bytes.
     pub range: Range<usize>,
     /// Where in that text its marks lie, in bytes and in order; none overlaps or touches another.
     pub marks: Vec<Range<usize>>,
-    /// The weights of the different words that it has.
+    /// Sum of the weights of the different words that are marked in it.
     pub score: f32,
 }
 
-/// A query, made ready to mark what it finds.
+/// Marks in documents what a query has matched.
 #[derive(Clone, Debug)]
 pub struct Highlighter {
     highlight: Highlight,
@@ -116,7 +116,7 @@ pub struct Highlighter {
     fields: Vec<Highlighted>,
     /// The memory of the search for all of its documents.
     allowance: Allowance,
-    /// What the fragments hold that were handed out.
+    /// The memory of all fragments so far.
     shown: Arc<Mutex<Grant>>,
 }
 

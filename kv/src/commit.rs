@@ -48,19 +48,20 @@ pub enum Mutation {
     Delete { space: Space, key: Bytes },
 }
 
-/// Checks, mutations and a log entry that happen together or not at all.
+/// Checks, mutations and a log entry that happen together or not at all; its bytes, and those of each key, are bounded by
+/// [`crate::Kv::limits`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commit {
     /// Preconditions, all of which must hold.
     pub checks: Vec<Check>,
     /// Commit group ([`crate::KvSnapshot::group`]) of the snapshot in which the caller found that all checks hold. The
-    /// engine then reads those keys alone that were written since. `None`: it reads them all.
+    /// engine then reads only those keys that were written since. `None`: it reads them all.
     pub validated_at: Option<u64>,
     /// What is written when they hold.
     pub mutations: Vec<Mutation>,
     /// The log entry, always stamped; the sequence is its key. A commit without one takes no sequence.
     pub log: Option<Vec<u8>>,
-    /// What it has to survive once it is acknowledged.
+    /// What it survives once it is acknowledged.
     pub durability: Durability,
 }
 

@@ -318,7 +318,7 @@ impl Drop for FjallKv {
             close: true,
             completion: None,
         };
-        // Fails when it was closed before.
+        // Fails when the store was closed before: then there is nothing to end.
         let _ = self.queue.send(CommitterRequest::Barrier(barrier));
         self.join();
     }

@@ -9,7 +9,7 @@ use crate::space::Space;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// What it takes of the memory.
+    /// The memory that it takes.
     pub memory: MemoryStatistics,
     /// Its write-ahead log.
     pub journals: JournalStatistics,
@@ -17,7 +17,7 @@ pub struct Statistics {
     pub compactions: CompactionStatistics,
     /// Each space, in the order of [`Space::ALL`].
     pub spaces: Vec<SpaceStatistics>,
-    /// The device; `None` in memory.
+    /// The device; `None` of a store in memory.
     pub disk: Option<DiskStatistics>,
     /// Commits that wait for the committer.
     pub waiting_commits: usize,
@@ -27,7 +27,7 @@ pub struct Statistics {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryStatistics {
-    /// What cache and memtables may take together: [`crate::FjallOptions::memory_bytes`]; 0 in memory.
+    /// What cache and memtables may take together: [`crate::FjallOptions::memory_bytes`]; 0 of a store in memory.
     pub limit: u64,
     /// Blocks in the cache.
     pub cache: u64,

@@ -11,7 +11,7 @@ pub struct ServiceOptions {
     pub name: String,
     /// The table of its resources: `souk.resource.v1.table`.
     pub table: Option<String>,
-    /// The RPCs, by name, with who may call each: `souk.auth.v1.access`.
+    /// The RPCs, by name, with who may call each: `souk.auth.v1.access`; `None` where the option is missing.
     pub rpcs: Vec<(String, Option<Access>)>,
 }
 
@@ -61,11 +61,11 @@ struct Service {
     #[prost(message, repeated, tag = "2")]
     method: Vec<Rpc>,
     #[prost(message, optional, tag = "3")]
-    options: Option<OfService>,
+    options: Option<ServiceExtensions>,
 }
 
 #[derive(Message)]
-struct OfService {
+struct ServiceExtensions {
     /// `souk.resource.v1.table`.
     #[prost(message, optional, tag = "50715")]
     table: Option<Table>,
@@ -82,11 +82,11 @@ struct Rpc {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(message, optional, tag = "4")]
-    options: Option<OfRpc>,
+    options: Option<RpcExtensions>,
 }
 
 #[derive(Message)]
-struct OfRpc {
+struct RpcExtensions {
     /// `souk.auth.v1.access`.
     #[prost(message, optional, tag = "50710")]
     access: Option<Access>,

@@ -38,7 +38,7 @@ use crate::key;
 use crate::read::log;
 use crate::walk::Walk;
 
-/// A whole backup.
+/// A finished backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
     /// Its folder.
@@ -64,8 +64,8 @@ impl Backup {
 }
 
 impl Database {
-    /// Takes a backup into a folder that doesn't exist yet, while writes go on: a full one, or with `previous` the
-    /// changes since that one. Dropping the future leaves no backup.
+    /// Takes a backup into a folder that doesn't exist yet, while writes go on: a full one, or with `previous` an
+    /// incremental one, of the changes since that. Dropping the future leaves no backup.
     ///
     /// # Errors
     /// [`Error::ChangesTrimmed`] when changes since `previous` are no longer kept, [`Error::UnusableBackup`] when

@@ -63,7 +63,7 @@ impl Table {
         Arc::clone(&self.0.definition.read())
     }
 
-    /// Writes a definition as the table's.
+    /// The mutation that stores a definition of the table.
     pub(crate) fn put(&self, definition: &Definition) -> Mutation {
         Mutation::Put {
             space: Space::Catalog,
@@ -121,7 +121,8 @@ impl Catalog {
         self.by_id.remove(&table.id());
     }
 
-    /// Changes a table under its handles. `readable`: the number of an index that is complete from now on.
+    /// Replaces the definition of a table, which all its handles see at once. `readable` is the number of the index that becomes
+    /// ready by it, if one does.
     pub(crate) fn define(&mut self, table: &Table, mut definition: Definition, readable: Option<u16>) {
         if readable.is_some() {
             self.generation += 1;
@@ -134,7 +135,7 @@ impl Catalog {
         *table.0.definition.write() = Arc::new(definition);
     }
 
-    /// The generation a snapshot that is taken after this call includes.
+    /// The present generation: a snapshot that is taken after this call can be read by every index that is ready in it.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
@@ -155,7 +156,7 @@ impl Catalog {
         self.by_id.len()
     }
 
-    /// The number of the next table.
+    /// The number of the next table; numbers of deleted tables aren't given again.
     pub(crate) fn next_id(&self) -> Result<TableId> {
         self.last_id
             .checked_add(1)
@@ -163,7 +164,7 @@ impl Catalog {
             .ok_or_else(|| Error::corrupt("table numbers are used up"))
     }
 
-    /// Whether the handle is one of this database, and its table still there.
+    /// Refuses handles of other databases and of tables that were deleted, by [`Error::TableNotFound`].
     pub(crate) fn check_owned(&self, table: &Table) -> Result<()> {
         match self.by_id.get(&table.id()) {
             Some(known) if Arc::ptr_eq(&known.0, &table.0) => Ok(()),

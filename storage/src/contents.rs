@@ -15,7 +15,7 @@ use crate::walk::Walk;
 /// What a database holds at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Contents {
-    /// The last sequence.
+    /// Sequence of the last change.
     pub sequence: u64,
     /// Each table, by number.
     pub tables: Vec<TableContents>,
@@ -30,7 +30,7 @@ pub struct TableContents {
     pub id: TableId,
     /// Its name.
     pub name: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Bytes of keys and rows as they are stored, before the engine compresses them.
     pub bytes: u64,
@@ -47,7 +47,7 @@ pub struct IndexContents {
     pub number: u16,
     /// Its name.
     pub name: String,
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
     /// Bytes of the entries as they are stored, before the engine compresses them.
     pub bytes: u64,
@@ -56,11 +56,11 @@ pub struct IndexContents {
 /// What the change log holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LogContents {
-    /// Changes that are kept.
+    /// Number of changes that are kept.
     pub changes: u64,
     /// Their bytes as they are stored, before the engine compresses them.
     pub bytes: u64,
-    /// The oldest change that is kept.
+    /// The oldest change that is kept; `None` when none is.
     pub oldest: Option<ChangeTime>,
     /// The newest.
     pub newest: Option<ChangeTime>,

@@ -267,7 +267,7 @@ impl TableSchema {
         self.key.iter().position(|(name, _)| name == column)
     }
 
-    /// Refuses a key that isn't of this table.
+    /// Refuses a key whose columns aren't, in number and types, those of this table.
     pub(crate) fn check_key(&self, key: &PrimaryKey) -> Result<()> {
         if key.values().len() != self.key.len() {
             return Err(Error::invalid(
@@ -278,7 +278,7 @@ impl TableSchema {
         self.check_key_prefix(key)
     }
 
-    /// Refuses a key that isn't of this table; it may lack the last columns.
+    /// [`Self::check_key`] for a key that may lack the last columns.
     pub(crate) fn check_key_prefix(&self, key: &PrimaryKey) -> Result<()> {
         let subject = || format!("primary key of table {:?}", self.name);
         if key.values().len() > self.key.len() {

@@ -31,25 +31,25 @@ const SEARCH_THREADS_MAX: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EngineSettings {
-    /// How long an index that is searched may leave changes unseen while nobody waits for them; at most 200 ms. It takes
-    /// them up sooner when it keeps up with them, and once a second while nobody searches.
+    /// Longest refresh interval of an index that is searched: how long changes may stay unseen while nobody waits for them; 1 to
+    /// 200 ms. It refreshes sooner when it keeps up with the changes, and once a second while nobody searches.
     #[serde(with = "duration")]
     pub commit_interval: Duration,
-    /// Searches that run at a time; 0 is twice the number of cores.
+    /// Searches that run at a time, at most 1,024; 0 is twice the number of cores.
     pub search_threads: usize,
-    /// Memory of the store, in bytes: a half caches stored blocks, the other holds what is being written.
+    /// Memory of the store, in bytes, at least 16 MiB: a half caches stored blocks, the other holds what is being written.
     pub memory_bytes: u64,
-    /// Memory of each index, in bytes, for documents on their way into it, and as much again for deletes: what it takes
+    /// Memory of each index, in bytes, 16 MiB to 2 GiB, for documents on their way into it, and as much again for deletes: what it takes
     /// while it is behind, however far.
     pub index_memory_bytes: u64,
     /// Documents of one index from which on the process gets huge pages of memory, which make searches of large data
     /// faster and small processes large; 0 from the start.
     pub huge_pages_from: u64,
-    /// Bytes a second that are read of each index to compare its files with their checksums in the background.
+    /// Bytes a second that are read of each index to compare its files with their checksums in the background; at least 1 MiB.
     pub verify_bytes_per_second: u64,
     /// Bytes that stay free on the device; with less, writes are refused until there is room. 0 never refuses.
     pub reserve_bytes: u64,
-    /// How long changes are kept at least, for watches.
+    /// How long changes are kept at least, for watches; [`MIN_RETENTION`] to [`MAX_RETENTION`].
     #[serde(with = "duration")]
     pub retention: Duration,
     /// Backups while the service runs.
@@ -74,9 +74,9 @@ impl Default for EngineSettings {
 }
 
 impl EngineSettings {
-    /// The engine's options, in a directory.
+    /// The configuration of an engine with its data in `directory`.
     #[must_use]
-    pub fn engine(&self, directory: &Path) -> EngineConfig {
+    pub fn engine_config(&self, directory: &Path) -> EngineConfig {
         let mut config = EngineConfig::new(directory);
         config.commit_interval = self.commit_interval;
         config.search_threads = self.search_threads;
@@ -126,9 +126,9 @@ pub struct Settings {
     pub data: PathBuf,
     /// The listener and its limits.
     pub server: ServerConfig,
-    /// Who is let in.
+    /// How callers are authenticated. Checked apart from the rest, by [`AuthConfig::checked`]: that needs the kind of process.
     pub auth: AuthConfig,
-    /// Logs.
+    /// Logs, and where metrics are fetched from.
     pub telemetry: TelemetryConfig,
     /// The store and the indexes.
     pub engine: EngineSettings,
@@ -218,7 +218,7 @@ mod tests {
             ])
             .load()
             .expect("good settings");
-        let config = settings.engine.engine(Path::new("x"));
+        let config = settings.engine.engine_config(Path::new("x"));
         assert_eq!(config.commit_interval.as_millis(), 50);
         assert_eq!(config.storage.retention.as_secs(), 7_200);
         assert_eq!(config.search_threads, 3);

@@ -16,11 +16,11 @@ const OUTPUT_ONLY: [&str; 4] = ["create_time", "update_time", "revision", "etag"
 pub struct Change<R: MessageResource> {
     given: R::Record,
     mask: UpdateMask,
-    etag: String,
+    etag: Option<String>,
 }
 
 impl<R: MessageResource> Change<R> {
-    /// Checks the parts of a request, of which `violations` are known.
+    /// Checks the parts of a request; `violations` are those that were found in it before.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] with all violations.
@@ -39,20 +39,18 @@ impl<R: MessageResource> Change<R> {
             None => violations.required(path),
         }
         let given = checked(given, violations)?;
-        let etag = etag(etag_of_request, R::etag(&given))
-            .unwrap_or_default()
-            .to_owned();
+        let etag = etag(etag_of_request, R::etag(&given)).map(str::to_owned);
         Ok(Self { given, mask, etag })
     }
 
-    /// Which resource.
+    /// Id of the resource to change.
     pub fn id(&self) -> &str {
         R::id(&self.given)
     }
 
-    /// Only while the resource has this etag.
+    /// The etag that the resource must have; `None` when it may have any.
     pub fn etag(&self) -> Option<&str> {
-        etag(&self.etag, "")
+        self.etag.as_deref()
     }
 
     /// The resource after the change.
@@ -63,7 +61,7 @@ impl<R: MessageResource> Change<R> {
         self.apply_with(current, domain, R::put)
     }
 
-    /// [`Change::apply`], with a way of its own by which `put` takes what was given.
+    /// [`Change::apply`], where `put` copies what changes, by the mask, from the given resource to the current one.
     ///
     /// # Errors
     /// As there.

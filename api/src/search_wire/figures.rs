@@ -1,4 +1,4 @@
-//! Aggregations: what comes back.
+//! The results of aggregations, on the wire.
 
 use std::collections::BTreeMap;
 
@@ -37,13 +37,13 @@ fn aggregation(
             error_bound,
         }),
         AggregationResult::Stats {
-            count: values,
+            count,
             sum,
             avg,
             min,
             max,
         } => Kind::Stats(pb::StatsResult {
-            count: signed(values),
+            count: signed(count),
             sum: sum.map(datum),
             avg: avg.as_ref().and_then(double),
             min: min.map(datum),
@@ -51,17 +51,17 @@ fn aggregation(
         }),
         AggregationResult::Percentiles {
             values,
-            count: values_in_all,
+            count,
             rank_error_bound,
         } => Kind::Percentiles(pb::PercentilesResult {
             values: values.iter().filter_map(double).collect(),
             typed_values: values.into_iter().map(datum).collect(),
-            count: signed(values_in_all),
+            count: signed(count),
             rank_error_bound,
         }),
-        AggregationResult::Centroid { point, count: points } => Kind::GeoCentroid(pb::GeoCentroidResult {
+        AggregationResult::Centroid { point, count } => Kind::GeoCentroid(pb::GeoCentroidResult {
             point: point.map(point_to_wire),
-            count: signed(points),
+            count: signed(count),
         }),
         AggregationResult::TopHits(hits) => Kind::TopHits(pb::TopHitsResult {
             ids: hits.iter().map(|hit| id_of(&hit.key)).collect::<Result<_>>()?,
@@ -74,7 +74,7 @@ fn aggregation(
         } => Kind::Groups(pb::GroupsResult {
             groups: groups
                 .into_iter()
-                .map(|own| group(own, id_of))
+                .map(|each| group(each, id_of))
                 .collect::<Result<_>>()?,
             other_count: signed(other_count),
             count_error_bound: signed(count_error_bound),

@@ -34,7 +34,7 @@ pub fn value_to_wire(value: QueryValue) -> pb::Value {
     }
 }
 
-/// What happened to a resource, on the wire.
+/// The kind of a change, as the number of the contract's enum.
 #[must_use]
 pub fn change_kind(kind: ChangeKind) -> i32 {
     let kind = match kind {

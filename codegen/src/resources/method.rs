@@ -7,7 +7,7 @@
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
 
 use crate::Result;
-use crate::names::{snake, snake_identifier};
+use crate::names::{snake, snake_identifier, unescaped};
 use crate::options::{flag, option, text, texts};
 
 /// The option of an RPC that lists a secondary index.
@@ -167,7 +167,7 @@ impl StandardMethod<'_> {
     fn create(&self) -> Result<String> {
         let given = self.resource_field(&self.method.input(), false)?;
         let returned = self.resource_field(&self.method.output(), false)?;
-        let path = given.trim_start_matches("r#");
+        let path = unescaped(&given);
         self.check_request(&[path, "request_id", "validate_only"])?;
         Ok(format!(
             "let (mut request, mut violations) = received(request);
@@ -185,7 +185,7 @@ impl StandardMethod<'_> {
     fn batch_create(&self) -> Result<String> {
         let given = self.resource_field(&self.method.input(), true)?;
         let returned = self.resource_field(&self.method.output(), true)?;
-        let path = given.trim_start_matches("r#");
+        let path = unescaped(&given);
         self.check_request(&[path, "request_id", "omit_resources"])?;
         Ok(format!(
             "let (mut request, mut violations) = received(request);
@@ -202,7 +202,7 @@ impl StandardMethod<'_> {
 
     fn get(&self) -> Result<String> {
         let id = self.id_field(false)?;
-        self.check_request(&[id.trim_start_matches("r#"), "min_sequence"])?;
+        self.check_request(&[unescaped(&id), "min_sequence"])?;
         let returned = self.resource_field(&self.method.output(), false)?;
         Ok(format!(
             "let request = valid(request)?;
@@ -216,7 +216,7 @@ impl StandardMethod<'_> {
 
     fn batch_get(&self) -> Result<String> {
         let ids = self.id_field(true)?;
-        self.check_request(&[ids.trim_start_matches("r#"), "min_sequence"])?;
+        self.check_request(&[unescaped(&ids), "min_sequence"])?;
         let returned = self.resource_field(&self.method.output(), true)?;
         Ok(format!(
             "let request = valid(request)?;
@@ -251,7 +251,7 @@ impl StandardMethod<'_> {
 
     fn delete(&self) -> Result<String> {
         let id = self.id_field(false)?;
-        self.check_request(&[id.trim_start_matches("r#"), "etag"])?;
+        self.check_request(&[unescaped(&id), "etag"])?;
         Ok(format!(
             "let request = valid(request)?;
             let etag = etag(&request.etag, \"\");

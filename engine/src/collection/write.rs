@@ -15,7 +15,7 @@ use crate::key;
 use crate::owners::named_by;
 use crate::resource::{RequestId, Resource, Stored, Written};
 use crate::scope::Scope;
-use crate::stored::{Record, signed, to_row};
+use crate::stored::{ResourceMetadata, signed, to_row};
 use crate::table::UPDATE_ATTEMPTS;
 
 /// Which call creates: the same request id under another call is another request.
@@ -130,9 +130,9 @@ impl<R: Resource> Collection<R> {
         if snapshot.get(&self.table.open.table, &key).await?.is_some() {
             return Err(already_exists::<R>(R::id(&resource)));
         }
-        let record = Record::created(self.table.inner.clock.now());
+        let metadata = ResourceMetadata::created(self.table.inner.clock.now());
         Ok(Written {
-            value: record.with(resource, 0, &self.table.inner.database),
+            value: metadata.with(resource, 0, &self.table.inner.database),
             sequence: signed(snapshot.sequence()),
         })
     }
@@ -149,12 +149,12 @@ impl<R: Resource> Collection<R> {
         resources
             .iter()
             .try_for_each(|resource| check_written::<R>(&scope, resource))?;
-        let record = Record::created(self.table.inner.clock.now());
+        let metadata = ResourceMetadata::created(self.table.inner.clock.now());
         let mut batch = WriteBatch::new();
         for resource in &resources {
             let operation = RowOperation::Put {
                 key: key_of::<R>(resource)?,
-                columns: to_row::<R>(resource, record),
+                columns: to_row::<R>(resource, metadata),
             };
             let write = RowWrite::new(&self.table.open.table, operation, Condition::must_not_exist());
             // Kept with the request: it is answered so again, whatever becomes of the rows.
@@ -184,7 +184,7 @@ impl<R: Resource> Collection<R> {
                 first
             }
         } else {
-            let stored = |resource| record.with(resource, committed.sequence, &self.table.inner.database);
+            let stored = |resource| metadata.with(resource, committed.sequence, &self.table.inner.database);
             resources.into_iter().map(stored).collect()
         };
         Ok(Written {
@@ -227,10 +227,10 @@ impl<R: Resource> Collection<R> {
             if R::id(&changed) != id {
                 return Err(EngineError::Defect("an update changed the id of its resource").into());
             }
-            let record = Record::of(row)
+            let metadata = ResourceMetadata::of(row)
                 .map_err(EngineError::from)?
                 .changed(self.table.inner.clock.now());
-            let columns = to_row::<R>(&changed, record);
+            let columns = to_row::<R>(&changed, metadata);
             let lost = lost(row, &places, |place, owner| {
                 named_by(place, &columns) == Some(owner)
             });
@@ -238,11 +238,11 @@ impl<R: Resource> Collection<R> {
             let operation = RowOperation::Put { key, columns };
             let condition = Condition::revision(row.revision);
             let batch = WriteBatch::of(&self.table.open.table, operation, condition);
-            Ok((batch, lost, (record, changed)))
+            Ok((batch, lost, (metadata, changed)))
         };
-        let ((record, changed), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
+        let ((metadata, changed), sequence) = self.write_as_seen(&scope, id, etag, changes).await?;
         Ok(Written {
-            value: record.with(changed, sequence, &self.table.inner.database),
+            value: metadata.with(changed, sequence, &self.table.inner.database),
             sequence: signed(sequence),
         })
     }

@@ -24,10 +24,10 @@ use crate::log_tail::Block;
 
 /// How often an index with changes is made durable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
-/// How long nobody writes before the index is consolidated, and between two looks at how far that has come.
+/// How long nobody writes before the segments of the index are merged, and the time between two looks at how far that is.
 const REST: Duration = Duration::from_secs(1);
 
-/// When a draft asks again whether it may take its place.
+/// When an index that is built beside another asks again whether it may replace it.
 const PROMOTION_RETRY: Duration = Duration::from_millis(20);
 
 /// How an index follows the log.
@@ -63,11 +63,11 @@ pub(super) struct Follower {
     refresh: RefreshPolicy,
     /// When something that isn't durable has to become so.
     next_checkpoint: Option<Instant>,
-    /// When the index has rested long enough to be consolidated; `None` when it is.
+    /// When to merge the segments of an index that nobody has written to lately; `None` when that is done.
     next_consolidation: Option<Instant>,
-    /// Whether merges of a consolidation were begun.
+    /// Whether merges of this kind are under way.
     consolidating: bool,
-    /// Documents at the beginning, and operations since.
+    /// About how many documents it has: those at the beginning, and one for each operation since.
     documents: u64,
 }
 
@@ -107,7 +107,7 @@ impl Follower {
             let caught_up = self.take_changes()?;
             match self.decide(caught_up) {
                 RefreshDecision::Wait => {}
-                // Searches are of the index that serves; a draft's are still to come.
+                // Only an index that serves has searches that could wait for its refresh.
                 RefreshDecision::Hold if self.serves => self.keeping.state().defer_refresh(self.taken),
                 RefreshDecision::Hold => {}
                 RefreshDecision::Commit => self.commit()?,
@@ -285,7 +285,7 @@ impl Follower {
         keeping.remove_others(&self.design)
     }
 
-    /// Merges what searches go through, while nobody writes.
+    /// Merges the segments that searches go through, while nobody writes.
     fn consolidate(&mut self) -> Result<()> {
         if !self.pending.is_empty() {
             // The commit sets the clock again.

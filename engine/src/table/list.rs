@@ -15,24 +15,24 @@ pub struct ListPage<T> {
     pub items: Vec<T>,
     /// Gives the next page; empty at the end.
     pub next_page_token: String,
-    /// The last write that the list sees.
+    /// Sequence of the last write that the list sees.
     pub sequence: i64,
 }
 
 /// What to list: a prefix of a secondary index.
 #[derive(Clone, Debug)]
 pub struct ListQuery<'a> {
-    /// The secondary index.
+    /// Name of the secondary index.
     pub index: &'a str,
     /// Values of its first columns.
     pub prefix: &'a [Value],
-    /// Which way.
+    /// Ascending or descending by the index.
     pub direction: Direction,
-    /// How many.
+    /// Most rows of the page.
     pub page_size: usize,
     /// The token of the page before; empty for the first.
     pub page_token: &'a str,
-    /// Wait until the list sees this write.
+    /// Sequence of a write that the list has to see, 0 for none: refused while no write has had it.
     pub min_sequence: u64,
 }
 
@@ -53,11 +53,12 @@ impl ListQuery<'_> {
 }
 
 impl TableHandle {
-    /// Lists rows by a secondary index: no search involved, always the latest writes. A page has fewer than were asked for
-    /// where they have many bytes.
+    /// Lists rows by a secondary index, which never lags behind the rows. A page has fewer rows than were asked for when those
+    /// have many bytes.
     ///
     /// # Errors
-    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`].
+    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`]; [`EngineError::Defect`] when a call that meets own rows
+    /// alone lists by an index whose first column isn't their owner; what the store refuses.
     pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<Row>> {
         let scope = self.scope()?;
         let schema = self.open.table.schema();
@@ -75,7 +76,7 @@ impl TableHandle {
         let snapshot = self.snapshot(request.min_sequence).await?;
         match scope.owns_prefix(columns, request.prefix) {
             Some(true) => {}
-            // As if there were no rows.
+            // The rows of another owner: to this call there are none.
             Some(false) => {
                 return Ok(ListPage {
                     items: Vec::new(),

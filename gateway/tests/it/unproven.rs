@@ -70,7 +70,7 @@ impl Pair {
     fn guard(&self, with_key: bool) -> ServiceGuard {
         let rules = Rules::from_contract().expect("rules");
         let keys = std::fs::read_to_string(self.folder.path().join("credential")).expect("a file");
-        let keys = Reloaded::fixed(CredentialKeys::read(&keys).expect("a key"));
+        let keys = Reloaded::fixed(CredentialKeys::parse(&keys).expect("a key"));
         ServiceGuard::new(rules, with_key.then_some(keys))
     }
 

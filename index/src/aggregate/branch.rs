@@ -69,16 +69,17 @@ impl<'a> Armed<'a> {
         })
     }
 
-    /// Chooses how the groups of an aggregation at the first level are found.
+    /// Decides whether a top-level aggregation works breadth-first: when its groups may have more different values
+    /// than [`depth_first_values`].
     pub(super) fn at_first_level(mut self, run: &Run, searcher: &Searcher) -> Result<Self> {
-        let (Shape::Groups(grouping), Some(few)) = (&self.node.shape, depth_first_values(self.node)) else {
+        let (Shape::Groups(grouping), Some(most)) = (&self.node.shape, depth_first_values(self.node)) else {
             return Ok(self);
         };
         let mut values = 0_usize;
         for reader in searcher.segment_readers() {
             values = values.saturating_add(Keys::open(&grouping.by, &[], reader, run)?.most());
         }
-        self.breadth_first = values > few;
+        self.breadth_first = values > most;
         Ok(self)
     }
 }
@@ -101,7 +102,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Accounts for work on so many documents.
+    /// Counts documents, and looks at the deadline each [`DOCUMENTS_PER_CHECK`].
     pub(super) fn visit(&mut self, documents: usize) -> Result<()> {
         *self.visited = self.visited.saturating_add(documents as u32);
         if *self.visited >= DOCUMENTS_PER_CHECK {
@@ -115,6 +116,7 @@ impl Context<'_> {
         self.budget.of(node, self.run)
     }
 
+    /// The score of a document of the block.
     fn score(&self, doc: DocId) -> Score {
         let at = self.docs.partition_point(|other| *other < doc);
         self.scores.get(at).copied().unwrap_or(self.constant)

@@ -32,8 +32,10 @@ const SPARE_KEYS: usize = 8_192;
 /// Names that are read before they are accounted for.
 const NAMES_PER_CHECK: usize = 256;
 
+/// A composite aggregation on one segment. It collects documents, and counts their groups afterwards.
 pub(super) struct SegmentComposite<'a> {
     sources: Sources<'a>,
+    /// Positions of the last group of the page before.
     after: Option<Vec<u128>>,
     reader: SegmentReader,
     documents: Bits,
@@ -67,6 +69,7 @@ impl<'a> SegmentComposite<'a> {
 
     /// The positions of the lowest groups behind the page before, with their counts.
     fn lowest(&mut self, context: &mut Context<'_>) -> Result<FxHashMap<Vec<u128>, u64>> {
+        // One more than the page has: whether there is a next page.
         let wanted = self.sources.composite.size + 1;
         let mut counts: FxHashMap<Vec<u128>, u64> = FxHashMap::default();
         let mut highest: Option<Vec<u128>> = None;

@@ -8,7 +8,7 @@ use super::ranges::{OPEN, first_from};
 use crate::request::{QueryValue, ValueRange};
 use crate::result::Datum;
 
-/// The width of whole intervals from which on their boundaries are farther from each other than the numbers' ends: 2⁶⁸.
+/// Width that wider whole intervals are treated as, 2⁶⁸: at most one boundary of theirs lies among all integers of 64 bits.
 const WIDEST: f64 = (1_i128 << 68) as f64;
 
 /// How values become intervals.
@@ -22,7 +22,7 @@ pub(super) enum Steps {
         /// where the last one ends.
         reach: (f64, f64),
     },
-    /// Numbers of which the intervals are doubles, the offset nearer to 0 than one of them; `long` when the values are not.
+    /// Intervals with doubles as boundaries. The offset is less than an interval from 0. `long`: the values are integers.
     Real {
         interval: f64,
         offset: f64,
@@ -117,7 +117,7 @@ impl Steps {
         }
     }
 
-    /// Where the interval of a step begins; none that is so far that steps are infinite.
+    /// Where the interval of a step begins; `None` of an infinite step.
     fn real_begin(&self, step: f64) -> Option<f64> {
         let begin = match self {
             Self::Real { interval, offset, .. } => {
@@ -135,7 +135,7 @@ impl Steps {
         step.is_finite().then_some(begin)
     }
 
-    /// The key of the interval behind that of `key`; `None` at the end of all.
+    /// The key of the interval behind that of `key`; `None` behind the last.
     pub(super) fn next(&self, key: u64) -> Option<u64> {
         let next = match self {
             // The first interval may begin before all numbers.
@@ -158,6 +158,7 @@ impl Steps {
         (next > key).then_some(next)
     }
 
+    /// The value that a key stands for.
     pub(super) fn datum(&self, key: u64) -> Datum {
         match self {
             Self::Whole { .. } => Datum::Long(i64::from_u64(key)),
@@ -167,12 +168,12 @@ impl Steps {
     }
 }
 
-/// The number, or the double before it.
+/// The number, or if `further` the double before it.
 fn down(number: f64, further: bool) -> f64 {
     if further { number.next_down() } else { number }
 }
 
-/// The number, or the double behind it.
+/// The number, or if `further` the double behind it.
 fn up(number: f64, further: bool) -> f64 {
     if further { number.next_up() } else { number }
 }

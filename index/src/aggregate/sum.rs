@@ -18,10 +18,10 @@ const WORDS: usize = 35;
 /// A sum while it grows.
 #[derive(Clone, Default)]
 pub(super) struct ExactSum {
-    /// Times two to the power of `scale`.
+    /// Counts units of two to the power of `scale`.
     narrow: i128,
     scale: i32,
-    /// What didn't fit.
+    /// What didn't fit into `narrow`; the sum is that of both.
     wide: Option<Box<Wide>>,
 }
 
@@ -29,7 +29,7 @@ impl ExactSum {
     /// Bytes of a sum that isn't narrow, beyond its own size.
     pub(super) const WIDE_BYTES: usize = size_of::<Wide>();
 
-    /// Adds a finite number; whether the sum became wide by it.
+    /// Adds a finite number; `true` when that made the sum wide.
     pub(super) fn add(&mut self, number: f64) -> bool {
         let bits = number.to_bits();
         let fraction = (bits & ((1 << 52) - 1)) as i64;
@@ -60,17 +60,18 @@ impl ExactSum {
         widened
     }
 
-    /// Adds a whole number, to whole numbers only.
+    /// Adds an integer. Only for sums of integers alone, whose scale stays 0.
     pub(super) fn add_whole(&mut self, number: i64) {
         // 2⁶⁴ of them fit.
         self.narrow += i128::from(number);
     }
 
+    /// The sum of what [`Self::add_whole`] has added.
     pub(super) fn whole(&self) -> i128 {
         self.narrow
     }
 
-    /// Adds another sum; whether this one became wide by it.
+    /// Adds another sum; `true` when that made this one wide.
     pub(super) fn merge(&mut self, other: &Self) -> bool {
         let was_wide = self.is_wide();
         self.add_sum(other);
@@ -96,7 +97,7 @@ impl ExactSum {
         }
     }
 
-    /// The narrow sum with a scale that is not above its own, if it fits.
+    /// The narrow sum at a scale that isn't above its own; `None` when it overflows there.
     fn at_scale(&self, scale: i32) -> Option<i128> {
         let shift = self.scale.abs_diff(scale);
         let shifted = self.narrow.checked_shl(shift)?;

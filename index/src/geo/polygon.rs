@@ -237,15 +237,18 @@ impl Edge {
     }
 }
 
+/// Whether two closed intervals overlap.
 fn overlap(a: (i64, i64), b: (i64, i64)) -> bool {
     a.0 <= b.1 && b.0 <= a.1
 }
 
+/// From the least to the greatest of the values.
 fn span(values: impl Iterator<Item = i64> + Clone) -> RangeInclusive<i64> {
     values.clone().min().unwrap_or_default()..=values.max().unwrap_or_default()
 }
 
-/// The vertices in the plane, each the short way from the one before; closed through a pole if they go around it.
+/// The vertices in the plane, without repeated ones, each the short way from the one before; closed through a pole if they go around
+/// it.
 fn unwrapped(vertices: &[GeoPoint]) -> Result<Vec<Vertex>, GeoError> {
     let mut distinct: Vec<GeoPoint> = vertices.to_vec();
     distinct.dedup();
@@ -264,7 +267,7 @@ fn unwrapped(vertices: &[GeoPoint]) -> Result<Vec<Vertex>, GeoError> {
     Ok(laid_out(&distinct))
 }
 
-/// The longitudes gone along each edge, the closing one included.
+/// How far each edge goes in longitude, the short way, eastward positive; the closing edge is the last.
 fn steps(vertices: &[GeoPoint]) -> impl Iterator<Item = i64> + '_ {
     let next = vertices.iter().cycle().skip(1);
     vertices.iter().zip(next).map(|(from, to)| {
@@ -279,6 +282,7 @@ fn steps(vertices: &[GeoPoint]) -> impl Iterator<Item = i64> + '_ {
     })
 }
 
+/// The vertices in the plane, from the first on: each longitude continues the one before, beyond ±180° where it has to.
 fn laid_out(vertices: &[GeoPoint]) -> Vec<Vertex> {
     let mut x = vertices.first().map_or(0, |first| first.lon());
     vertices

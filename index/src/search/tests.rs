@@ -203,20 +203,20 @@ fn a_search_that_has_to_stop_never_gives_half_an_answer() {
     let mut stopped = 0;
     for request in requests() {
         let many = 1_000_000;
-        let cancellation = Cancellation::after_looks(many);
+        let cancellation = Cancellation::after_checks(many);
         let whole = searcher
             .search(&request, &cancellation)
             .expect("nothing stops it");
-        let looks = many - cancellation.looks_left();
+        let looks = many - cancellation.checks_left();
         // Searches find things out for those that follow: these look less often.
         for nth in 0..looks {
-            let cancellation = Cancellation::after_looks(nth);
+            let cancellation = Cancellation::after_checks(nth);
             match searcher.search(&request, &cancellation) {
                 Err(Error::Cancelled) => stopped += 1,
                 Ok(found) => {
                     assert_eq!(found, whole, "{request:?}");
                     assert!(
-                        cancellation.looks_left() >= 0,
+                        cancellation.checks_left() >= 0,
                         "stopped at look {nth}: {request:?}"
                     );
                 }
@@ -247,12 +247,12 @@ fn top_hits_look_at_the_deadline_by_what_their_order_costs() {
         let request = SearchRequest::new(Query::MatchAll)
             .page_size(0)
             .aggregations(vec![("best".to_owned(), best)]);
-        let cancellation = Cancellation::after_looks(1_000_000);
+        let cancellation = Cancellation::after_checks(1_000_000);
         index
             .searcher()
             .search(&request, &cancellation)
             .expect("nothing stops it");
-        1_000_000 - cancellation.looks_left()
+        1_000_000 - cancellation.checks_left()
     };
     // 500 documents, each of 100 or 3,200 distances.
     let (few, many) = (looks(1), looks(32));
@@ -275,12 +275,12 @@ fn highlights_that_have_to_stop_never_give_half_an_answer() {
             let highlighter = Highlighter::new(&schema(), &query, highlight.clone()).expect("a highlighter");
             highlighter.fragments(&document, cancellation)
         };
-        let cancellation = Cancellation::after_looks(1_000_000);
+        let cancellation = Cancellation::after_checks(1_000_000);
         fragments(&cancellation).expect("nothing stops it");
-        let looks = 1_000_000 - cancellation.looks_left();
+        let looks = 1_000_000 - cancellation.checks_left();
         assert!(looks > 2, "{looks}");
         for nth in 0..looks {
-            let stopped = fragments(&Cancellation::after_looks(nth));
+            let stopped = fragments(&Cancellation::after_checks(nth));
             assert!(matches!(stopped, Err(Error::Cancelled)), "{nth}: {query:?}");
         }
     }

@@ -42,7 +42,8 @@ impl Removal {
         self.0.key.len() + REMOVAL_BYTES
     }
 
-    fn each(&self, reader: &SegmentReader, mut take: impl FnMut(&[DocId])) -> Result<()> {
+    /// Gives the documents with the key to `take`, a block of postings at a time.
+    fn each_block(&self, reader: &SegmentReader, mut take: impl FnMut(&[DocId])) -> Result<()> {
         let index = reader.inverted_index(self.0.field)?;
         let Some(term) = index.terms().get(&self.0.key)? else {
             return Ok(());
@@ -64,14 +65,14 @@ impl Query for Removal {
 
 impl Weight for Removal {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
-        let mut gathered = DocSetBuilder::new(reader.max_doc(), &Allowance::unbounded());
-        self.each(reader, |docs| docs.iter().for_each(|doc| gathered.insert(*doc)))?;
-        Ok(gathered.into_scorer(boost)?)
+        let mut removed = DocSetBuilder::new(reader.max_doc(), &Allowance::unbounded());
+        self.each_block(reader, |docs| docs.iter().for_each(|doc| removed.insert(*doc)))?;
+        Ok(removed.into_scorer(boost)?)
     }
 
     unexplained!();
 
     fn for_each_no_score(&self, reader: &SegmentReader, callback: &mut dyn FnMut(&[DocId])) -> Result<()> {
-        self.each(reader, callback)
+        self.each_block(reader, callback)
     }
 }

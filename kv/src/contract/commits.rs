@@ -20,7 +20,7 @@ pub fn stamp(value: &[u8]) -> (u64, &[u8]) {
     (u64::from_be_bytes(*number), rest)
 }
 
-/// How a stamped value begins after its commit: what a check can ask for.
+/// The prefix of a value that the commit with this sequence has stamped, for [`has_prefix`].
 pub fn prefix(sequence: u64) -> Bytes {
     let mut prefix = vec![FORMAT];
     prefix.extend_from_slice(&sequence.to_be_bytes());
@@ -63,8 +63,8 @@ pub fn absent(space: Space, key: &[u8]) -> Check {
     }
 }
 
-/// Requires that a key has a value of this beginning.
-pub fn begins(space: Space, key: &[u8], prefix: impl Into<Bytes>) -> Check {
+/// Requires that a key has a value with this prefix.
+pub fn has_prefix(space: Space, key: &[u8], prefix: impl Into<Bytes>) -> Check {
     Check::Prefix {
         space,
         key: Bytes::copy_from_slice(key),
@@ -72,7 +72,7 @@ pub fn begins(space: Space, key: &[u8], prefix: impl Into<Bytes>) -> Check {
     }
 }
 
-/// Takes no sequence.
+/// A commit without a log entry, which takes no sequence.
 pub fn unlogged(mutations: Vec<Mutation>) -> Commit {
     Commit {
         mutations,
@@ -80,7 +80,7 @@ pub fn unlogged(mutations: Vec<Mutation>) -> Commit {
     }
 }
 
-/// Takes a sequence; its entry in the log ends with `entry`.
+/// A commit with a log entry, which takes a sequence; `entry` is what follows the stamp.
 pub fn logged(mutations: Vec<Mutation>, entry: &[u8]) -> Commit {
     Commit {
         mutations,

@@ -115,7 +115,7 @@ pub async fn loses_no_update(store: Store) {
                     let (revision, number) = stamp(&value);
                     let number = u64::from_be_bytes(number.try_into().expect("a number")) + 1;
                     let update = logged(vec![put_stamped(Space::Rows, b"n", &number.to_be_bytes())], b"");
-                    let checks = vec![begins(Space::Rows, b"n", prefix(revision))];
+                    let checks = vec![has_prefix(Space::Rows, b"n", prefix(revision))];
                     match store.commit(checked(checks, update)).await {
                         Ok(_) => done += 1,
                         Err(error) => assert!(matches!(error, Error::Conflict { .. }), "{error:?}"),
@@ -215,7 +215,7 @@ pub async fn gives_snapshots_their_exact_sequence(store: Store) {
     }
 }
 
-/// [`Kv::sequence`](crate::Kv::sequence) is never behind a snapshot: a change that was read isn't beyond the end of the log.
+/// [`Kv::sequence`](crate::Kv::sequence) is never behind a snapshot: what a reader has seen is published.
 pub async fn shows_no_snapshot_ahead_of_the_sequence(store: Store) {
     const COMMITS: u64 = 5_000;
     let reader = {

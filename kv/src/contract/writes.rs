@@ -59,23 +59,23 @@ pub async fn writes_nothing_when_a_check_fails(store: Store) {
 /// [`Check::Prefix`](crate::Check::Prefix) compares the beginning of a value; an absent key has none.
 pub async fn checks_prefixes(store: Store) {
     let first = commit(&store, logged(vec![put_stamped(Space::Rows, b"a", b"1")], b"")).await;
-    let stamped_by = |sequence| vec![begins(Space::Rows, b"a", prefix(sequence))];
+    let stamped_by = |sequence| vec![has_prefix(Space::Rows, b"a", prefix(sequence))];
     let write = |rest| logged(vec![put_stamped(Space::Rows, b"a", rest)], b"");
     let second = commit(&store, checked(stamped_by(first), write(b"2"))).await;
     assert_eq!(conflict(&store, checked(stamped_by(first), write(b"3"))).await, 0);
-    let longer_than_the_value = vec![begins(Space::Rows, b"a", vec![1; 100])];
+    let longer_than_the_value = vec![has_prefix(Space::Rows, b"a", vec![1; 100])];
     assert_eq!(
         conflict(&store, checked(longer_than_the_value, write(b"3"))).await,
         0
     );
-    let of_absent_key = vec![begins(Space::Rows, b"b", Bytes::new())];
+    let of_absent_key = vec![has_prefix(Space::Rows, b"b", Bytes::new())];
     assert_eq!(conflict(&store, checked(of_absent_key, write(b"3"))).await, 0);
-    let in_other_space = vec![begins(Space::Index, b"a", prefix(second))];
+    let in_other_space = vec![has_prefix(Space::Index, b"a", prefix(second))];
     assert_eq!(conflict(&store, checked(in_other_space, write(b"3"))).await, 0);
     // The empty prefix fits every value.
     commit(
         &store,
-        checked(vec![begins(Space::Rows, b"a", Bytes::new())], write(b"3")),
+        checked(vec![has_prefix(Space::Rows, b"a", Bytes::new())], write(b"3")),
     )
     .await;
     commit(&store, unlogged(vec![delete(Space::Rows, b"a")])).await;
@@ -163,7 +163,7 @@ pub async fn acts_like_a_map(store: Store) {
             let holds = model
                 .get(&checked_key)
                 .is_some_and(|value| value.starts_with(&prefix));
-            (begins(Space::Rows, &checked_key, prefix), holds)
+            (has_prefix(Space::Rows, &checked_key, prefix), holds)
         };
         let change = checked(
             vec![check],

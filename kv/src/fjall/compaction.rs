@@ -195,7 +195,8 @@ impl Compactor {
                     self.begin()?;
                 }
             }
-            // A store under load is quiesced as far as it goes; the rest follows when it is idle.
+            // Under load the engine may never be idle for so many ticks: then the first at which nothing runs is enough, and
+            // the next quiescing does the rest.
             State::Draining {
                 idle_ticks,
                 compactions,
@@ -228,7 +229,7 @@ impl Compactor {
                 Err(oneshot::error::TryRecvError::Closed) => self.give_up(),
             },
             State::Compacting(thread) if thread.is_finished() => {
-                // A panic was printed; the engine goes on with the tables as they were.
+                // Its panic was printed, and left the tables as they were.
                 let _ = thread.join();
                 self.state = self.draining();
             }

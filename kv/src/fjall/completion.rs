@@ -43,7 +43,7 @@ pub(super) fn complete(results: impl IntoIterator<Item = (Completion, CommitResu
         let completed = Completed { sender, result };
         match dispatcher {
             None => completed.send(),
-            Some(dispatcher) => match batches.iter_mut().find(|(known, _)| known.is(&dispatcher)) {
+            Some(dispatcher) => match batches.iter_mut().find(|(known, _)| known.is_same(&dispatcher)) {
                 Some((_, batch)) => batch.0.push(completed),
                 None => batches.push((dispatcher, CompletionBatch(vec![completed]))),
             },
@@ -90,7 +90,7 @@ impl Dispatcher {
         let (batches, mut arrived) = mpsc::unbounded_channel::<CompletionBatch>();
         runtime.spawn(async move {
             while let Some(batch) = arrived.recv().await {
-                // Completes it.
+                // Dropping a batch completes it.
                 drop(batch);
             }
         });
@@ -98,7 +98,7 @@ impl Dispatcher {
         Self { runtime, batches }
     }
 
-    fn is(&self, other: &Self) -> bool {
+    fn is_same(&self, other: &Self) -> bool {
         self.batches.same_channel(&other.batches)
     }
 }

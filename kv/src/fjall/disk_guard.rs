@@ -21,10 +21,11 @@ const POLL_GROUPS: u32 = 64;
 pub(super) struct DiskSpaceGuard {
     source: Arc<dyn FreeSpace>,
     directory: PathBuf,
+    /// Bytes that have to stay free; 0 turns the guard off.
     reserve: u64,
-    /// Bytes and groups since the last poll.
+    /// Bytes and groups committed since the last poll.
     unpolled: (usize, u32),
-    /// Free bytes when there were less than the reserve.
+    /// Free bytes at the last poll, if they were less than the reserve.
     short: Option<u64>,
 }
 
@@ -41,6 +42,7 @@ impl DiskSpaceGuard {
         guard
     }
 
+    /// Whether the last poll found less than the reserve.
     pub(super) fn is_short(&self) -> bool {
         self.short.is_some()
     }
@@ -62,12 +64,12 @@ impl DiskSpaceGuard {
         self.unpolled = (seen.saturating_add(bytes), groups.saturating_add(1));
     }
 
-    /// Free bytes, if they can be told.
+    /// Free bytes of the device now; `None` when it can't tell them.
     pub(super) fn free(&self) -> Option<u64> {
         self.source.free_bytes(&self.directory).ok()
     }
 
-    /// Asks the device for its free bytes.
+    /// Asks the device for its free bytes. A device that can't tell them changes nothing.
     pub(super) fn poll(&mut self) {
         self.unpolled = (0, 0);
         if self.reserve == 0 {

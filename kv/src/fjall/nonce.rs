@@ -1,7 +1,7 @@
 //! The nonce of a store: a secret number, which distinguishes the marks in its journals from bytes that look like them.
 //!
-//! Clients choose the values that stand in a journal, whole groups of commits with marks among them, but not what they
-//! can't know. It is drawn when the store is created, and never given to one.
+//! Clients choose the values that stand in a journal, so a value could look like a whole group of commits with its mark. But
+//! they can't know the nonce: it is drawn when the store is created, and never sent to a client.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -32,14 +32,15 @@ impl Nonce {
         (nonce.to_text() == text).then_some(nonce)
     }
 
-    /// The number and its checksum: with another number, what is durable would be taken for what is not.
+    /// The number and its checksum, in 32 and 16 hexadecimal digits. The checksum is there because with a damaged number the
+    /// store would take durable commits for torn ones.
     pub(super) fn to_text(self) -> String {
         let number = u128::from_be_bytes(self.0);
         format!("{number:032x} {:016x}", xxh3_64(&self.0))
     }
 }
 
-/// It stays secret.
+/// Without the number, which stays secret.
 impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Nonce")

@@ -55,7 +55,7 @@ pub fn with_advice<'a>(advice: &'a str, report: &'a mut Report<'_>) -> impl FnMu
     }
 }
 
-/// A report for the key of a map's entry: the path of its violations is the entry's.
+/// A report for the key of a map's entry: its violations are `INVALID_NAME`, at the path of the entry.
 pub fn for_key<'a>(report: &'a mut Report<'_>) -> impl FnMut(Violation<'_>) + 'a {
     move |violation| {
         report(Violation {
@@ -107,13 +107,11 @@ impl StringRules {
     /// Reports the first rule that is broken. The length comes first, so that no other rule reads a text that is too long.
     #[inline]
     pub fn check(&self, text: &str, at: &Path<'_>, report: &mut Report<'_>) {
-        if text.is_empty() {
-            if self.required || (self.min_len > 0 && !self.ignore_zero) {
+        if text.is_empty() && (self.required || self.ignore_zero || self.min_len > 0) {
+            if self.required || !self.ignore_zero {
                 required(false, at, report);
             }
-            if self.required || self.ignore_zero || self.min_len > 0 {
-                return;
-            }
+            return;
         }
         let chars = text.chars().count();
         if chars > self.max_len {
@@ -257,28 +255,28 @@ impl<T: Numeric> Display for RangeInWords<T> {
             (Bound::Included(least), Bound::Unbounded) if least.0 == T::ZERO => {
                 f.write_str("not be negative")
             }
-            (lower, upper) => {
-                let least = BoundInWords("at least", "above", lower);
-                let most = BoundInWords("at most", "below", upper);
-                let and = match (lower, upper) {
-                    (Bound::Unbounded, _) | (_, Bound::Unbounded) => "",
-                    _ => " and ",
-                };
-                write!(f, "be {least}{and}{most}")
-            }
+            (lower, upper) => write!(f, "be {}", BoundsInWords(lower, upper)),
         }
     }
 }
 
-/// One end of a range in words.
-struct BoundInWords<'a, T>(&'static str, &'static str, &'a Bound<T>);
+/// The lower and the upper end of a range in words: `at least 1 and below 5`; nothing for an end that is unbounded.
+struct BoundsInWords<'a, T>(&'a Bound<T>, &'a Bound<T>);
 
-impl<T: Display> Display for BoundInWords<'_, T> {
+impl<T: Display> Display for BoundsInWords<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.2 {
+        match self.0 {
+            Bound::Unbounded => {}
+            Bound::Included(limit) => write!(f, "at least {limit}")?,
+            Bound::Excluded(limit) => write!(f, "above {limit}")?,
+        }
+        if !matches!((self.0, self.1), (Bound::Unbounded, _) | (_, Bound::Unbounded)) {
+            f.write_str(" and ")?;
+        }
+        match self.1 {
             Bound::Unbounded => Ok(()),
-            Bound::Included(limit) => write!(f, "{} {limit}", self.0),
-            Bound::Excluded(limit) => write!(f, "{} {limit}", self.1),
+            Bound::Included(limit) => write!(f, "at most {limit}"),
+            Bound::Excluded(limit) => write!(f, "below {limit}"),
         }
     }
 }
@@ -340,8 +338,9 @@ pub struct TimeRules {
 
 /// A message of seconds and nanoseconds.
 pub trait SecondsAndNanos {
+    /// Its seconds and nanoseconds.
     fn parts(&self) -> (i64, i32);
-    /// The text that JSON has for it.
+    /// How JSON writes a value of these parts.
     fn text(parts: (i64, i32)) -> String;
 }
 
@@ -370,27 +369,17 @@ impl TimeRules {
     };
 
     #[inline]
-    pub fn check<P: SecondsAndNanos>(&self, span: &P, at: &Path<'_>, report: &mut Report<'_>) {
+    pub fn check<P: SecondsAndNanos>(&self, value: &P, at: &Path<'_>, report: &mut Report<'_>) {
         use std::ops::RangeBounds as _;
 
-        let parts = span.parts();
+        let parts = value.parts();
         if !(0..NANOS_PER_SECOND).contains(&parts.1) {
             let message = format_args!("nanos is {}, must be 0 to 999,999,999", parts.1);
             add_violation(at, "OUT_OF_RANGE", message, report);
         } else if !(self.lower, self.upper).contains(&parts) {
             let (lower, upper) = (self.lower.map(P::text), self.upper.map(P::text));
-            let least = BoundInWords("at least", "above", &lower);
-            let most = BoundInWords("at most", "below", &upper);
-            let and = match (self.lower, self.upper) {
-                (Bound::Unbounded, _) | (_, Bound::Unbounded) => "",
-                _ => " and ",
-            };
-            add_violation(
-                at,
-                "OUT_OF_RANGE",
-                format_args!("must be {least}{and}{most}"),
-                report,
-            );
+            let range = BoundsInWords(&lower, &upper);
+            add_violation(at, "OUT_OF_RANGE", format_args!("must be {range}"), report);
         }
     }
 }

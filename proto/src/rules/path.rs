@@ -51,7 +51,7 @@ impl<'a> Path<'a> {
         self.join(Segment::Key(key))
     }
 
-    /// The name of the field with which the path goes on behind [`Self::root`] or [`Self::at`]; empty when there is none.
+    /// Name of the first field behind the beginning, [`Self::root`] or [`Self::at`]; empty when no field follows it.
     #[must_use]
     pub fn first_field(&self) -> &str {
         match (self.parent, self.segment) {

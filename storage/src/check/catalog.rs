@@ -6,11 +6,10 @@ use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space, histories::Histories};
 
 use super::report::{Findings, ProblemKind};
-use super::tables::{Tables, index_of};
+use super::tables::{Tables, index_of, table_of};
 use super::walk::{Through, hexadecimal};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::id::TableId;
 use crate::jobs::{Job, JobKey, JobKind};
 use crate::key::{self, CatalogKind};
 use crate::replay;
@@ -19,9 +18,9 @@ use crate::replay;
 #[derive(Debug, Default)]
 pub(super) struct CheckedCatalog {
     pub(super) tables: Tables,
-    /// What jobs are doing, with the number of an index, or 0.
+    /// The jobs that aren't finished.
     jobs: BTreeSet<JobKey>,
-    /// Request records, and the entries that find them by their age.
+    /// Numbers of request records, and of the entries that find them by their age: one for each.
     requests: u64,
     request_ages: u64,
 }
@@ -60,10 +59,6 @@ impl CheckedCatalog {
             Some(format!("a job of table number {}, index {number}, {wrong}", id.0))
         })
     }
-}
-
-fn table_of(key: &[u8]) -> Option<TableId> {
-    key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)))
 }
 
 /// Checks every entry of the catalog in a snapshot.

@@ -33,13 +33,17 @@ impl Tables {
 
     /// The table of a row or of an entry of an index.
     pub(crate) fn of_row(&self, key: &[u8]) -> Option<&Table> {
-        let id = key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)))?;
-        self.0.get(&id)
+        self.0.get(&table_of(key)?)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Table> {
         self.0.values()
     }
+}
+
+/// The number of the table that a row or an entry of an index is of, from its key.
+pub(super) fn table_of(key: &[u8]) -> Option<TableId> {
+    key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)))
 }
 
 /// A secondary index as a check sees it.

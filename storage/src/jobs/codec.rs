@@ -32,6 +32,7 @@ impl JobKind {
     }
 }
 
+/// The value of a job: format, rows handled, range, key it goes on at. Table, kind and index are in its key.
 pub(super) fn encode(job: &Job) -> Vec<u8> {
     let mut out = vec![FORMAT];
     put_varint(&mut out, job.handled);

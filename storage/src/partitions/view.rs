@@ -20,7 +20,7 @@ pub(crate) struct Values {
 impl Values {
     /// What was written at a key.
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Option<&Option<Bytes>> {
-        self.of(space)?.get(key)
+        self.in_space(space)?.get(key)
     }
 
     /// Writes at a key of the rows or of the indexes; gives what was written there before.
@@ -32,7 +32,7 @@ impl Values {
         }
     }
 
-    fn of(&self, space: Space) -> Option<&BTreeMap<Bytes, Option<Bytes>>> {
+    fn in_space(&self, space: Space) -> Option<&BTreeMap<Bytes, Option<Bytes>>> {
         match space {
             Space::Rows => Some(&self.rows),
             Space::Index => Some(&self.index),
@@ -41,7 +41,7 @@ impl Values {
     }
 }
 
-/// The view of a transaction.
+/// The view of a transaction: its snapshot, under its staged writes.
 #[derive(Debug)]
 pub(crate) struct OwnWrites {
     below: Box<dyn KvSnapshot>,
@@ -49,7 +49,7 @@ pub(crate) struct OwnWrites {
 }
 
 impl OwnWrites {
-    /// These values on top of a snapshot.
+    /// Lays staged values over a snapshot.
     pub(crate) fn new(below: Box<dyn KvSnapshot>, values: &Arc<Values>) -> Self {
         Self {
             below,
@@ -81,7 +81,7 @@ impl KvSnapshot for OwnWrites {
         keys: Vec<Bytes>,
         bytes: usize,
     ) -> Result<Vec<Option<Bytes>>, kv::Error> {
-        // What is written here is little, and counts as what is below it.
+        // The limit counts the stored values, not the staged ones in front of them: a transaction stages little.
         let mut found = self.below.multi_get_within(space, keys.clone(), bytes).await?;
         for (key, value) in keys.iter().zip(&mut found) {
             if let Some(own) = self.values.get(space, key) {
@@ -92,7 +92,7 @@ impl KvSnapshot for OwnWrites {
     }
 
     async fn scan(&self, scan: Scan) -> Result<Page, kv::Error> {
-        let Some(own) = self.values.of(scan.space).filter(|own| !own.is_empty()) else {
+        let Some(own) = self.values.in_space(scan.space).filter(|own| !own.is_empty()) else {
             return self.below.scan(scan).await;
         };
         let (mut low, mut high) = (scan.low.clone(), scan.high.clone());
@@ -113,7 +113,7 @@ impl KvSnapshot for OwnWrites {
             let next = page.next;
             let cut = fill(merged, next.clone(), &scan);
             match (cut.entries.is_empty(), next, scan.direction) {
-                // All of the page is deleted, and there is more.
+                // The transaction has deleted all of the page, and there is more.
                 (true, Some(next), Direction::Forward) => low = next,
                 (true, Some(next), Direction::Backward) => high = key::just_after(&next),
                 (true, None, _) | (false, _, _) => return Ok(cut),
@@ -122,7 +122,7 @@ impl KvSnapshot for OwnWrites {
     }
 }
 
-/// The entries of a page with what was written between its bounds.
+/// Overlays the entries of a page with the staged writes between its bounds.
 fn merge(
     entries: Vec<(Bytes, Bytes)>,
     own: &BTreeMap<Bytes, Option<Bytes>>,
@@ -135,7 +135,7 @@ fn merge(
         Bound::Unbounded => false,
     };
     if empty {
-        // A map's range must not be inverted.
+        // `BTreeMap::range` panics for such a range.
         return merged;
     }
     for (key, value) in own.range::<Bytes, _>((from, Bound::Excluded(to))) {
@@ -147,7 +147,7 @@ fn merge(
     merged
 }
 
-/// As much of the entries as the page takes; what lies behind them begins at `next`.
+/// As many of the entries as fit the limits of the scan; `next` is the first entry behind them, if there is one.
 fn fill(merged: BTreeMap<Bytes, Bytes>, next: Option<Bytes>, scan: &Scan) -> Page {
     let mut page = Page {
         entries: Vec::with_capacity(merged.len()),

@@ -21,17 +21,18 @@ pub(crate) const HEADER_BYTES: usize = 9;
 const BODY_BYTES: usize = 10;
 /// Length of a short name and number of versions.
 const COLUMN_BYTES: usize = 2;
-/// Distance of a version, tag and length of a value; a small number takes fewer bytes than its size says.
+/// Distance of a version, and tag and length of a value. A small number takes fewer bytes than [`Value::size`](crate::Value::size)
+/// says.
 const CELL_BYTES: usize = 6;
 
-/// Room is made for so many columns or versions before they are seen: a damaged count must not cost memory.
-const TRUSTED: usize = 64;
+/// Most columns or versions that memory is reserved for before they are read: a damaged count must not cost memory.
+const MAX_RESERVED: usize = 64;
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// The row with a place for the revision, which holds the row's present one.
+/// The stored row. A commit overwrites its revision with the sequence.
 pub(crate) fn encode(row: &Row) -> Vec<u8> {
-    let mut out = Vec::with_capacity(room(row));
+    let mut out = Vec::with_capacity(capacity(row));
     out.push(FORMAT);
     out.extend_from_slice(&row.revision.to_be_bytes());
     put_body(&mut out, row);
@@ -39,7 +40,7 @@ pub(crate) fn encode(row: &Row) -> Vec<u8> {
 }
 
 /// Bytes that the row takes at most, unless names and values are unusually long.
-fn room(row: &Row) -> usize {
+fn capacity(row: &Row) -> usize {
     let cells = |cells: &[Cell]| {
         cells
             .iter()
@@ -117,7 +118,7 @@ fn read_body(
         ColumnSelection::All => count,
         ColumnSelection::Named(names) => count.min(names.len()),
     };
-    let mut columns = Columns::with_capacity(selected.min(TRUSTED));
+    let mut columns = Columns::with_capacity(selected.min(MAX_RESERVED));
     for _ in 0..count {
         let name = reader.bytes()?;
         let versions = reader.count()?;
@@ -140,7 +141,7 @@ fn read_body(
         let cells = if versions == 1 {
             Cells::from_buf([cell(&mut reader, base)?])
         } else {
-            let mut cells = Cells::with_capacity(versions.min(TRUSTED));
+            let mut cells = Cells::with_capacity(versions.min(MAX_RESERVED));
             for _ in 0..versions {
                 cells.push(cell(&mut reader, base)?);
             }

@@ -49,7 +49,8 @@ impl Columns {
         self.place(name).map_or(&[], |place| self.at(place))
     }
 
-    /// The place of a column in the order of their names, looked for at `near` and beside it first.
+    /// The place of a column in the order of their names, looked for at `near` and its neighbours first: rows of a table mostly have
+    /// a column at the same place.
     pub fn find(&self, name: &str, near: usize) -> Option<usize> {
         let is_here = |place: &usize| self.name(*place).is_some_and(|here| here == name);
         [near, near.wrapping_sub(1), near.saturating_add(1)]
@@ -83,10 +84,10 @@ impl Columns {
                 let Some(Column { cells, .. }) = self.0.get_mut(at) else {
                     return;
                 };
-                let place = cells.partition_point(|each| each.version > cell.version);
-                match cells.get_mut(place) {
+                let index = cells.partition_point(|each| each.version > cell.version);
+                match cells.get_mut(index) {
                     Some(same) if same.version == cell.version => *same = cell,
-                    Some(_) | None => cells.insert(place, cell),
+                    Some(_) | None => cells.insert(index, cell),
                 }
             }
             Err(at) => self.0.insert(
@@ -118,7 +119,8 @@ impl Columns {
         }
     }
 
-    /// Keeps the cells of which this is true, given the place of each among the newest of its column, from 0.
+    /// Keeps the cells for which `keep` is true. It is given the column, the place of the cell, 0 for the newest, and the cell.
+    /// A column that loses all its cells is removed.
     pub(crate) fn retain_cells(&mut self, mut keep: impl FnMut(&str, usize, &Cell) -> bool) {
         self.0.retain_mut(|Column { name, cells }| {
             let mut place = 0;
@@ -131,6 +133,7 @@ impl Columns {
         });
     }
 
+    /// The place of a column, else the one where it would be inserted.
     fn place(&self, name: &str) -> Result<usize, usize> {
         // Most columns are put in the order of their names.
         match self.0.last() {

@@ -46,7 +46,7 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec
         let step = match step(shared, &batch, &places, &pending, spent).await {
             Ok(step) => step,
             Err(error) => {
-                refuse(&mut results, pending, || again(&error));
+                refuse(&mut results, pending, || clone_error(&error));
                 break;
             }
         };
@@ -85,7 +85,7 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec
                 let error = Error::from(error);
                 pending = step.written.into_iter().map(|(position, _)| position).collect();
                 pending.extend(step.later);
-                refuse(&mut results, pending, || again(&error));
+                refuse(&mut results, pending, || clone_error(&error));
                 break;
             }
         }
@@ -174,6 +174,7 @@ async fn step(
     })
 }
 
+/// Answers the writes at these positions with an error.
 fn refuse(
     results: &mut BTreeMap<usize, Result<WrittenRow>>,
     positions: Vec<usize>,
@@ -182,8 +183,8 @@ fn refuse(
     results.extend(positions.into_iter().map(|position| (position, Err(error()))));
 }
 
-/// The same error for another row. Only what a store's commit or snapshot can answer comes here.
-fn again(error: &Error) -> Error {
+/// The same error for another row, without its source. What neither a snapshot nor a commit can answer becomes `Unavailable`.
+fn clone_error(error: &Error) -> Error {
     match error {
         Error::LimitExceeded { limit, max, actual } => Error::LimitExceeded {
             limit,

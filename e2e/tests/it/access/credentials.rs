@@ -93,7 +93,7 @@ async fn a_service_takes_calls_from_its_gateway_only() -> anyhow::Result<()> {
     let order_service = suite.addresses().first().copied().expect("the order service");
     let direct = Dynamic::new(Endpoint::from_shared(format!("http://{order_service}"))?.connect_lazy())?;
     let admin = Identity::new(Role::Admin, "")?;
-    let keys = CredentialKeys::read(suite.guard().credential_key())?;
+    let keys = CredentialKeys::parse(suite.guard().credential_key())?;
     let (path, minute, now) = (format!("/{GET}"), Duration::from_secs(60), SystemTime::now());
     let make = |keys: &CredentialKeys, path: &str, now| {
         let credential = keys.make(&admin, path, minute, now).expect("made");

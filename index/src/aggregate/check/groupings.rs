@@ -36,7 +36,7 @@ impl Check<'_> {
                     scope,
                     Size::First(*size),
                     *min_doc_count,
-                    fullest_first(order),
+                    or_by_count(order),
                 )
             }
             Aggregation::GeoCell {
@@ -48,7 +48,7 @@ impl Check<'_> {
                 let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
                 let (field, scope) = self.cells(field, *resolution, at)?;
                 fits?;
-                (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
+                (By::Value(field), scope, Size::First(*size), 1, or_by_count(&[]))
             }
             Aggregation::GeoHash {
                 field,
@@ -59,7 +59,7 @@ impl Check<'_> {
                 let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
                 let (field, scope) = self.geohashes(field, *characters, at)?;
                 fits?;
-                (By::Value(field), scope, Size::First(*size), 1, fullest_first(&[]))
+                (By::Value(field), scope, Size::First(*size), 1, or_by_count(&[]))
             }
             Aggregation::Range { field, ranges, .. } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
@@ -111,9 +111,9 @@ impl Check<'_> {
                 let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at);
                 let (field, scope, steps) = placed?;
                 ordered?;
-                let by = self.stepped((field, scope), steps, bounds, at)?;
+                let (by, scope) = self.stepped((field, scope), steps, bounds, at)?;
                 let size = Size::All(MAX_HISTOGRAM_GROUPS);
-                (by.0, by.1, size, *min_doc_count, order.clone())
+                (by, scope, size, *min_doc_count, order.clone())
             }
             Aggregation::DateHistogram {
                 field,
@@ -132,9 +132,9 @@ impl Check<'_> {
                 let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at)?;
                 ordered.and(wide)?;
                 let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
-                let by = self.stepped((field, scope), steps, bounds, at)?;
+                let (by, scope) = self.stepped((field, scope), steps, bounds, at)?;
                 let size = Size::All(MAX_HISTOGRAM_GROUPS);
-                (by.0, by.1, size, *min_doc_count, order.clone())
+                (by, scope, size, *min_doc_count, order.clone())
             }
             _ => return None,
         };
@@ -289,13 +289,14 @@ impl Check<'_> {
     }
 }
 
-fn fullest_first(order: &[GroupOrder]) -> Vec<GroupOrder> {
-    let fullest = GroupOrder {
+/// `order`, or without one the groups with the most documents first.
+fn or_by_count(order: &[GroupOrder]) -> Vec<GroupOrder> {
+    let by_count = GroupOrder {
         by: GroupOrderBy::Count,
         descending: true,
     };
     if order.is_empty() {
-        vec![fullest]
+        vec![by_count]
     } else {
         order.to_vec()
     }

@@ -118,11 +118,11 @@ fn walks_over_the_dictionary_end_with_the_search() {
 /// How often a search with scores looks whether it has to stop.
 fn looks(model: &Model, query: &Query) -> isize {
     const LOOKS: isize = 1_000_000;
-    let cancellation = Cancellation::after_looks(LOOKS);
+    let cancellation = Cancellation::after_checks(LOOKS);
     let run = Arc::new(Run::new(cancellation.clone()));
     let plan = plan(&model.layout, &run, query, "query").expect("it is valid");
     model.score(&plan).expect("it isn't stopped");
-    LOOKS - cancellation.looks_left()
+    LOOKS - cancellation.checks_left()
 }
 
 #[test]

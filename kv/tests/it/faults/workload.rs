@@ -204,7 +204,7 @@ impl Writer {
             let current = get(&self.store, Space::Rows, &key).await;
             let check = match &current {
                 None => absent(Space::Rows, &key),
-                Some(value) => begins(Space::Rows, &key, prefix(stamp(value).0)),
+                Some(value) => has_prefix(Space::Rows, &key, prefix(stamp(value).0)),
             };
             let mut entry = vec![PUT, key[0]];
             let mutations = if current.is_some() && random.u8(..4) == 0 {
