@@ -1,6 +1,6 @@
-//! What every service takes on its command line, and the settings that come out of it.
+//! The command line of every service, and the settings that it gives.
 //!
-//! A flag goes over a variable, a variable over the file, the file over the default:
+//! A flag overrides an environment variable, a variable the file, the file the default:
 //!
 //! | setting | flag | variable | file |
 //! |---|---|---|---|
@@ -31,22 +31,22 @@ pub struct ProcessArgs {
     /// Private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<String>,
-    /// Authorities whose clients are let in, in PEM; others aren't then.
+    /// PEM file of the authorities whose client certificates are accepted; clients without one are refused then.
     #[arg(long, value_name = "FILE")]
     pub tls_client_ca: Option<String>,
-    /// Lists of revoked certificates of those authorities (CRLs), in PEM.
+    /// PEM file of those authorities' certificate revocation lists (CRLs).
     #[arg(long, value_name = "FILE")]
     pub tls_client_crl: Option<String>,
     /// Listens without TLS where other machines can connect.
     #[arg(long)]
     pub allow_plaintext: bool,
-    /// Listens beyond this machine although nobody has to say who they are.
+    /// Listens where other machines can connect although callers aren't authenticated.
     #[arg(long)]
     pub insecure_allow_anonymous: bool,
-    /// Address from which metrics are fetched, as /metrics; port 0 takes a free one.
+    /// Address of the metrics endpoint, /metrics; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_listen: Option<SocketAddr>,
-    /// How log lines are written: human or json.
+    /// Format of log lines: human or json.
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<String>,
     /// A TOML file with settings.
@@ -58,7 +58,7 @@ pub struct ProcessArgs {
 }
 
 impl ProcessArgs {
-    /// A loader with the file, the environment of this process, the `--set`s and these flags.
+    /// A loader of the settings from the file, the environment of this process, the `--set`s and these flags.
     pub fn loader(&self) -> Loader {
         let files = self.config.iter();
         let loader = files.fold(Loader::new(), |loader, file| loader.file(file));
@@ -87,19 +87,19 @@ impl ProcessArgs {
 /// The command line of a service with a database.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServiceArgs {
-    /// Folder of the service's data; made when it isn't there.
+    /// Folder of the service's data; created when it is missing.
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<String>,
-    /// What every process takes.
+    /// The flags of every process.
     #[command(flatten)]
     pub process: ProcessArgs,
 }
 
 impl ServiceArgs {
-    /// The settings in effect. `C` has `server`, `telemetry`, `auth` and `data`.
+    /// Loads the settings. `C` has `server`, `telemetry`, `auth` and `data`.
     ///
     /// # Errors
-    /// All problems of all sources at once.
+    /// All problems of all sources, in one error.
     pub fn load<C: Config>(&self) -> Result<C, ConfigError> {
         self.process.loader().flag("--data", "data", &self.data).load()
     }

@@ -1,4 +1,4 @@
-//! Who calls are counted for, and the shares that each of them has.
+//! Keys of callers, by which limits count calls; [`pool`] shares what there is among them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,35 +10,36 @@ pub(crate) mod pool;
 use crate::connection_info::ConnectionInfo;
 use crate::tls::TlsPeer;
 
-/// The authenticated name by which limits count a call, as an extension of its request. Without it the name in the client's
-/// certificate counts, and without that its address.
+/// The authenticated name of a caller, as an extension of the request. Limits count calls by it; without it by the name in the client's
+/// certificate, and without that by the client's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerName(pub Arc<str>);
 
+/// What limits count a call by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallerKey {
     Name(Arc<str>),
-    /// By an address, or a network that one caller usually has to itself.
+    /// An address, or a [`network`].
     Address(IpAddr),
-    /// Those who ask for health at an address. Apart from its other calls: those must not make a server look dead.
+    /// Health calls from an address: counted apart, so that its other calls can't make the server look dead.
     Probes(IpAddr),
-    /// Those whom a front door answers by itself at an address, without a look at who they are. Apart from its calls, too.
+    /// Requests from an address that a front door answers by itself, before authentication: counted apart, too.
     Visitors(IpAddr),
 }
 
 impl CallerKey {
-    /// Who makes the call that these are the extensions of: its name, else where it comes from. Nobody, when it comes from this process.
-    pub(crate) fn of(extensions: &Extensions) -> Option<Self> {
+    /// The key of the call with these extensions: [`Self::proven`], else [`Self::origin`]. `None` for a call from this process.
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<Self> {
         Self::proven(extensions).or_else(|| Self::origin(extensions))
     }
 
-    /// By the name that was found out.
+    /// By the authenticated name.
     pub(crate) fn proven(extensions: &Extensions) -> Option<Self> {
         let caller = extensions.get::<CallerName>()?;
         Some(Self::Name(Arc::clone(&caller.0)))
     }
 
-    /// Where the call comes from, by a certificate or an address.
+    /// By the name in the client's certificate, else by its address.
     pub(crate) fn origin(extensions: &Extensions) -> Option<Self> {
         if let Some(name) = extensions.get::<TlsPeer>().and_then(|peer| peer.name.clone()) {
             return Some(Self::Name(name));
@@ -50,12 +51,12 @@ impl CallerKey {
         matches!(self, Self::Address(address) if address.is_loopback())
     }
 
-    /// Those who ask for health where the call comes from.
+    /// The health calls from the call's address.
     pub(crate) fn probes(extensions: &Extensions) -> Option<Self> {
         Some(Self::Probes(network(address(extensions)?)))
     }
 
-    /// Those whom a front door answers by itself where the call comes from.
+    /// The visitors from the call's address.
     pub(crate) fn visitors(extensions: &Extensions) -> Option<Self> {
         Some(Self::Visitors(network(address(extensions)?)))
     }
@@ -65,11 +66,11 @@ fn address(extensions: &Extensions) -> Option<IpAddr> {
     Some(extensions.get::<Arc<ConnectionInfo>>()?.remote.socket.ip())
 }
 
-/// What one peer usually has to itself: of IPv6, whoever has the 64 bits of its network has all the addresses in it.
+/// What one peer usually has to itself: an IPv4 address, or a /64 network of IPv6, of which it can use every address.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
-        // Whoever is on this machine; the others of its network are nobody.
+        // The loopback address has no network around it.
         IpAddr::V6(address) if address.is_loopback() => IpAddr::V6(address),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
     }

@@ -67,19 +67,19 @@ pub fn is_path(path: &str) -> bool {
 /// The health of the services of one process. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
-    /// The channels of each service, by its full name.
+    /// The state of each service, by its full name: serving while all its channels hold `true`.
     services: watch::Sender<BTreeMap<String, Vec<watch::Receiver<bool>>>>,
     draining: CancellationToken,
 }
 
 impl Health {
-    /// No service yet; overall SERVING.
+    /// Without services, which is SERVING overall.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Registers a channel of `service` (full name): it is SERVING while all its channels hold `true`, and NOT_SERVING once a sender is
-    /// dropped.
+    /// Registers a channel with the state of `service` (full name); a service may have several. It is SERVING while all of them hold `true`,
+    /// and NOT_SERVING once the sender of one is dropped.
     pub fn register(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {
         self.services.send_modify(|services| {
             services.entry(service.into()).or_default().push(serving);
@@ -98,8 +98,8 @@ impl Health {
         Some(serving && !self.draining.is_cancelled())
     }
 
-    /// Whether `service`, or with "" all of them, is serving: now, then at each change. Ends with the drain, after a `false`; a service
-    /// that isn't registered is not serving.
+    /// Streams [`Self::is_serving`]: its present value, then each change. Ends with the drain, after a `false`. A service that isn't
+    /// registered gives `false`.
     pub fn subscribe(&self, service: &str) -> impl Stream<Item = bool> + Send + use<> {
         changes(self.clone(), service.to_owned()).map(|status| status == ServingStatus::Serving)
     }
@@ -127,7 +127,7 @@ impl Health {
     }
 }
 
-/// The health of one service, or with "" of all: now, then at each change; ends with the drain.
+/// Streams the status of one service, or with "" of all: the present one, then each change. Ends with the drain.
 fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus> + Send {
     let known = health.services.subscribe();
     stream::unfold((known, None), move |(mut known, last)| {

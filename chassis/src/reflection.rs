@@ -71,7 +71,7 @@ pub(crate) struct Reflection<S> {
 
 impl<S: Inner> Inner for Reflection<S> {
     fn call(&self, request: Request<Body>) -> impl Answering {
-        let caller = CallerKey::of(request.extensions());
+        let caller = CallerKey::from_extensions(request.extensions());
         match self.streams.take(caller.as_ref().map(Columns::of)) {
             Ok(taken) => {
                 let answer = self.services.call(request);

@@ -11,14 +11,14 @@ pub use acceptor::{Acceptor, TlsPeer};
 pub(crate) use connector::Connector;
 pub use files::TlsError;
 
-/// The application protocol of all connections (RFC 9113, 3.2).
+/// ALPN name of HTTP/2 over TLS (RFC 9113, 3.2).
 pub(crate) const ALPN_H2: &[u8] = b"h2";
 
-/// What the log calls what is read from the files.
-const CERTIFICATES: &str = "certificates";
-
-/// HTTP/1.1 in the handshake.
+/// ALPN name of HTTP/1.1.
 pub(crate) const ALPN_HTTP1: &[u8] = b"http/1.1";
+
+/// What the log calls the reloaded files.
+const CERTIFICATES: &str = "certificates";
 
 #[cfg(test)]
 pub(crate) mod testing;

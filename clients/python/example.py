@@ -13,7 +13,7 @@ from souk.search.v1 import query_pb2, search_pb2
 from souk.shop.v1 import shop_pb2, shop_pb2_grpc
 from souk.type.v1 import type_pb2
 
-TIMEOUT = 10  # seconds; the services hear of it
+TIMEOUT = 10  # seconds; sent along as grpc-timeout, so that the server stops then, too
 
 
 def main(address: str) -> None:
@@ -21,7 +21,7 @@ def main(address: str) -> None:
         shops = shop_pb2_grpc.ShopServiceStub(channel)
         orders = order_pb2_grpc.OrderServiceStub(channel)
 
-        # Milk tea within a kilometre, the best first.
+        # Milk tea within 20 kilometres, the best first.
         here = type_pb2.GeoPoint(latitude=30.2741, longitude=120.1551)
         tea = query_pb2.Query(
             bool=query_pb2.BoolQuery(
@@ -42,7 +42,7 @@ def main(address: str) -> None:
             print(f"{rating}  {hit.resource.name}")
         print(f"{found.total.value} shops sell milk tea there")
 
-        # What was written is read back by its sequence; the same request id never writes twice.
+        # A search that waits for the write's sequence finds it; repeated with the same request id, the call wouldn't write twice.
         order = order_pb2.Order(
             order_id=f"python-{uuid.uuid4()}",
             consumer_id="c0001",

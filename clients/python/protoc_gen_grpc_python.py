@@ -1,7 +1,7 @@
-"""A plugin for buf that generates what grpcio-tools generates: messages, their types, and gRPC stubs.
+"""A buf plugin that runs grpcio-tools: it generates messages, their type stubs (.pyi), and gRPC stubs.
 
-grpcio-tools brings a protoc with these generators built in, which buf can't call as plugins; this hands them what buf hands
-to a plugin, and back.
+grpcio-tools brings a protoc with these generators built in, which buf can't call as plugins. This passes buf's request to that
+protoc, and the generated files back.
 """
 
 import pathlib

@@ -32,7 +32,7 @@ def main(endpoint: str, key_id: str, secret: str, instance: str) -> None:
     meta = TableMeta(TABLE, [("conversation", "STRING"), ("number", "INTEGER", PK_AUTO_INCR)])
     client.create_table(meta, TableOptions(-1, 1), ReservedThroughput(CapacityUnit(0, 0)))
 
-    # Each message gets a number that is larger than all before it in its conversation.
+    # The server numbers each message, above all earlier ones of its conversation.
     ignore = Condition(RowExistenceExpectation.IGNORE)
     for sender, text in [("小明", "奶茶？"), ("小红", "好"), ("小明", "6 点")]:
         row = Row([("conversation", "c1"), ("number", PK_AUTO_INCR)], [("sender", sender), ("text", text)])
@@ -48,7 +48,7 @@ def main(endpoint: str, key_id: str, secret: str, instance: str) -> None:
         print(f"{message['sender']}: {message['text']}")
     assert len(rows) == 2 and following is not None
 
-    # A write of what isn't there is refused.
+    # An update that expects a row which doesn't exist is refused.
     there = Condition(RowExistenceExpectation.EXPECT_EXIST)
     row = Row([("conversation", "c1"), ("number", 1_000_000)], {"PUT": [("text", "?")]})
     try:
@@ -57,7 +57,7 @@ def main(endpoint: str, key_id: str, secret: str, instance: str) -> None:
     except OTSServiceError as error:
         print(f"refused: {error.get_error_code()}: {error.get_error_message()}")
 
-    # What a transaction writes happens at its commit.
+    # The writes of a transaction take effect at its commit.
     transaction = client.start_local_transaction(TABLE, [("conversation", "c1")])
     read = {"PUT": [("read", True)]}
     for row in rows:

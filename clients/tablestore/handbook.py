@@ -1,5 +1,5 @@
-"""The systems of Tablestore's handbook, orders, shops on a map and media, on plain tables: rows of the demo are copied from Souk's own services,
-by JSON, into four tables by Tablestore's package, and both are asked the same.
+"""The three systems of Tablestore's handbook (orders, shops on a map, media) on plain tables. Copies rows of the demo, read from Souk's own
+services as JSON, into four tables by Tablestore's package, and asks both the same.
 
     clients/run handbook http://localhost:50051 http://localhost:8087 demo demo-secret demo
 """
@@ -20,7 +20,7 @@ SECONDS, MILLIS = "yyyy-MM-dd'T'HH:mm:ssX", "yyyy-MM-dd'T'HH:mm:ss.SSSX"
 
 
 def asked(collection, search):
-    """A page of one of Souk's services."""
+    """One page of a search, by a service of Souk."""
     body = json.dumps({"search": search}).encode()
     request = urllib.request.Request(f"{GATEWAY}/v1/{collection}:search", body, {"content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
@@ -28,7 +28,7 @@ def asked(collection, search):
 
 
 def resources(collection):
-    """All of them, page by page."""
+    """All resources of a collection, page by page."""
     token = ""
     while True:
         page = asked(collection, {"page_size": 1000, "page_token": token, "sort": [{"primary_key": {}}]})
@@ -73,8 +73,8 @@ def media(of):
     return of["mediaId"], columns + nested
 
 
-def field(name, of, **options):
-    return FieldSchema(name, of, index=True, **options)
+def field(name, kind, **options):
+    return FieldSchema(name, kind, index=True, **options)
 
 
 def keywords(*names):
@@ -93,7 +93,7 @@ def nested(name, *inside):
     return FieldSchema(name, FieldType.NESTED, sub_field_schemas=list(inside))
 
 
-# Of each: which resources, the table with its rows, and what is searched.
+# For each table: the collection that it is copied from, its name, how a resource becomes key and columns, and the fields of its index.
 TABLES = [
     (
         "orders",
@@ -134,7 +134,7 @@ TABLES = [
 
 
 def copied(collection, table, columns, fields):
-    """A table with its index and all rows; how many there are."""
+    """Creates a table with its index, copies all rows into it, and returns their number."""
     meta = TableMeta(table, [("id", "STRING")])
     client.create_table(meta, TableOptions(-1, 1), ReservedThroughput(CapacityUnit(0, 0)))
     client.create_search_index(table, f"{table}_index", SearchIndexMeta(fields))
@@ -158,7 +158,7 @@ def copied(collection, table, columns, fields):
 
 
 def seen(table, count):
-    """Waits until an index has all rows: Tablestore's clients can't name a sequence."""
+    """Waits until an index has all rows: Tablestore's clients can't send a sequence to wait for."""
     until = time.monotonic() + DEADLINE
     while time.monotonic() < until:
         counting = SearchQuery(MatchAllQuery(), limit=0, get_total_count=True)
@@ -168,7 +168,7 @@ def seen(table, count):
 
 
 def same(what, collection, search, table, query, sort):
-    """Asks both, and holds the answers against each other."""
+    """Asks both the same, and compares ids, order and totals."""
     page = asked(collection, {**search, "page_size": 50, "total": {"exact": True}})
     key = {"orders": "orderId", "consumers": "id", "shops": "shopId", "media": "mediaId"}[collection]
     expected = [hit["resource"][key] for hit in page.get("hits", [])]

@@ -17,7 +17,7 @@ import { ShopService } from "./gen/souk/shop/v1/shop_pb.js";
 
 const baseUrl = process.argv[2] ?? "http://localhost:50051";
 const options = { baseUrl, httpVersion: "1.1", defaultTimeoutMs: 10_000 } as const;
-// By Connect's protocol, what changes nothing is asked by GET: a proxy can answer it again.
+// By Connect's protocol, calls without side effects are GETs, which proxies can cache.
 const transport =
   process.argv[3] === "grpc-web"
     ? createGrpcWebTransport(options)
@@ -45,7 +45,7 @@ const found = await shops.searchShops({
 });
 assert.ok(found.hits.every((hit) => hit.resource?.type === "奶茶"));
 
-// What was written is read back by its sequence; the same request id never writes twice.
+// A read that waits for the write's sequence finds it; repeated with the same request id, the call wouldn't write twice.
 const orderId = `typescript-${randomUUID()}`;
 const order = { orderId, consumerId: "c0001", salespersonId: "s0020", productId: "p0003004", quantity: 2n };
 const written = await orders.createOrder({ order, requestId: randomUUID() });
@@ -53,7 +53,7 @@ const read = await orders.getOrder({ orderId, minSequence: written.sequence });
 assert.equal(read.order?.orderId, orderId);
 console.log(`ordered ${read.order?.productName}`);
 
-// Every change after a sequence, as it comes. Who leaves the loop has to say so, too: else the call goes on until its time is over.
+// Every change after a sequence, as it comes. Leaving the loop doesn't end the call; aborting it does, else it runs until its deadline.
 const enough = new AbortController();
 for await (const change of orders.watchOrders({ afterSequence: written.sequence - 1n }, { signal: enough.signal })) {
   assert.equal(change.sequence, written.sequence);

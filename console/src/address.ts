@@ -19,18 +19,18 @@ const read = (hash: string): Address => {
 const hash = signal(location.hash);
 addEventListener('hashchange', () => (hash.value = location.hash));
 
-/** Where the page is. */
+/** The address of the page at present. */
 export const address = computed(() => read(hash.value));
 
-/** The link to a place. Values that are empty are left out. */
+/** The link to a view with these values; empty ones are left out. */
 export const link = (view: string, values: Record<string, string> = {}): string => {
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''));
   return `#/${view}${query.size > 0 ? `?${query}` : ''}`;
 };
 
 /**
- * Changes some values of the present view; empty ones are left out. With `replace` the button "back" doesn't undo it: for what
- * changes many times a second.
+ * Changes some values of the present view; empty ones are left out. With `replace` the browser's history gets no new entry: for values
+ * that change many times a second.
  */
 export const change = (values: Record<string, string>, replace = false): void => {
   const next = link(address.value.view, { ...address.value.values, ...values });
@@ -40,12 +40,12 @@ export const change = (values: Record<string, string>, replace = false): void =>
     hash.value = next;
   } else {
     location.hash = next;
-    // The browser tells of it later: what changes until then has to know.
+    // `hashchange` is fired later: a change until then has to build on this one.
     hash.value = location.hash;
   }
 };
 
-/** The texts of a value that is a list of them, in JSON; none when it isn't one. */
+/** Reads a value that is a JSON list of strings; empty when it is none. */
 export const list = (value: string | undefined): string[] => {
   if (value === undefined) return [];
   try {
@@ -56,16 +56,16 @@ export const list = (value: string | undefined): string[] => {
   }
 };
 
-/** A list of texts as a value; without any it is left out. */
+/** Writes a list of strings as a value: the inverse of `list`. An empty list is left out. */
 export const listed = (texts: readonly string[]): string => (texts.length > 0 ? JSON.stringify(texts) : '');
 
-/** The number of the page in the values, from 0; they count from 1. */
+/** Reads the index of the page, from 0; the address counts from 1. The first page where it is missing or no number. */
 export const pageOf = (values: Address['values']): number => {
   const page = Number(values['page'] ?? '1') - 1;
   return Number.isSafeInteger(page) && page >= 0 ? page : 0;
 };
 
-/** The page as a value. */
+/** Writes the index of the page as a value; the first page is left out. */
 export const paged = (page: number): { page: string } => ({ page: page === 0 ? '' : String(page + 1) });
 
 /** A control for a value of the address; `also` changes with it. */

@@ -1,4 +1,4 @@
-/** A call as a part of a view: what it answered last, and whether it is under way or failed. */
+/** A hook for a call that a view shows: its last answer, and whether it is in flight or has failed. */
 import { ConnectError } from '@connectrpc/connect';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
@@ -7,18 +7,18 @@ import type { Credentials } from './session';
 import { credentials } from './session';
 
 export interface Answer<T> {
-  /** The last answer. It stays while the next call is under way, and after one that failed; without a key there is none. */
+  /** The last answer. It stays while the next call is in flight, and after one that failed; without a key there is none. */
   readonly value: T | undefined;
-  /** Whether the value answers another question than the present one: that call is under way, or has failed. */
+  /** Whether the value is stale, the answer for an earlier key: the present call is in flight, or has failed. */
   readonly old: boolean;
-  /** Why the last call failed; what an earlier question failed with is forgotten. */
+  /** Why the last call for the present key failed. */
   readonly error: ConnectError | undefined;
   readonly waiting: boolean;
   /** Calls again. */
   readonly again: () => void;
 }
 
-/** What came of a call, and of which one. */
+/** The result of a call, and which call it was. */
 interface Came<What> {
   readonly what: What;
   readonly key: string;
@@ -32,8 +32,8 @@ interface State<T> {
 }
 
 /**
- * Calls when `key`, or who calls, changes, and each `everyMs` while the page is seen; a call whose answer nobody waits for any more is
- * cancelled. `undefined` as the key calls nothing. What `key` doesn't say must not change what is asked.
+ * Calls when `key` or the caller changes, and every `everyMs` while the page is visible; a call whose answer isn't needed any more is
+ * cancelled. Without a `key` nothing is called. All that the request depends on has to be in `key`.
  */
 export const useAnswer = <T>(
   key: string | undefined,
@@ -46,7 +46,7 @@ export const useAnswer = <T>(
   latest.current = call;
   const caller = credentials.value;
   useEffect(() => {
-    // What another caller was told isn't shown any more, and isn't kept either.
+    // Answers to another caller aren't kept.
     const isOthers = (came: Came<unknown> | undefined): boolean => came !== undefined && came.caller !== caller;
     setState((before) => (isOthers(before.answer) || isOthers(before.failure) ? { ...before, answer: undefined, failure: undefined } : before));
     if (key === undefined) return;
@@ -73,7 +73,7 @@ export const useAnswer = <T>(
     };
   }, [key, round, caller, everyMs]);
   const again = useCallback(() => setRound((before) => before + 1), []);
-  // What one caller was told isn't shown to the next.
+  // Answers to another caller aren't shown, not even until the effect above has run.
   const own = key !== undefined && answer?.caller === caller ? answer : undefined;
   const failed = key !== undefined && failure?.key === key && failure.caller === caller;
   return {

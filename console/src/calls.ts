@@ -10,8 +10,8 @@ import { ask, headers } from './session';
 export const PATIENCE_MS = 30_000;
 
 /**
- * The error of a call. What fetch throws when nobody answers, or not to the end, is a TypeError: it is UNAVAILABLE. Those of the page's
- * own code are told as they are. A server that doesn't know who calls is asked again as somebody whom it knows.
+ * The error of a call as a ConnectError. A TypeError of fetch, which means no response or half of one, becomes UNAVAILABLE; errors of the
+ * page's own code stay as they are. UNAUTHENTICATED opens the sign-in.
  */
 const told = (error: unknown): ConnectError => {
   const known = ConnectError.from(error);

@@ -1,4 +1,4 @@
-//! A client that traces: it gives each call a trace of its own, and knows which span the call is made in.
+//! A tracing client: each call is made in a span of its own, in a trace of its own.
 
 use tonic::Request;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
@@ -6,14 +6,14 @@ use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
 use crate::collector::Collector;
 use crate::spans::Trace;
 
-/// One traced call to be.
+/// The trace context and metadata of one call.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The trace, in hexadecimal.
+    /// The trace's id, 32 hexadecimal digits.
     pub trace_id: String,
-    /// The span that the call is made in, in hexadecimal.
+    /// The id of the span that the call is made in, 16 hexadecimal digits.
     pub span_id: String,
-    /// Whether the caller wants its spans kept.
+    /// The sampled flag of the trace context.
     pub sampled: bool,
     /// Further metadata.
     pub metadata: Vec<(String, String)>,
@@ -37,7 +37,7 @@ impl Caller {
         Self::default()
     }
 
-    /// A call whose trace nobody is to keep.
+    /// A call that isn't sampled, in a trace of its own.
     #[must_use]
     pub fn unsampled() -> Self {
         Self {
@@ -46,14 +46,14 @@ impl Caller {
         }
     }
 
-    /// Sends metadata along.
+    /// Adds metadata to the call.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.metadata.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// What it sends as `traceparent`.
+    /// The `traceparent` that it sends (W3C Trace Context).
     #[must_use]
     pub fn traceparent(&self) -> String {
         let Self {
@@ -62,7 +62,7 @@ impl Caller {
         format!("00-{trace_id}-{span_id}-{:02x}", u8::from(self.sampled))
     }
 
-    /// The request with everything that the caller sends along.
+    /// A request with the trace context and the metadata.
     ///
     /// # Errors
     /// When metadata isn't ASCII.
@@ -78,10 +78,10 @@ impl Caller {
         Ok(request)
     }
 
-    /// Waits until the trace is whole: `spans` spans, all below the caller's.
+    /// Waits until the collector has `spans` spans of the trace, all below the caller's.
     ///
     /// # Errors
-    /// When they don't come, there are more, or one belongs to nobody.
+    /// When they don't come in time, there are more, or one is an orphan.
     pub async fn trace(&self, collector: &Collector, spans: usize) -> anyhow::Result<Trace> {
         let complete = |collector: &Collector| {
             let trace = collector.trace(&self.trace_id);

@@ -1,6 +1,5 @@
-//! What holds for every trace, whatever the call was. Each law gives an error that shows the tree.
-//!
-//! [`all`] is what the tests of this package ask of each trace that they look at.
+//! Invariants of every trace, whatever the call was. Each gives an error that shows the tree of spans; [`all`] checks all that concern a
+//! single trace.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +8,8 @@ use anyhow::Context as _;
 use crate::schema::SpanSchema;
 use crate::spans::{Span, SpanKind, Trace};
 
-/// How much later a span may end than the one around it, in nanoseconds: a span ends when the last that holds it lets it go, which is
-/// after its last byte was sent.
+/// How much later a span may end than its parent, in nanoseconds: a span ends when its last reference is dropped, which may be after its last
+/// byte was sent.
 pub const SLACK_NS: u64 = 50_000_000;
 
 /// Codes that are the server's fault: of a SERVER span, these alone are errors.
@@ -23,13 +22,13 @@ const SERVER_FAULTS: [&str; 6] = [
     "DATA_LOSS",
 ];
 
-/// Codes that the near end of a hop may have while the far end has another one: it gave up, or heard nothing.
+/// Codes that the client of a hop may have while the server has another one: it gave up, or got no response.
 const GIVEN_UP: [&str; 3] = ["CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"];
 
-/// Every law that concerns a single trace: it is whole, its spans are in the schema, hops agree, statuses are as the code says.
+/// Checks every law of a single trace: it is whole, its spans are in the schema, hops agree, statuses follow from the codes.
 ///
 /// # Errors
-/// That of the first law that doesn't hold.
+/// The first law that doesn't hold.
 pub fn all(trace: &Trace, root: &str) -> anyhow::Result<()> {
     whole(trace, root)?;
     let schema = SpanSchema::souk()?;
@@ -40,10 +39,10 @@ pub fn all(trace: &Trace, root: &str) -> anyhow::Result<()> {
     hops(trace)
 }
 
-/// One root below the caller's span `root`, and nothing that belongs to nobody.
+/// Checks that there is one span directly below the caller's span `root`, no orphan, and no span twice.
 ///
 /// # Errors
-/// When there are more or fewer roots, or a span's parent isn't there.
+/// When one of these doesn't hold.
 pub fn whole(trace: &Trace, root: &str) -> anyhow::Result<()> {
     let orphans = trace.orphans(root);
     anyhow::ensure!(orphans.is_empty(), "{} orphans:\n{trace}", orphans.len());
@@ -55,7 +54,7 @@ pub fn whole(trace: &Trace, root: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who asks whom: services by `service.name`, their stores as `store of …`, their indexes as `index of …`.
+/// The edges of the trace's call graph: services by `service.name`, their stores as `store of …`, their indexes as `index of …`.
 #[must_use]
 pub fn edges(trace: &Trace) -> BTreeSet<(String, String)> {
     let part = |span: &Span| match (span.attribute("db.system.name"), span.kind) {
@@ -71,14 +70,14 @@ pub fn edges(trace: &Trace) -> BTreeSet<(String, String)> {
     trace.spans().iter().filter_map(edge).collect()
 }
 
-/// The two ends of a call from process to process have one status, and the far end lies inside the near one.
+/// Checks the calls between processes: client and server have the same status, and the server's span lies within the client's.
 ///
 /// # Errors
-/// When they don't.
+/// When one doesn't.
 pub fn hops(trace: &Trace) -> anyhow::Result<()> {
     for server in trace.spans().iter().filter(|span| span.kind == SpanKind::Server) {
         let Some(client) = trace.parent(server) else {
-            // Its near end is the test's own.
+            // The client is the test.
             continue;
         };
         anyhow::ensure!(
@@ -88,14 +87,14 @@ pub fn hops(trace: &Trace) -> anyhow::Result<()> {
             client.kind,
             client.name
         );
-        let [near, far] = [client, server].map(|span| span.attribute("rpc.status_code"));
+        let [at_client, at_server] = [client, server].map(|span| span.attribute("rpc.status_code"));
         anyhow::ensure!(
-            near == far || GIVEN_UP.contains(&near),
-            "{} is {near} for who asked and {far} for who answered:\n{trace}",
+            at_client == at_server || GIVEN_UP.contains(&at_client),
+            "{} is {at_client} at the client and {at_server} at the server:\n{trace}",
             server.name
         );
         let inside = client.start_ns <= server.start_ns
-            && (GIVEN_UP.contains(&near) || server.end_ns <= client.end_ns + SLACK_NS);
+            && (GIVEN_UP.contains(&at_client) || server.end_ns <= client.end_ns + SLACK_NS);
         anyhow::ensure!(
             inside,
             "{} isn't inside the call that asked for it:\n{trace}",
@@ -105,11 +104,11 @@ pub fn hops(trace: &Trace) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A span of a call is an error as its code says: for who asked by every code but OK, for who answered by the six that are
-/// the server's fault; `error.type` is the code, where it is one.
+/// Checks that a span of a call is an error when its code is one: at the client every code but OK, at the server the six that are its own
+/// fault. `error.type` is the code then, and empty otherwise.
 ///
 /// # Errors
-/// When it isn't.
+/// When it isn't so.
 pub fn statuses(span: &Span) -> anyhow::Result<()> {
     let code = span.attribute("rpc.status_code");
     if code.is_empty() {
@@ -149,10 +148,10 @@ pub fn attempts<'a>(trace: &'a Trace, parent: &str, method: &str) -> Vec<&'a Spa
         .collect()
 }
 
-/// None of `secrets` is in a text.
+/// Checks that none of `secrets` is in a text.
 ///
 /// # Errors
-/// When one is, with the text, which tests may show.
+/// When one is; the error shows both, since secrets of tests may be seen.
 pub fn keeps_secrets<'a>(texts: impl IntoIterator<Item = &'a str>, secrets: &[&str]) -> anyhow::Result<()> {
     for text in texts {
         for secret in secrets {
@@ -162,7 +161,7 @@ pub fn keeps_secrets<'a>(texts: impl IntoIterator<Item = &'a str>, secrets: &[&s
     Ok(())
 }
 
-/// Everything that spans say: names and attributes.
+/// All texts in spans: names, attributes with their keys, and trace states.
 pub fn words(spans: &[Span]) -> impl Iterator<Item = &str> {
     spans.iter().flat_map(|span| {
         let attributes = span.attributes.iter();

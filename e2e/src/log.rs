@@ -21,7 +21,7 @@ pub struct LogLine {
     /// `ERROR`, `WARN` or `INFO`; empty for a line that isn't JSON, such as a panic's.
     #[serde(default)]
     pub level: String,
-    /// The message; all of a line that isn't JSON.
+    /// The message; of a line that isn't JSON, the whole line.
     #[serde(default)]
     pub message: String,
     /// Trace id, in hexadecimal.
@@ -34,8 +34,8 @@ pub struct LogLine {
 }
 
 impl LogLine {
-    fn read(process: &str, line: &str) -> Self {
-        let mut read: Self = serde_json::from_str(line).unwrap_or_else(|_| Self {
+    fn parse(process: &str, line: &str) -> Self {
+        let mut parsed: Self = serde_json::from_str(line).unwrap_or_else(|_| Self {
             process: String::new(),
             level: String::new(),
             message: line.to_owned(),
@@ -43,8 +43,8 @@ impl LogLine {
             span_id: None,
             fields: Map::new(),
         });
-        process.clone_into(&mut read.process);
-        read
+        process.clone_into(&mut parsed.process);
+        parsed
     }
 
     /// A field as text; empty when there is none.
@@ -79,13 +79,13 @@ impl Log {
     #[must_use]
     pub fn of_trace(&self, trace_id: &str) -> Vec<LogLine> {
         let lines = self.0.borrow();
-        let mine = lines
+        let of_trace = lines
             .iter()
             .filter(|line| line.trace_id.as_deref() == Some(trace_id));
-        mine.cloned().collect()
+        of_trace.cloned().collect()
     }
 
-    /// Waits for a line that meets `condition`; earlier lines count.
+    /// The first line that meets `condition`, waiting for one if there is none yet.
     ///
     /// # Errors
     /// After 20 seconds without one.
@@ -103,12 +103,12 @@ impl Log {
             .with_context(|| format!("the log lacks the line: {:#?}", self.lines()))
     }
 
-    /// Reads `stderr` to its end, on a thread: a busy test mustn't block a process that writes.
+    /// Reads `stderr` to its end on a thread of its own, so that a process which writes isn't blocked by a busy test.
     pub(crate) fn follow(&self, process: &str, stderr: impl Read + Send + 'static) {
         let (log, process) = (self.clone(), process.to_owned());
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let line = LogLine::read(&process, &line);
+                let line = LogLine::parse(&process, &line);
                 log.0.send_modify(|lines| lines.push(line));
             }
         });

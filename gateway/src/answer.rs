@@ -20,10 +20,10 @@ pub(crate) use messages::{Messages, too_large};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Smallest answer that is compressed, in bytes: below, a packet is a packet.
+/// Smallest response that is compressed, in bytes: smaller ones fit into one packet anyway.
 const COMPRESS_BYTES_MIN: usize = 1024;
 
-/// The metadata of an answer that its HTTP client gets, too.
+/// The headers or trailers of a gRPC response that clients of other protocols get, too: all but gRPC's own and those of its body.
 pub(crate) fn metadata(headers: &HeaderMap) -> HeaderMap {
     let of_body = [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING];
     let of_grpc = |name: &HeaderName| name.as_str().starts_with("grpc-") || of_body.contains(name);
@@ -34,23 +34,24 @@ pub(crate) fn metadata(headers: &HeaderMap) -> HeaderMap {
         .collect()
 }
 
-/// An answer that its code says all of.
+/// A response without a body.
 pub(crate) fn empty(code: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = code;
     response
 }
 
+/// A body of these bytes.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }
 
-/// The representation that the message of an answer is written in.
+/// How the message of a response is written.
 pub(crate) struct Representation {
     pub(crate) content_type: HeaderValue,
     /// How it is compressed where that is worth it.
     pub(crate) encoding: Option<Encoding>,
-    /// When the call ends.
+    /// The call's deadline.
     pub(crate) ends: Instant,
 }
 
@@ -62,12 +63,12 @@ fn late() -> Status {
 
 /// The answer to a unary call, read to its end.
 pub(crate) struct Unary {
-    /// What came before the message, for the client.
+    /// Headers for the client.
     pub(crate) metadata: HeaderMap,
-    /// What came behind it, for the client.
+    /// Trailers for the client.
     pub(crate) trailers: HeaderMap,
     pub(crate) message: Result<Bytes, Status>,
-    /// What was read: the call holds its place until this is dropped.
+    /// The body that was read: the call holds its place until this is dropped.
     pub(crate) body: Body,
 }
 
@@ -91,8 +92,8 @@ impl Unary {
         }
     }
 
-    /// The answer in another representation: what `write` makes of its message, or `refuse` of its error, DEADLINE_EXCEEDED when the message isn't
-    /// written before the call ends.
+    /// The response in another representation: `write` makes its message, `refuse` the response to an error, which is DEADLINE_EXCEEDED when
+    /// the message isn't written before the deadline.
     pub(crate) async fn rewritten(
         self,
         to: Representation,
@@ -107,10 +108,10 @@ impl Unary {
                 return refusal;
             }
         };
-        // Kept until the answer is taken, and with it what the call holds.
-        let made_of = self.body;
+        // What the call holds is in the body that was read: it is released when the client has taken the response.
+        let source = self.body;
         let content = http_body_util::Full::new(Bytes::from(bytes)).map_err(move |never| {
-            let _kept = &made_of;
+            let _kept = &source;
             match never {}
         });
         let mut response = Response::new(Body::new(content));

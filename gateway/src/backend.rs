@@ -1,4 +1,4 @@
-//! What the gateway routes to, and which services are whose.
+//! Backends: what the gateway routes to, and which services each serves.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,7 @@ impl Target {
     /// that serve the same, at most [`PROCESSES_MAX`], with commas between them.
     ///
     /// # Errors
-    /// When it isn't such a URI.
+    /// One of them isn't such a URI, or there are more than [`PROCESSES_MAX`].
     pub fn remote(uris: &str) -> Result<Self, BackendUriError> {
         let usable = |parsed: &Uri| {
             matches!(parsed.scheme_str(), Some("http" | "https"))
@@ -51,8 +51,8 @@ impl Target {
         }
     }
 
-    /// The ways to it, each with the number of its process: as many as each is to have connections. `name` is for errors and, where it has no
-    /// address, for spans.
+    /// A client for each connection, with the index of its process: `config.connections` to each remote process, one to a local stack. `name`
+    /// is for errors and, where there is no address, for spans.
     pub(crate) fn clients(
         &self,
         name: &str,
@@ -82,7 +82,7 @@ pub struct BackendUriError {
     uri: String,
 }
 
-/// Backends by their names; the services of others are unknown to the gateway.
+/// Backends by their names; services of no backend are unknown to the gateway.
 #[derive(Clone)]
 pub struct Backends {
     targets: BTreeMap<String, Target>,
@@ -116,15 +116,15 @@ impl Backends {
         }
     }
 
-    /// One more, for the services of this name, as in `order`.
+    /// Adds a backend for the services of its name, as in `order`; another one of that name is replaced.
     #[must_use]
     pub fn with(mut self, name: &str, target: Target) -> Self {
         self.targets.insert(name.to_owned(), target);
         self
     }
 
-    /// Each with those of the contract's services that it serves.
-    pub(crate) fn with_services(self, contract: &BTreeMap<String, ServedBy>) -> Vec<Backend> {
+    /// Resolves which services of the contract each backend serves.
+    pub(crate) fn resolve(self, contract: &BTreeMap<String, ServedBy>) -> Vec<Backend> {
         let backend = |(name, target): (String, Target)| {
             let serves = |served_by: &ServedBy| match served_by {
                 ServedBy::One(only) => *only == name,
@@ -146,7 +146,7 @@ impl Backends {
 pub(crate) struct Backend {
     /// For errors and telemetry.
     pub(crate) name: Arc<str>,
-    /// Full names.
+    /// The full names of what it serves, as in `souk.order.v1.OrderService`.
     pub(crate) services: Vec<String>,
     pub(crate) target: Target,
 }
@@ -188,7 +188,7 @@ mod tests {
             .with("order", target("http://o:1"))
             .with("media", target("http://m:1"));
         let backends =
-            backends.with_services(&contract::services(FILE_DESCRIPTOR_SET).expect("our own descriptors"));
+            backends.resolve(&contract::services(FILE_DESCRIPTOR_SET).expect("our own descriptors"));
         let routed: Vec<_> = backends
             .iter()
             .map(|backend| (&*backend.name, backend.services.clone()))

@@ -1,4 +1,4 @@
-//! The stack behind the front, and what is answered in its place.
+//! The stack behind the front, and the responses that the front makes in its place.
 
 use std::future::ready;
 
@@ -14,34 +14,36 @@ use tonic::{Code, Status};
 
 use crate::answer::error;
 
+/// The stack, with what the front needs to translate its calls and responses.
 #[derive(Clone)]
 pub(crate) struct Behind {
     pub(crate) stack: Stack,
-    /// Types of the contract, of health, and of the details of errors.
+    /// The types of the contract, of the health service, and of error details.
     pub(crate) pool: DescriptorPool,
-    /// Most bytes of a request's message, and of an answer's.
+    /// Most bytes of a message, in a request and in a response.
     pub(crate) bytes_max: usize,
-    /// How long calls have, their answers in another form included.
+    /// The deadlines of calls, which include writing the response in another form.
     pub(crate) times: DeadlineLayer,
 }
 
 impl Behind {
-    /// An answer of the front's own, under the layers of the stack, and told there as `told` when it is a refusal. A refusal of theirs is
-    /// the answer in its place.
+    /// Answers a request without an RPC, below the stack's layers, which log it as `logged` when it is a refusal. A layer that refuses the
+    /// request answers in its place.
     pub(crate) fn own(
         &self,
         head: Parts,
-        told: Option<Status>,
+        logged: Option<Status>,
         answer: impl Future<Output = Response<Body>> + Send + 'static,
     ) -> ResponseFuture {
         let this = self.clone();
         Box::pin(async move {
-            let answered = this.stack.own_answer(&head, told, answer).await;
+            let answered = this.stack.own_answer(&head, logged, answer).await;
             Ok(answered.unwrap_or_else(|refusal| error::response(&this.pool, &refusal)))
         })
     }
 
-    /// The refusal of a request with `status`. What doesn't exist here is asked for by its caller: it is told as no fault of the server.
+    /// Refuses a request with `response`, logged as `status`. UNIMPLEMENTED would count as the server's fault, but the caller has asked for
+    /// what doesn't exist: it is logged as INVALID_ARGUMENT.
     pub(crate) fn refuse(
         &self,
         request: Request<Body>,
@@ -52,18 +54,18 @@ impl Behind {
             Code::Unimplemented => Code::InvalidArgument,
             code => code,
         };
-        let told = Status::with_details(code, status.message(), status.details().to_vec().into());
-        self.own(request.into_parts().0, Some(told), ready(response))
+        let logged = Status::with_details(code, status.message(), status.details().to_vec().into());
+        self.own(request.into_parts().0, Some(logged), ready(response))
     }
 
-    /// The refusal of a request with an answer whose HTTP code says all of it.
+    /// Refuses a request that no protocol here takes with `response`, which needs no body; `message` is for the log.
     pub(crate) fn unsupported(
         &self,
         request: Request<Body>,
         response: Response<Body>,
         message: &'static str,
     ) -> ResponseFuture {
-        let told = StatusBuilder::invalid_argument("HTTP_REQUEST_UNSUPPORTED", message);
-        self.own(request.into_parts().0, Some(told.build()), ready(response))
+        let logged = StatusBuilder::invalid_argument("HTTP_REQUEST_UNSUPPORTED", message);
+        self.own(request.into_parts().0, Some(logged.build()), ready(response))
     }
 }

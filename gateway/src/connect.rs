@@ -1,5 +1,5 @@
-//! The protocol of Connect (<https://connectrpc.com/docs/protocol>), version 1: every RPC with one request, by POST under
-//! its own path; those without side effects by GET, too.
+//! The Connect protocol (<https://connectrpc.com/docs/protocol>), version 1: every RPC with a single request message, by POST under its own
+//! path; unary ones without side effects by GET, too.
 //!
 //! Everything is read from the descriptors, and a request becomes a gRPC call to the stack, as with [`json`](crate::json). `request`:
 //! headers and messages of requests; `answer`: responses.
@@ -51,14 +51,15 @@ impl Connect {
         }
     }
 
-    /// Whether `path` is that of an RPC, of the contract or of the stack's own.
+    /// Whether `path` is that of an RPC: of one that [`Self::call`] serves, or of one of the stack that it refuses.
     pub(crate) fn knows(&self, path: &str) -> bool {
         self.methods.contains_key(path) || self.behind.stack.methods().known(path).is_some()
     }
 
+    /// Serves a request to a path that it [`knows`](Self::knows).
     pub(crate) fn call(&self, mut request: Request<Body>) -> ResponseFuture {
         let Some((path, method)) = self.methods.get(request.uri().path()) else {
-            // It takes a stream.
+            // The RPC takes a stream of requests.
             return self.unsupported(request, StatusCode::UNSUPPORTED_MEDIA_TYPE, None);
         };
         let streams = method.is_server_streaming();
@@ -75,7 +76,7 @@ impl Connect {
             let accepted = (ACCEPT_POST, request::media_types(streams));
             return self.unsupported(request, StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(accepted));
         };
-        // Whoever may call is heard about health, so in few words.
+        // Health calls need no credentials, so their messages are small.
         let bytes_max = match health::is_path(path.as_str()) {
             true => health::MESSAGE_BYTES_MAX.min(self.behind.bytes_max),
             false => self.behind.bytes_max,
@@ -100,7 +101,7 @@ impl Connect {
         }
     }
 
-    /// An answer that its HTTP code, and a header, says all of.
+    /// Refuses a request by its HTTP code and a header alone.
     fn unsupported(
         &self,
         request: Request<Body>,
@@ -114,6 +115,7 @@ impl Connect {
         self.behind.unsupported(request, response, message)
     }
 
+    /// Passes the gRPC call to the stack, and translates its response, whose messages are of this `kind`.
     fn forward(&self, kind: MessageDescriptor, asked: Asked, mut request: Request<Body>) -> ResponseFuture {
         let Behind {
             stack,

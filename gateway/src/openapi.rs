@@ -61,7 +61,7 @@ fn unindented(comment: &str) -> String {
 
 pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
     let comments = Comments::read(pool);
-    let mut schemas = Schemas::new(&comments, Rules::read(pool));
+    let mut schemas = Schemas::new(&comments, Rules::from_pool(pool));
     let mut paths = json!({});
     let mut services: Vec<ServiceDescriptor> = Vec::new();
     let mut ways: BTreeMap<&str, usize> = BTreeMap::new();

@@ -25,7 +25,7 @@ pub const ORIGINS_MAX: usize = 64;
 /// Pages that are served on the machine itself, on any port: those that the demo answers to.
 pub const LOOPBACK: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
-/// Where the page is, to what it calls, as a browser says it: pages can't.
+/// The page's site compared with the one that it calls. Browsers set it; pages can't.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Answer headers that pages may read: how a call ended, and in which trace.
@@ -63,18 +63,18 @@ pub struct WebConfig {
     /// Origins of the pages that may call, as in `https://shop.example`; a port of `*` is any port, `*` alone is every
     /// page. None by default. At most [`ORIGINS_MAX`].
     pub origins: Vec<String>,
-    /// Whether the gateway's own page is there.
+    /// Whether the gateway serves its own page; on by default.
     pub console: ConsoleMode,
 }
 
-/// Whether `/` shows the console: the page with what is here.
+/// Whether the console is served at `/`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ConsoleMode {
-    /// It does.
+    /// Served; the default.
     #[default]
     On,
-    /// There is nothing: 404.
+    /// 404 instead.
     Off,
 }
 
@@ -89,7 +89,7 @@ impl ConsoleMode {
 }
 
 impl WebConfig {
-    /// For pages on this machine alone.
+    /// Allows pages of this machine ([`LOOPBACK`]) alone.
     pub fn loopback() -> Self {
         Self {
             origins: LOOPBACK.map(str::to_owned).to_vec(),
@@ -105,7 +105,7 @@ impl WebConfig {
             problems.push_in(path, "origins", message);
         }
         for (index, origin) in self.origins.iter().enumerate() {
-            if Pattern::read(origin).is_none() {
+            if Pattern::parse(origin).is_none() {
                 let words = format!(
                     "`{origin}` is no origin; it must be https://host, http://host:port or `*`, without a path"
                 );
@@ -114,9 +114,9 @@ impl WebConfig {
         }
     }
 
-    /// The pages that may call.
+    /// The pages that these settings allow.
     pub(crate) fn pages(&self) -> Pages {
-        let patterns = self.origins.iter().filter_map(|origin| Pattern::read(origin));
+        let patterns = self.origins.iter().filter_map(|origin| Pattern::parse(origin));
         Pages(patterns.collect())
     }
 }
@@ -135,15 +135,15 @@ impl Pages {
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Status> {
         let headers = request.headers();
         let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
-        let may = match (site, headers.get(ORIGIN)) {
-            // A page of this server, or whoever typed the address.
+        let allowed = match (site, headers.get(ORIGIN)) {
+            // A page of this server, or a typed address.
             (Some(b"same-origin" | b"none"), _) => true,
-            // Of a browser that doesn't say where the page is.
+            // An older browser, without Sec-Fetch-Site.
             (None, Some(origin)) => self.has(origin) || is_own(origin, request),
             (Some(_), Some(origin)) => self.has(origin),
             (site, None) => site.is_none(),
         };
-        if may {
+        if allowed {
             return Ok(());
         }
         let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
@@ -157,7 +157,7 @@ impl Pages {
         )
     }
 
-    /// Answers preflights, and marks the answers that allowed pages may read.
+    /// The CORS layer: answers preflights, and tells browsers which responses allowed pages may read.
     pub(crate) fn layer(&self) -> CorsLayer {
         let pages = self.clone();
         CorsLayer::new()
@@ -175,7 +175,7 @@ impl Pages {
     }
 }
 
-/// Is this the origin of the server that `request` was sent to?
+/// Whether `origin` is that of the server that `request` was sent to, compared by host and port.
 fn is_own<B>(origin: &HeaderValue, request: &Request<B>) -> bool {
     let host = match request.uri().authority() {
         Some(authority) => Some(authority.as_str()),
@@ -185,16 +185,18 @@ fn is_own<B>(origin: &HeaderValue, request: &Request<B>) -> bool {
     matches!((origin, host), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
 }
 
+/// An entry of [`WebConfig::origins`], in lower case.
 #[derive(Debug, PartialEq, Eq)]
 enum Pattern {
     Every,
     One(String),
-    /// All ports of `scheme://host`.
+    /// Every port of this `scheme://host`.
     AnyPort(String),
 }
 
 impl Pattern {
-    fn read(text: &str) -> Option<Self> {
+    /// `None` for what no browser sends as an origin.
+    fn parse(text: &str) -> Option<Self> {
         if text == "*" {
             return Some(Self::Every);
         }
@@ -207,20 +209,20 @@ impl Pattern {
         let scheme = uri
             .scheme_str()
             .filter(|scheme| matches!(*scheme, "http" | "https"))?;
-        let plain = match uri.port_u16() {
+        let origin = match uri.port_u16() {
             Some(_) if any_port => return None,
             Some(port) => format!("{scheme}://{host}:{port}"),
             None => format!("{scheme}://{host}"),
         };
         // Browsers write origins in lower case, without a path, not even `/`.
-        if !plain.eq_ignore_ascii_case(address) {
+        if !origin.eq_ignore_ascii_case(address) {
             return None;
         }
-        let plain = plain.to_ascii_lowercase();
+        let origin = origin.to_ascii_lowercase();
         Some(if any_port {
-            Self::AnyPort(plain)
+            Self::AnyPort(origin)
         } else {
-            Self::One(plain)
+            Self::One(origin)
         })
     }
 
@@ -244,7 +246,7 @@ mod tests {
 
     #[test]
     fn origins_match_by_scheme_host_and_port() {
-        let matches = |pattern: &str, origin: &str| Pattern::read(pattern).expect(pattern).matches(origin);
+        let matches = |pattern: &str, origin: &str| Pattern::parse(pattern).expect(pattern).matches(origin);
         assert!(matches("https://Shop.example", "https://shop.example"));
         assert!(matches("http://127.0.0.1:3000", "http://127.0.0.1:3000"));
         assert!(matches("http://localhost:*", "http://localhost:5173"));
@@ -329,10 +331,10 @@ mod tests {
             "https://",
             "http://a:1:*",
         ] {
-            assert_eq!(Pattern::read(bad), None, "{bad}");
+            assert_eq!(Pattern::parse(bad), None, "{bad}");
         }
         for good in LOOPBACK {
-            assert!(Pattern::read(good).is_some(), "{good}");
+            assert!(Pattern::parse(good).is_some(), "{good}");
         }
     }
 }

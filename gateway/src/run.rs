@@ -88,7 +88,7 @@ impl Gateway {
     ) -> Result<Self, GatewayError> {
         let descriptors = backends.contract;
         let contract = contract::services(descriptors)?;
-        let backends = backends.with_services(&contract);
+        let backends = backends.resolve(&contract);
         let names: BTreeSet<String> = backends
             .iter()
             .flat_map(|backend| backend.services.clone())

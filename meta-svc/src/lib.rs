@@ -1,8 +1,8 @@
 //! Metadata of media files: `souk.media.v1` on an engine.
 //!
 //! It is **not** a file store: files are elsewhere, and nothing is analysed here. The table, the message and the RPCs of
-//! every resource are generated of the contract; this crate holds what is true of media items only ([`media`]): what is found in
-//! a file may be added to what was found before.
+//! every resource are generated from the contract; this crate holds what is true of media items only ([`media`]): updates may append the
+//! labels and faces that were found in a file.
 //!
 //! # Example
 //! ```no_run
@@ -60,7 +60,7 @@ impl Service for MediaServices {
     }
 }
 
-/// A process with this service alone, from its command line to its exit.
+/// Runs a process with this service alone, until it is told to stop.
 ///
 /// # Errors
 /// Why it can't start.

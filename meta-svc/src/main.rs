@@ -1,4 +1,4 @@
-//! `souk-meta-svc`: the media service as a process of its own.
+//! The binary `souk-meta-svc`: the media service in a process of its own.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,8 @@
 //! Orders, and the consumers, salespersons and products they are made of: `souk.order.v1` on an engine.
 //!
 //! It is **not** a shop system: it neither takes payments nor counts stock, and it keeps an order's names and prices as
-//! they were when it was made. Tables, messages and the RPCs of every resource are generated of the contract; this crate holds
-//! what is true of orders only: [`order`] what is filled in and computed, [`references`] from where, [`product`] how names are
-//! suggested.
+//! they were when it was made. Tables, messages and the RPCs of every resource are generated from the contract; this crate holds
+//! what is true of orders only: [`order`] completes them, [`references`] looks up what they lack, [`product`] suggests products' names.
 //!
 //! # Example
 //! ```no_run
@@ -89,7 +88,7 @@ impl Service for OrderServices {
     }
 }
 
-/// A process with these services alone, from its command line to its exit.
+/// Runs a process with these services alone, until it is told to stop.
 ///
 /// # Errors
 /// Why it can't start.

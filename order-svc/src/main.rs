@@ -1,4 +1,4 @@
-//! `souk-order-svc`: the order services as a process of their own.
+//! The binary `souk-order-svc`: the order services in a process of their own.
 
 use std::process::ExitCode;
 

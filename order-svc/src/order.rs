@@ -22,12 +22,12 @@ const CURRENCY_DEFAULT: &str = "CNY";
 #[derive(Debug)]
 pub struct Complete {
     references: References,
-    /// Says when an order is made that doesn't say itself.
+    /// Gives the time of orders without one.
     clock: Arc<dyn Clock>,
 }
 
 impl Complete {
-    /// Orders that refer to others.
+    /// Looks names and prices up in `references`, and takes the time of orders without one from `clock`.
     pub fn new(references: References, clock: Arc<dyn Clock>) -> Self {
         Self { references, clock }
     }
@@ -38,7 +38,7 @@ impl Complete {
         }
     }
 
-    /// Fills in what drafts lack, which stand at the paths that `at` gives.
+    /// Fills in what drafts lack. `at` gives the path of each in the request, for violations.
     async fn completed(
         &self,
         mut drafts: Vec<pb::Order>,
@@ -47,24 +47,24 @@ impl Complete {
         self.references.fill_in(&mut drafts, &at).await?;
         let mut violations = Violations::new();
         for (place, order) in drafts.iter_mut().enumerate() {
-            complete(order, &at(place), &mut violations);
+            finish(order, &at(place), &mut violations);
         }
         checked(Some(drafts), violations)
     }
 }
 
 impl Domain<Orders> for Complete {
-    /// An updated order: names and prices aren't filled in, but a total that is cleared is computed.
+    /// Completes an updated order: names and prices aren't looked up, but a cleared total is computed.
     fn complete(&self, order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
         self.drafts().complete(order, at, violations);
-        complete(order, at, violations);
+        finish(order, at, violations);
     }
 }
 
-/// Orders as clients give them: they may lack what is filled in.
+/// Orders as clients give them, without what is looked up: time and currency get their defaults.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drafts {
-    /// When an order is made that doesn't say itself: nanoseconds since the Unix epoch.
+    /// The time of orders without one, in nanoseconds since the Unix epoch.
     pub(crate) now: i64,
 }
 
@@ -78,8 +78,8 @@ impl Domain<Orders> for Drafts {
     }
 }
 
-/// Computes a total that is missing; what else is missing is a violation.
-pub(crate) fn complete(order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
+/// Computes a missing total; names and a price that are still missing are violations.
+pub(crate) fn finish(order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
     for (field, missing) in [
         ("consumer_name", order.consumer_name.is_empty()),
         ("salesperson_name", order.salesperson_name.is_empty()),
@@ -116,7 +116,7 @@ impl OrderMethods for Complete {
         let draft = checked(draft, violations)?;
         orders.check_writable([&draft])?;
         let _attempt = orders.attempt(id).await;
-        // What it refers to may have gone since.
+        // A repeated request is answered from its record first: what the order refers to may have been deleted since.
         if !request.validate_only
             && let Some(first) = orders.created_before(id, Creation::One, false).await?
         {
@@ -150,8 +150,10 @@ impl OrderMethods for Complete {
         let drafts = checked(Some(drafts), violations)?;
         orders.check_writable(&drafts)?;
         let _attempt = orders.attempt(id).await;
-        let first = orders.created_before(id, Creation::Batch, request.omit_resources);
-        let written = match first.await? {
+        let first = orders
+            .created_before(id, Creation::Batch, request.omit_resources)
+            .await?;
+        let written = match first {
             Some(first) => first,
             None => {
                 let at = |place| FieldPath::root("orders").index(place);

@@ -1,4 +1,4 @@
-//! Products that are sold: how their names are suggested.
+//! Products: suggestions of their names.
 
 use souk_api::wire::received;
 use souk_api::{Domain, Resources, SuggestFields, SuggestOrder, SuggestRequest, Suggestion};
@@ -15,7 +15,7 @@ const SUGGEST: SuggestFields<'static> = SuggestFields {
     order: SuggestOrder::Alphabetical,
 };
 
-/// What is true of products beyond the rules of their fields: they have names that are looked for.
+/// What is true of products beyond the rules of their fields: their names are suggested.
 #[derive(Clone, Copy, Debug)]
 pub struct Named;
 

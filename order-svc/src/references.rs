@@ -12,7 +12,7 @@ use souk_proto::order::v1::{Order, Product};
 
 use crate::{Consumers, Products, Salespersons};
 
-/// The tables that orders refer to.
+/// Lookups in the tables that orders refer to.
 #[derive(Clone, Debug)]
 pub struct References {
     consumers: Resources<Consumers>,
@@ -21,10 +21,10 @@ pub struct References {
 }
 
 impl References {
-    /// The tables of an engine.
+    /// Looks up in the tables of `engine`.
     ///
     /// # Errors
-    /// When the engine was opened without them.
+    /// When the engine was opened without one of them.
     pub fn new(engine: &Engine) -> Result<Self, EngineError> {
         Ok(Self {
             consumers: Resources::new(engine)?,
@@ -33,13 +33,13 @@ impl References {
         })
     }
 
-    /// Fills in the names and prices that orders lack, which stand at the paths that `at` gives: each id that is wanted is read
-    /// once, the three tables side by side. What is given stays.
+    /// Fills in the names and prices that orders lack; what is given stays. Each wanted id is read once, from the three tables at the same
+    /// time. `at` gives the path of each order in the request.
     ///
     /// # Errors
     /// [`Error::UnknownReference`] for the first id that doesn't exist.
     pub async fn fill_in(&self, orders: &mut [Order], at: &impl Fn(usize) -> FieldPath) -> Result<()> {
-        // Whoever orders needn't be allowed to look up whom from: only names and prices come of it.
+        // As the service: callers see only names and prices, so that they need no access to the three tables.
         let (consumers, salespersons, products) = as_service(try_join3(
             read(&self.consumers, orders.iter().filter_map(consumer_wanted)),
             read(&self.salespersons, orders.iter().filter_map(salesperson_wanted)),
@@ -87,6 +87,7 @@ pub(crate) fn product_wanted(order: &Order) -> Option<&str> {
     wanted.then_some(order.product_id.as_str())
 }
 
+/// Fills in what an order lacks of its product: names and price.
 fn take_product(product: &Product, order: &mut Order) {
     for (given, known) in [
         (&mut order.product_name, &product.name),
@@ -112,6 +113,7 @@ fn find<'a, R: Resource>(
     })
 }
 
+/// Reads each id once, in batches at the same time; ids that don't exist are left out.
 async fn read<R: Resource>(
     resources: &Resources<R>,
     ids: impl Iterator<Item = &str>,

@@ -1,8 +1,8 @@
 //! Shops on the map: `souk.shop.v1` on an engine.
 //!
 //! It is **not** a map: it knows where shops are and which are near, and draws nothing. The table, the message and the RPCs of
-//! every resource are generated of the contract; this crate holds what is true of shops only ([`shop`]): they are near, in
-//! clusters, and suggested by their names.
+//! every resource are generated from the contract; this crate holds what is true of shops only ([`shop`]): nearby searches, clusters of a
+//! map, and suggestions of names.
 //!
 //! # Example
 //! ```no_run
@@ -60,7 +60,7 @@ impl Service for ShopServices {
     }
 }
 
-/// A process with this service alone, from its command line to its exit.
+/// Runs a process with this service alone, until it is told to stop.
 ///
 /// # Errors
 /// Why it can't start.

@@ -1,4 +1,4 @@
-//! `souk-shop-svc`: the shop service as a process of its own.
+//! The binary `souk-shop-svc`: the shop service in a process of its own.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Shops on the map: which are near, how names are suggested, how clusters are drawn.
+//! Shops on the map: the nearest ones, suggestions of their names, and their clusters.
 
 use souk_api::wire::received;
 use souk_api::{
@@ -11,9 +11,9 @@ use tonic::{Request, Response, Status};
 
 use crate::{ShopMethods, Shops};
 
-/// The field that shops are near by.
+/// The field of a shop's place, by which the nearest are found.
 const POSITION: &str = "position";
-/// The field that the best shop is known by.
+/// The field by which the best shop is chosen, of a suggested name and of a cluster: highest first.
 const RATING: &str = "rating";
 
 /// How shops' names are suggested.
@@ -41,7 +41,7 @@ impl ShopMethods for OnTheMap {
         request: Request<pb::NearbyShopsRequest>,
     ) -> Result<Response<pb::NearbyShopsResponse>, Status> {
         let (request, violations) = received(request);
-        let near = NearbyRequest {
+        let wanted = NearbyRequest {
             field: POSITION,
             center: request.center,
             max_distance_meters: request.max_distance_meters,
@@ -50,7 +50,7 @@ impl ShopMethods for OnTheMap {
             page_token: &request.page_token,
             min_sequence: request.min_sequence,
         };
-        let page = shops.nearby(near, violations).await?;
+        let page = shops.nearby(wanted, violations).await?;
         let hit = |(shop, distance_meters)| pb::NearbyShop {
             resource: Some(message::to_wire::<Shops>(shop)),
             distance_meters,

@@ -1,4 +1,4 @@
-//! Frames what is answered: status, headers, signature, compression.
+//! Makes responses: status, headers, signature, compression.
 
 use std::io::Write as _;
 use std::time::SystemTime;
@@ -17,12 +17,12 @@ use crate::request::{DEFLATE, PREFIX, RequestHead, header};
 use crate::signature::{SigningKey, answer_text};
 use crate::timestamp;
 
-/// What [`header::CONTENT_TYPE`] says: clients want the header, whatever is in it.
+/// Value of [`header::CONTENT_TYPE`]: clients want the header, whatever its value.
 const CONTENT_TYPE: &str = "protocol buffer";
-/// Bytes of a body from which compressing it is worth it.
+/// Smallest body that is compressed, in bytes.
 const COMPRESSED_FROM: usize = 1024;
 
-/// What is answered to a request.
+/// The response to a request, before its headers.
 #[derive(Clone, Debug)]
 pub struct Answer {
     status: StatusCode,
@@ -30,7 +30,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What was asked for.
+    /// 200 with a message.
     pub fn ok(message: &impl Message) -> Self {
         Self {
             status: StatusCode::OK,
@@ -38,7 +38,7 @@ impl Answer {
         }
     }
 
-    /// Why not.
+    /// An error, with the HTTP status of its code.
     #[must_use]
     pub fn error(error: &ServiceError) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl Answer {
         }
     }
 
-    /// The answer as HTTP. `signer` is the request with the key that it is signed with, once that is verified: a client that
-    /// can't be told so by a signature gets an answer without one, which it takes for errors alone.
+    /// The answer as HTTP, signed by `signer`: the request and its signing key, once its signature is verified. Clients accept answers without
+    /// a signature for errors alone.
     #[must_use]
     pub fn into_response(
         self,
@@ -59,7 +59,7 @@ impl Answer {
         let md5 = BASE64.encode(Md5::digest(&self.body));
         let date = timestamp::format(now);
         let size = self.body.len().to_string();
-        // In the order of their names, as they are signed.
+        // Sorted by name, as the signature wants them.
         let mut headers = vec![
             (header::CONTENT_MD5, md5.as_str()),
             (header::CONTENT_TYPE, CONTENT_TYPE),
@@ -69,7 +69,7 @@ impl Answer {
         let mut body = self.body;
         let compress = signer.is_some_and(|(head, _)| head.accepts_deflate) && body.len() >= COMPRESSED_FROM;
         if compress && let Some(deflated) = deflate(&body) {
-            // The MD5 stays that of what is inflated: clients inflate first.
+            // The MD5 stays that of the inflated body: clients inflate first.
             body = deflated;
             headers.push((header::RESPONSE_COMPRESS_SIZE, size.as_str()));
             headers.push((header::RESPONSE_COMPRESS_TYPE, DEFLATE));
@@ -93,7 +93,7 @@ impl Answer {
     }
 }
 
-/// Text as a header. All of them are: the access key id came as one.
+/// Text as a header's value. All texts here can be one: the access key id was one in the request.
 fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

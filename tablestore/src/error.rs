@@ -1,4 +1,4 @@
-//! What goes wrong, with Tablestore's codes, HTTP statuses and texts.
+//! Errors, with Tablestore's codes, HTTP statuses and texts.
 
 mod reason;
 
@@ -137,13 +137,13 @@ impl std::fmt::Display for ErrorCode {
     }
 }
 
-/// An error as a client is told of it: a code and a text.
+/// An error as clients read it: a code and a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ServiceError {
-    /// What kind of error.
+    /// What clients branch on.
     pub code: ErrorCode,
-    /// What is wrong.
+    /// What is wrong, for people.
     pub message: String,
 }
 

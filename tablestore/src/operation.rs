@@ -1,12 +1,12 @@
-//! What a request asks for, as its path names it.
+//! Operations of the protocol, by the path of a request.
 
 use crate::error::Reason;
 use crate::value::Text;
 
 macro_rules! operations {
     ($( $variant:ident => $name:literal, )+) => {
-        /// An operation that the protocol has and that is meant to be served. SQL, time series, delivery and what else the
-        /// original has are refused as unsupported.
+        /// An operation of the protocol that can be read here. The original's others (SQL, time series, delivery and more) are refused as
+        /// unsupported.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "their names say it")]
         pub enum Operation {
@@ -14,7 +14,7 @@ macro_rules! operations {
         }
 
         impl Operation {
-            /// All of them.
+            /// All operations, in the order of their declaration.
             pub const ALL: &[Self] = &[$( Self::$variant, )+];
 
             /// The path without its first slash.
@@ -75,19 +75,19 @@ operations! {
     CheckpointTunnel => "tunnel/checkpoint",
 }
 
-/// Most characters of an unknown path that its refusal says.
-const MAX_SAID: usize = 64;
+/// Most characters of an unknown path in its error.
+const MAX_PATH_CHARS: usize = 64;
 
 impl Operation {
     /// The operation of a path, which is case-sensitive.
     ///
     /// # Errors
-    /// There is no such operation, or it isn't served.
+    /// [`Reason::UnsupportedOperation`] for any other path.
     pub fn from_path(path: &str) -> Result<Self, Reason> {
         let name = path.strip_prefix('/').unwrap_or(path);
         let found = Self::ALL.iter().find(|operation| operation.name() == name);
         found.copied().ok_or_else(|| Reason::UnsupportedOperation {
-            operation: name.chars().take(MAX_SAID).collect::<Text>(),
+            operation: name.chars().take(MAX_PATH_CHARS).collect::<Text>(),
         })
     }
 }

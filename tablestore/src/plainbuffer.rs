@@ -56,7 +56,7 @@ pub struct PlainCell {
     pub name: Text,
     /// The value; a deletion of versions has none.
     pub value: Option<Value>,
-    /// What is done to the column, if it isn't put.
+    /// What an update does to the column; `None` puts the value.
     pub operation: Option<CellOperation>,
     /// The version, milliseconds since the Unix epoch.
     pub timestamp: Option<i64>,
@@ -74,7 +74,7 @@ impl PlainCell {
     }
 }
 
-/// What an update does to a column besides putting a value.
+/// What an update does to a column other than to put a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellOperation {
     /// Deletes all versions.
@@ -104,10 +104,10 @@ impl CellOperation {
     }
 }
 
-/// Where in the change log a record is: ordered by its fields, the first first.
+/// Where in the change log a record is; compared field by field in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SequenceInfo {
-    /// Counts how often the log began anew.
+    /// How often the log was restarted.
     pub epoch: u32,
     /// Time of the write, microseconds since the Unix epoch.
     pub timestamp: i64,
@@ -115,16 +115,16 @@ pub struct SequenceInfo {
     pub row_index: u32,
 }
 
-/// Why bytes are no rows.
+/// Why bytes can't be decoded as rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlainBufferError {
-    /// The bytes begin with another number.
+    /// The bytes don't begin with the header, but with this number.
     #[error("the header is {0:#x}")]
     Header(u32),
     /// The bytes end within a row.
     #[error("the bytes end within a row")]
     Truncated,
-    /// Another tag has to be here.
+    /// A tag other than the one that has to follow.
     #[error("tag {found:#04x} where {expected:#04x} has to be")]
     Tag {
         /// The one that is here.
@@ -150,7 +150,7 @@ pub enum PlainBufferError {
     /// A boolean is neither 0 nor 1.
     #[error("the boolean of {0:?} is neither 0 nor 1")]
     Boolean(Text),
-    /// A value is shorter than its cell says.
+    /// A value ends before the length in its cell.
     #[error("there is more in the cell of {0:?} than its value")]
     ValueLength(Text),
     /// A key column has no value.
@@ -162,7 +162,7 @@ pub enum PlainBufferError {
     /// A key column has a timestamp.
     #[error("key column {0:?} has a timestamp")]
     KeyTimestamp(Text),
-    /// There is a place for attributes, and none in it.
+    /// The tag of the attributes is there, but no cell follows it.
     #[error("no cells where cells have to be")]
     NoCells,
     /// No operation has this number.
@@ -177,7 +177,7 @@ pub enum PlainBufferError {
     /// A row has no checksum.
     #[error("the row has no checksum")]
     NoRowChecksum,
-    /// A checksum is of other bytes.
+    /// A checksum doesn't match its bytes.
     #[error("checksum {found} where {expected} has to be")]
     Checksum {
         /// The one that is here.
@@ -197,8 +197,8 @@ pub enum PlainBufferError {
 }
 
 impl PlainBufferError {
-    /// The error of a damaged value in the column `name`; `wrong_type` is that of a type that can't be there.
-    fn of(damage: Damage, name: &Text, wrong_type: fn(Text) -> Self) -> Self {
+    /// The error of a damaged value in the column `name`; `wrong_type` makes that of a type which can't be there.
+    fn from_damage(damage: Damage, name: &Text, wrong_type: fn(Text) -> Self) -> Self {
         match damage {
             Damage::Truncated => Self::Truncated,
             Damage::Length(length) => Self::Length(length),

@@ -1,31 +1,32 @@
-//! Which versions of a column a read gives back.
+//! Version selection: which versions of a column a read returns.
 
 use crate::error::Reason;
 use crate::messages::TimeRange;
 
-/// Versions from `from`, inclusive, to `to`, exclusive: milliseconds since the Unix epoch.
+/// A range of versions, in milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// The lowest version.
+    /// Start, inclusive.
     pub from: i64,
-    /// Just above the highest version.
+    /// End, exclusive.
     pub to: i64,
 }
 
-/// Which versions of a column a read gives back; at least one of both is given.
+/// Which versions of a column a read returns; at least one of the fields is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionSelection {
-    /// The newest so many, of those that `time` admits; not 0.
+    /// At most this many, the newest ones within `time`; at least 1.
     pub max_versions: Option<u32>,
-    /// Only those within.
+    /// Only versions in this range; any if it isn't set.
     pub time: Option<TimeWindow>,
 }
 
 impl VersionSelection {
-    /// What a request with these fields asks for.
+    /// Reads the selection from the fields of a request.
     ///
     /// # Errors
-    /// It says nothing, or what contradicts itself.
+    /// Neither field says anything; `max_versions` is below 1; the range has one end alone; a single time is negative, or comes with a
+    /// range or `max_versions`.
     pub fn new(time: Option<TimeRange>, max_versions: Option<i32>) -> Result<Self, Reason> {
         let versions = max_versions
             .map(|versions| match u32::try_from(versions) {
@@ -47,6 +48,7 @@ impl VersionSelection {
     }
 }
 
+/// The window of a `range`; `versions` says whether a number of versions is given, too, which a single time excludes.
 fn window(range: TimeRange, versions: bool) -> Result<Option<TimeWindow>, Reason> {
     match (range.specific_time, range.start_time, range.end_time) {
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) if versions => {

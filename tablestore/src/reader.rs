@@ -1,9 +1,9 @@
-//! Takes little-endian parts off the front of bytes.
+//! Reads little-endian numbers, and texts and binaries behind their lengths, from the front of a buffer.
 
 use bytes::{Buf as _, Bytes};
 use smol_str::SmolStr;
 
-/// Why a value can't be read.
+/// Why bytes can't be read as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Damage {
     /// The bytes end before the value does.
@@ -12,7 +12,7 @@ pub(crate) enum Damage {
     Length(u32),
     /// A text isn't UTF-8.
     Utf8,
-    /// No type has this number, or not one that stands here.
+    /// No type has this number, or none that may stand here.
     Type(u8),
     /// A boolean is neither 0 nor 1.
     Boolean,
@@ -39,17 +39,17 @@ impl Reader {
         self.rest.try_get_u8().map_err(|_| Damage::Truncated)
     }
 
-    pub(crate) fn length(&mut self) -> Result<u32, Damage> {
+    pub(crate) fn u32(&mut self) -> Result<u32, Damage> {
         self.rest.try_get_u32_le().map_err(|_| Damage::Truncated)
     }
 
-    pub(crate) fn integer(&mut self) -> Result<i64, Damage> {
+    pub(crate) fn i64(&mut self) -> Result<i64, Damage> {
         self.rest.try_get_i64_le().map_err(|_| Damage::Truncated)
     }
 
-    /// A length and as many bytes, which share the memory of the whole.
+    /// A length and as many bytes, which share the buffer's memory.
     pub(crate) fn binary(&mut self) -> Result<Bytes, Damage> {
-        let length = self.length()?;
+        let length = self.u32()?;
         match usize::try_from(length) {
             Ok(bytes) if bytes <= self.rest.len() => Ok(self.rest.split_to(bytes)),
             _ => Err(Damage::Length(length)),

@@ -1,4 +1,4 @@
-//! The head of a request, method, path and headers, and its body.
+//! Reads requests: the head, which is method, path and headers, and the body.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -19,7 +19,7 @@ use crate::signature::{SignatureScheme, Signed, request_text};
 use crate::timestamp;
 use crate::value::Text;
 
-/// What names of headers that are signed begin with.
+/// Prefix of the headers that are signed.
 pub(crate) const PREFIX: &str = "x-ots-";
 /// The version of the protocol.
 pub const API_VERSION: &str = "2015-12-31";
@@ -41,11 +41,11 @@ pub(crate) mod header {
     pub(crate) const RESPONSE_COMPRESS_SIZE: &str = "x-ots-response-compress-size";
     pub(crate) const REQUEST_ID: &str = "x-ots-requestid";
     pub(crate) const CONTENT_TYPE: &str = "x-ots-contenttype";
-    /// Ours: a search waits for this sequence. It isn't signed, since clients sign what begins with the prefix.
+    /// Ours: a search waits for this sequence. It isn't signed, since clients sign only headers with the prefix.
     pub(crate) const MIN_SEQUENCE: &str = "x-souk-min-sequence";
 }
 
-/// The one compression there is: zlib's, by the name it has in HTTP.
+/// The only compression: zlib's format (RFC 1950), which HTTP calls so.
 pub(crate) const DEFLATE: &str = "deflate";
 
 /// What method, path and headers of a request say. Nothing of it is known to be true before
@@ -56,18 +56,18 @@ pub struct RequestHead {
     pub operation: Operation,
     /// The instance.
     pub instance: Text,
-    /// Which access key signs.
+    /// The id of the access key that signs.
     pub access_key_id: Text,
     /// The token of temporary credentials.
     pub security_token: Option<Text>,
-    /// A sequence that a search has to include.
+    /// The sequence that a search waits for.
     pub min_sequence: Option<u64>,
     /// Whether the answer may be compressed.
     pub accepts_deflate: bool,
     pub(crate) signed: Signed,
     md5: [u8; 16],
     /// Bytes of the body once it is inflated, if it is compressed.
-    inflated: Option<usize>,
+    inflated_bytes: Option<usize>,
 }
 
 impl RequestHead {
@@ -95,7 +95,7 @@ impl RequestHead {
                 });
             }
         }
-        let (scheme, signature) = signed.scheme(now)?;
+        let (scheme, signature) = signed.signature(now)?;
         let lines = signed.0.iter().map(|(name, value)| (*name, *value));
         let unsigned = [header::SIGNATURE, header::SIGNATURE_V4];
         let string_to_sign = request_text(path, lines.filter(|(name, _)| !unsigned.contains(name)));
@@ -107,7 +107,7 @@ impl RequestHead {
             min_sequence: min_sequence(headers)?,
             accepts_deflate: signed.get(header::RESPONSE_COMPRESS_TYPE) == Some(DEFLATE),
             md5: md5_of(signed.required(header::CONTENT_MD5)?)?,
-            inflated: signed.inflated()?,
+            inflated_bytes: signed.inflated_bytes()?,
             signed: Signed {
                 scheme,
                 string_to_sign,
@@ -116,16 +116,17 @@ impl RequestHead {
         })
     }
 
-    /// How it is signed: by which key of its access key.
+    /// How it is signed: which signing key is derived from its access key.
     #[must_use]
     pub fn scheme(&self) -> &SignatureScheme {
         &self.signed.scheme
     }
 
-    /// The body that its bytes are. Reading should end behind [`limits::MAX_BODY_BYTES`]: one byte more is refused here.
+    /// Checks the body, and inflates it if it is compressed. No more than [`limits::MAX_BODY_BYTES`] and one byte need be read of it: more is
+    /// refused here.
     ///
     /// # Errors
-    /// It is too large, as it is or inflated; it isn't the one that the headers are of; it can't be inflated to what they say.
+    /// It is too large, as sent or inflated; its MD5 isn't that of the headers; it doesn't inflate to the size in the headers.
     pub fn body(&self, bytes: Bytes) -> Result<Bytes, Reason> {
         if bytes.len() > limits::MAX_BODY_BYTES {
             return Err(Reason::BodyTooLarge);
@@ -133,7 +134,7 @@ impl RequestHead {
         if Md5::digest(&bytes)[..] != self.md5 {
             return Err(Reason::BodyMismatch);
         }
-        match self.inflated {
+        match self.inflated_bytes {
             None => Ok(bytes),
             Some(size) if size > limits::MAX_BODY_BYTES => Err(Reason::BodyTooLarge),
             Some(size) => inflate(&bytes, size),
@@ -171,7 +172,8 @@ impl<'a> Headers<'a> {
         self.get(name).ok_or(Reason::MissingHeader { name: name.into() })
     }
 
-    fn scheme(&self, now: SystemTime) -> Result<(SignatureScheme, String), Reason> {
+    /// The scheme and the signature: V4 where its header is there, else V2.
+    fn signature(&self, now: SystemTime) -> Result<(SignatureScheme, String), Reason> {
         let Some(signature) = self.get(header::SIGNATURE_V4) else {
             return Ok((SignatureScheme::V2, self.required(header::SIGNATURE)?.to_owned()));
         };
@@ -187,7 +189,7 @@ impl<'a> Headers<'a> {
         Ok((scheme, signature.to_owned()))
     }
 
-    fn inflated(&self) -> Result<Option<usize>, Reason> {
+    fn inflated_bytes(&self) -> Result<Option<usize>, Reason> {
         match self.get(header::REQUEST_COMPRESS_TYPE) {
             None => Ok(None),
             Some(DEFLATE) => {
@@ -231,7 +233,7 @@ fn md5_of(text: &str) -> Result<[u8; 16], Reason> {
 
 fn inflate(bytes: &[u8], size: usize) -> Result<Bytes, Reason> {
     let mut inflated = Vec::new();
-    // One byte more than it should be shows that it is more.
+    // One byte more than announced is enough to refuse it.
     let most = u64::try_from(size).unwrap_or(u64::MAX).saturating_add(1);
     match ZlibDecoder::new(bytes).take(most).read_to_end(&mut inflated) {
         Ok(read) if read == size => Ok(inflated.into()),

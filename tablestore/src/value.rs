@@ -99,8 +99,8 @@ impl Value {
     /// Decodes a type tag and its value.
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, Damage> {
         Ok(match reader.byte()? {
-            kind::INTEGER => Self::Integer(reader.integer()?),
-            kind::DOUBLE => Self::Double(f64::from_bits(reader.integer()?.cast_unsigned())),
+            kind::INTEGER => Self::Integer(reader.i64()?),
+            kind::DOUBLE => Self::Double(f64::from_bits(reader.i64()?.cast_unsigned())),
             kind::BOOLEAN => match reader.byte()? {
                 0 => Self::Boolean(false),
                 1 => Self::Boolean(true),
@@ -156,7 +156,7 @@ impl KeyElement {
     /// Decodes a type tag and its value.
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, Damage> {
         Ok(match reader.byte()? {
-            kind::INTEGER => Self::Integer(reader.integer()?),
+            kind::INTEGER => Self::Integer(reader.i64()?),
             kind::STRING => Self::String(reader.text()?),
             kind::BLOB => Self::Binary(reader.binary()?),
             kind::INF_MIN => Self::Minimum,

@@ -35,9 +35,9 @@ const FRAME_BYTES: RangeInclusive<u32> = 16_384..=16_777_215;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Address to listen on; port 0 takes a free one.
+    /// Address to listen on; port 0 takes a free one. 127.0.0.1:50051 by default.
     pub listen: SocketAddr,
-    /// Largest message received, in bytes, after decompression. At most [`MESSAGE_BYTES_CEILING`].
+    /// Largest message received, in bytes, after decompression. [`MESSAGE_BYTES_CEILING`] by default, and at most.
     pub message_bytes_max: usize,
     /// Worker threads, each of which serves connections of its own. With 0 all connections share the runtime's threads, so that the calls of
     /// one can use several cores. By default one for each core in a gateway, and in services on up to two cores; else 0.
@@ -63,8 +63,8 @@ pub struct ServerConfig {
     /// Longest time until the response headers, whatever `grpc-timeout` says; 2 minutes by default.
     #[serde(with = "duration")]
     pub deadline_max: Duration,
-    /// Time for the first bytes of a request's body, from when a handler waits for them: 10 s at a front door; in a service behind a gateway,
-    /// which limits callers itself, as long as a call may take.
+    /// Time for the first bytes of a request's body, from when a handler waits for them. 10 s by default at a front door; in a service behind a
+    /// gateway, which limits callers itself, as long as a call may take.
     #[serde(with = "duration")]
     pub body_timeout: Duration,
     /// Silence on a connection after which it is pinged; 60 s by default.
@@ -76,7 +76,7 @@ pub struct ServerConfig {
     /// Time for the whole drain: calls in flight, then indexes and storage; 25 s by default.
     #[serde(with = "duration")]
     pub drain_deadline: Duration,
-    /// Allows plaintext on a listener that other machines can reach.
+    /// Allows plaintext on a listener that other machines can reach; off by default.
     pub allow_plaintext: bool,
     /// Certificates of the listener; off by default.
     pub tls: ServerTlsConfig,

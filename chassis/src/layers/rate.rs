@@ -176,7 +176,7 @@ impl RateLayer {
             return limits.take_own(CallerKey::probes(extensions), whose);
         }
         // The caller's first: who is over its own limit takes nothing from the others.
-        limits.take_own(CallerKey::of(extensions), "its caller may make")?;
+        limits.take_own(CallerKey::from_extensions(extensions), "its caller may make")?;
         limits.take_common()
     }
 }

@@ -33,7 +33,7 @@ use super::crowd::{Crowd, Member};
 use super::lifetime::{Due, Lifetime};
 use super::lingering::{HTTP1_BYTES_MAX, HTTP2_BYTES_MAX, LingeringBody};
 use super::stall::{Parts, Streams};
-use super::watched::{PREFACE, Watched, begin};
+use super::watched::{PREFACE, Watched, peek};
 use super::{Listener, Stack};
 use crate::config::ServerConfig;
 use crate::connection_info::ConnectionInfo;
@@ -53,7 +53,7 @@ const HTTP1_HEADERS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Least bytes that hyper reads the headers of HTTP/1.1 into.
 const HTTP1_BUFFER_BYTES_MIN: usize = 8 * 1024;
 
-/// Time for a client without a call to hear that the connection ends; one that doesn't answer is hung up on.
+/// Time for clients without calls to close their connections after GOAWAY, before these are cut.
 const GOODBYE: Duration = Duration::from_secs(3);
 
 /// Time for connections to end that were told to end at once.
@@ -139,14 +139,14 @@ impl Connections {
         }
     }
 
-    /// A place for one more connection, for which the oldest stranger goes if there is none.
+    /// Waits for a place for one more connection. If there is none, the oldest stranger is evicted.
     async fn place(&self, newcomer: &Member) -> OwnedSemaphorePermit {
         if self.places.available_permits() == 0 {
             self.crowd.make_room(newcomer);
         }
         match Arc::clone(&self.places).acquire_owned().await {
             Ok(place) => place,
-            // The semaphore is never closed; were it, no connection would be taken any more.
+            // The semaphore is never closed.
             Err(_) => std::future::pending().await,
         }
     }
@@ -155,21 +155,27 @@ impl Connections {
     async fn accept(&self, listener: &Listener) {
         match listener.tcp.accept().await {
             Ok((stream, remote)) => {
-                // First whether its own address has room: who is refused for that makes nobody go.
-                let Some(mut connection) = self.connection(&stream, remote) else {
+                let info = ConnectionInfo::new(stream.local_addr().ok(), remote);
+                // The address's limit comes first: a connection that it refuses evicts no other.
+                let Some(member) = self.crowd.enter(remote.ip(), &info.activity) else {
                     tracing::debug!(%remote, "connection closed: its address has too many");
                     return;
                 };
-                let place = self.place(&connection.member).await;
-                // The time that it waited is not its own.
-                connection.opening_deadline = Instant::now() + self.shared.config.opening_timeout;
+                let place = self.place(&member).await;
+                let connection = AcceptedConnection {
+                    shared: Arc::clone(&self.shared),
+                    member,
+                    info,
+                    // From now: waiting for a place doesn't count.
+                    opening_deadline: Instant::now() + self.shared.config.opening_timeout,
+                };
                 let (tls, abort) = (listener.tls.clone(), self.shared.abort.clone());
-                // The runtime of this thread lets go of it; that of the worker takes it.
+                // Deregistered from this thread's runtime, to be registered with the worker's.
                 let stream = stream.into_std();
                 self.workers.spawn(&self.tasks, async move {
                     match stream.and_then(TcpStream::from_std) {
                         Ok(stream) => {
-                            // In boxes of their own, here and below: each future around another would have room for it once more.
+                            // Boxed, here and below: each enclosing future would reserve the size of the inner one again.
                             abort
                                 .run_until_cancelled(Box::pin(connection.run(stream, tls)))
                                 .await;
@@ -187,31 +193,21 @@ impl Connections {
         }
     }
 
-    fn connection(&self, stream: &TcpStream, remote: SocketAddr) -> Option<AcceptedConnection> {
-        let info = ConnectionInfo::new(stream.local_addr().ok(), remote);
-        Some(AcceptedConnection {
-            shared: Arc::clone(&self.shared),
-            member: self.crowd.enter(remote.ip(), &info.activity)?,
-            info,
-            opening_deadline: Instant::now() + self.shared.config.opening_timeout,
-        })
-    }
-
     /// Ends all connections: after their calls until `deadline`, then at once.
     async fn finish(self, deadline: Instant, stack: &Stack) -> Served {
         self.tasks.close();
         self.shared.goaway.cancel();
-        let unused = async {
+        let idle = async {
             stack.gate().drained().await;
             tokio::time::sleep(GOODBYE).await;
         };
         let calls_cut_off = tokio::select! {
             () = self.tasks.wait() => 0,
-            () = unused => 0,
+            () = idle => 0,
             () = tokio::time::sleep_until(deadline) => stack.gate().in_flight(),
         };
         self.shared.abort.cancel();
-        // On a thread that is stuck, say in a read of a disk that hangs, none ends any more.
+        // Bounded: tasks on a blocked thread, as in a read of a hung disk, never end.
         let _ = tokio::time::timeout(ABORT_MAX, self.tasks.wait()).await;
         Served {
             calls_cut_off,
@@ -232,7 +228,7 @@ impl AcceptedConnection {
         self.info.remote.socket
     }
 
-    /// To its end; with TLS if there is `tls`.
+    /// Serves the connection to its end; with TLS if there is `tls`.
     async fn run(self, stream: TcpStream, tls: Option<Acceptor>) {
         // Small answers must not wait for the next one (Nagle's algorithm).
         if let Err(error) = stream.set_nodelay(true) {
@@ -249,7 +245,7 @@ impl AcceptedConnection {
         }
     }
 
-    /// What `step` comes to, or `None` when there is no time or place for it any more.
+    /// Runs a `step` of the handshake; `None` when its deadline passes, or the connection is evicted or drained before.
     async fn within_opening<T>(&self, step: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = step => Some(done),
@@ -270,16 +266,16 @@ impl AcceptedConnection {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Some(begun) = self.within_opening(begin(&mut stream)).await else {
+        let Some(peeked) = self.within_opening(peek(&mut stream)).await else {
             return;
         };
         let remote = self.remote();
         let Self {
             shared, member, info, ..
         } = self;
-        let begun = begun.unwrap_or_default();
-        let speaks_http2 = begun == PREFACE[..];
-        if begun.is_empty() || !speaks_http2 && !shared.stack.http1 {
+        let peeked = peeked.unwrap_or_default();
+        let speaks_http2 = peeked == PREFACE[..];
+        if peeked.is_empty() || !speaks_http2 && !shared.stack.http1 {
             tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
             return;
         }
@@ -319,11 +315,11 @@ impl AcceptedConnection {
         });
         if speaks_http2 {
             let overhead_max = shared.config.http2.overhead_frames_max;
-            let stream = Watched::http2(stream, begun, overhead_max, activity);
+            let stream = Watched::http2(stream, peeked, overhead_max, activity);
             let mut connection = Box::pin(shared.http2.serve_connection(TokioIo::new(stream), service));
             life.of(connection.as_mut(), coalescing).await;
         } else {
-            let stream = Watched::http1(stream, begun, activity);
+            let stream = Watched::http1(stream, peeked, activity);
             let mut connection = Box::pin(shared.http1.serve_connection(TokioIo::new(stream), service));
             life.of(connection.as_mut(), coalescing).await;
         }

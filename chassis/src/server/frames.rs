@@ -19,8 +19,8 @@ const ACK: u8 = 1;
 /// Overhead that is allowed anew each second.
 const REFILL_PER_SECOND: u64 = 100;
 
-/// Overhead that goes with each frame of an answer: a window update for the stream and the connection, and a ping of those
-/// who measure the way.
+/// Overhead that each frame of a response allows: window updates for the stream and the connection, and a ping of clients that
+/// measure the round trip.
 const PER_ANSWER_FRAME: u32 = 3;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! A connection's bytes, watched on their way: floods are cut short, and whoever serves the connection learns when something last happened.
+//! Watches the bytes of a connection: ends it when it is flooded with control frames, and notes its activity for its timers.
 
 use std::io;
 use std::pin::Pin;
@@ -18,8 +18,8 @@ const CALM_DOWN: &[u8] = b"\0\0\x1c\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\x0btoo_m
 pub(super) const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Peeks at the connection preface: the whole one of HTTP/2, the first bytes of another protocol, or nothing where the stream ends before
-/// that is known. The bytes are replayed to the protocol handler.
-pub(super) async fn begin(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+/// that is known. [`Watched`] replays the bytes to the protocol handler.
+pub(super) async fn peek(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
     use tokio::io::AsyncReadExt as _;
     let mut seen = [0; PREFACE.len()];
     let mut count = 0;
@@ -37,13 +37,14 @@ pub(super) async fn begin(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<B
     Ok(Bytes::from_static(&PREFACE))
 }
 
+/// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
-    /// What was read of it before, and is read once more.
-    again: Bytes,
+    /// The peeked bytes, to be replayed before the stream's.
+    peeked: Bytes,
     activity: Arc<ConnectionActivity>,
-    /// `None` for HTTP/1.1, where one request is answered before the next is read: all bytes are work, and floods need no eye.
+    /// `None` for HTTP/1.1, where one request is answered before the next is read: all bytes are work, and there is nothing to flood with.
     guard: Option<FloodGuard>,
 }
 
@@ -52,21 +53,23 @@ struct FloodGuard {
     inbound: Scan,
     outbound: Scan,
     budget: Budget,
-    begun: bool,
+    /// Whether anything was written to the peer yet.
+    has_written: bool,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn http1(stream: S, again: Bytes, activity: Arc<ConnectionActivity>) -> Self {
+    /// An HTTP/1.1 connection that begins with the `peeked` bytes.
+    pub(super) fn http1(stream: S, peeked: Bytes, activity: Arc<ConnectionActivity>) -> Self {
         Self {
             stream,
-            again,
+            peeked,
             activity,
             guard: None,
         }
     }
 
-    /// A connection of HTTP/2 that begins with the bytes of its preface. `overhead_max` frames that ask for nothing may come beyond those
-    /// that go with answers.
+    /// An HTTP/2 connection that begins with its preface. The peer may send `overhead_max` frames of overhead beyond those that its responses
+    /// and the time allow.
     pub(super) fn http2(
         stream: S,
         preface: Bytes,
@@ -77,7 +80,7 @@ impl<S> Watched<S> {
             inbound: Scan::after(preface.len()),
             outbound: Scan::after(0),
             budget: Budget::new(overhead_max),
-            begun: false,
+            has_written: false,
         };
         Self {
             guard: Some(guard),
@@ -93,7 +96,7 @@ impl<S> Watched<S> {
         let Some(guard) = &mut self.guard else {
             return self.activity.note_work();
         };
-        guard.begun = true;
+        guard.has_written = true;
         let mut left = *result.as_ref().unwrap_or(&0);
         let mut answers = 0;
         for slice in slices {
@@ -109,7 +112,7 @@ impl<S> Watched<S> {
         }
     }
 
-    /// Notes what was read; false when it is too much of what asks for nothing.
+    /// Notes what was read; false when its overhead is beyond the budget.
     fn read(&mut self, bytes: &[u8]) -> bool {
         let (mut overhead, mut work) = (0, !bytes.is_empty() && self.guard.is_none());
         if let Some(guard) = &mut self.guard {
@@ -127,14 +130,14 @@ impl<S> Watched<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Watched<S> {
-    /// Tells the peer why, if it can be told at once.
+    /// Sends a GOAWAY with the reason, if it can be written at once between two frames.
     fn say_goodbye(&mut self, cx: &mut Context<'_>) {
         if self
             .guard
             .as_ref()
             .is_some_and(|guard| guard.outbound.is_between())
         {
-            // A peer that takes no bytes has only itself to ask.
+            // A peer that takes no bytes isn't waited for.
             let _ = Pin::new(&mut self.stream).poll_write(cx, CALM_DOWN);
             let _ = Pin::new(&mut self.stream).poll_flush(cx);
         }
@@ -148,11 +151,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        if self.again.is_empty() {
+        if self.peeked.is_empty() {
             ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
         } else {
-            let length = self.again.len().min(buffer.remaining());
-            buffer.put_slice(&self.again.split_to(length));
+            let length = self.peeked.len().min(buffer.remaining());
+            buffer.put_slice(&self.peeked.split_to(length));
         }
         if self.read(buffer.filled().get(before..).unwrap_or_default()) {
             return Poll::Ready(Ok(()));
@@ -192,7 +195,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         // h2 asks once, before its first write, to choose the messages that it copies behind their headers: below 256 bytes with
         // vectored writes, else below 1 KiB. A message that isn't copied is written before its trailers are encoded: a second system
         // call, packet and wakeup of the client. So most responses of one row are copied; longer ones are still written vectored.
-        self.guard.as_ref().is_none_or(|guard| guard.begun) && self.stream.is_write_vectored()
+        self.guard.as_ref().is_none_or(|guard| guard.has_written) && self.stream.is_write_vectored()
     }
 }
 

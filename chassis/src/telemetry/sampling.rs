@@ -24,7 +24,7 @@ use tracing_subscriber::layer::{Context as LayerContext, Filter};
 use super::role::RoleTracer;
 
 thread_local! {
-    /// The id that the next trace of this thread has: a sampler may have decided by it already.
+    /// The id of the next trace that this thread begins, where a sampler has decided by it already.
     static NEXT_TRACE: Cell<Option<TraceId>> = const { Cell::new(None) };
 }
 
@@ -37,12 +37,12 @@ pub(crate) fn is_unrecorded(context: &Context) -> bool {
     context.get::<Unrecorded>().is_some()
 }
 
-/// What becomes a span: what the targets let pass. Sampler and tracer stand here for [`begin`] to find.
+/// The filter of tracing's own spans, by their targets. It also holds sampler and tracer, since [`begin`] finds them through the dispatcher.
 pub(super) struct Recorded {
     pub(super) targets: Targets,
     pub(super) sampler: Sampler,
     pub(super) tracer: RoleTracer,
-    /// Does anybody take spans?
+    /// Whether spans are exported at all.
     pub(super) exported: bool,
 }
 
@@ -76,7 +76,7 @@ impl Recorded {
             builder.links = linked.map(|linked| vec![Link::with_context(linked)]);
             return parent.with_span(self.tracer.build_with_context(builder, parent));
         }
-        // Told to the next process as it was decided, also where this one has nobody to send spans to.
+        // The next process learns the decision even where this one exports no spans.
         let flags = origin.map_or(TraceFlags::NOT_SAMPLED, SpanContext::trace_flags);
         let own = SpanContext::new(
             trace,
@@ -89,8 +89,8 @@ impl Recorded {
     }
 }
 
-/// The context for the work on a call within `parent`: with its span, which has these attributes and a link to what is `linked`, or,
-/// when it isn't to be recorded, with ids alone; `parent` itself where no telemetry runs.
+/// Begins the span of a call below `parent`, with these attributes and a link to `linked`, and returns the context to work in. An unsampled
+/// call has ids alone in it; without telemetry it is `parent`.
 pub(crate) fn begin(
     parent: &Context,
     linked: Option<SpanContext>,
@@ -98,11 +98,11 @@ pub(crate) fn begin(
     kind: SpanKind,
     attributes: impl FnOnce() -> Vec<KeyValue>,
 ) -> Context {
-    // It calls once, but doesn't say so.
-    let mut begun = Some((linked, kind, attributes));
+    // `get_default` calls its closure once, but takes an `FnMut`.
+    let mut arguments = Some((linked, kind, attributes));
     let context = tracing::dispatcher::get_default(|dispatch| {
         let recorded = dispatch.downcast_ref::<Recorded>()?;
-        let (linked, kind, attributes) = begun.take()?;
+        let (linked, kind, attributes) = arguments.take()?;
         Some(recorded.begin(parent, linked, name, kind, attributes))
     });
     context.unwrap_or_else(|| parent.clone())
@@ -122,7 +122,7 @@ impl<S> Filter<S> for Recorded {
     }
 }
 
-/// Ids by lot, but for a trace that a sampler has decided by already.
+/// Random ids, except for a trace by whose id a sampler has decided already.
 #[derive(Debug, Default)]
 pub(super) struct DecidedIds(RandomIdGenerator);
 

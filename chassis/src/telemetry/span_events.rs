@@ -1,7 +1,7 @@
-//! Log lines in the span of a call.
+//! Adds log lines to the spans of calls, as span events.
 //!
-//! What is told within a span of tracing its OpenTelemetry layer puts into it. The spans of calls aren't tracing's, see
-//! [`sampling`](super::sampling): here they get what is told directly in them.
+//! For tracing's own spans its OpenTelemetry layer does that. The spans of calls aren't tracing's, see [`sampling`](super::sampling): log
+//! lines directly in them are added here.
 
 use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry::{Context, KeyValue, Value};
@@ -17,10 +17,11 @@ pub(super) struct SpanEvents;
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanEvents {
     fn on_event(&self, event: &Event<'_>, within: LayerContext<'_, S>) {
-        let is_ours = event.is_contextual() && within.lookup_current().is_none();
+        // Within a span of tracing the line is that span's.
+        let is_of_call = event.is_contextual() && within.lookup_current().is_none();
         let context = Context::current();
         let span = context.span();
-        if !is_ours || !span.is_recording() {
+        if !is_of_call || !span.is_recording() {
             return;
         }
         let metadata = event.metadata();

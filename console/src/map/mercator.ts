@@ -1,4 +1,4 @@
-/** What a map shows, by the projection of the web: nothing of it needs the map itself. */
+/** Web Mercator: views of a map and the rectangles that they show, computed without the map itself. */
 
 export interface Place {
   readonly latitude: number;
@@ -17,17 +17,17 @@ export interface Rectangle {
   readonly east: number;
 }
 
-/** Pixels around the globe at zoom 0. */
+/** Width of the world at zoom 0, in CSS pixels: MapLibre's tiles have 512. */
 const WORLD = 512;
 
-/** Where the projection ends. */
+/** Largest latitude of the projection, in degrees: it makes the world a square. */
 const LATITUDE_MAX = 85.051129;
 
 export const ZOOM_MAX = 20;
 
 const clamped = (value: number, least: number, most: number): number => Math.min(Math.max(value, least), most);
 
-/** A longitude from -180 to 180. */
+/** Wraps a longitude to -180 ≤ x < 180 degrees. */
 export const wrapped = (longitude: number): number => {
   const turned = (((longitude + 180) % 360) + 360) % 360;
   return turned - 180;
@@ -40,7 +40,7 @@ const toY = (latitude: number): number => {
 
 const toLatitude = (y: number): number => (Math.atan(Math.sinh(Math.PI * (1 - 2 * clamped(y, 0, 1)))) * 180) / Math.PI;
 
-/** What a map of so many pixels shows. */
+/** The rectangle that a map of `width` × `height` CSS pixels shows. */
 export const shown = ({ latitude, longitude, zoom }: View, width: number, height: number): Rectangle => {
   const world = WORLD * 2 ** zoom;
   const wide = (width / world) * 360;
@@ -54,14 +54,14 @@ export const shown = ({ latitude, longitude, zoom }: View, width: number, height
   };
 };
 
-/** A view as the address has it, or `otherwise` when it has none. */
+/** Reads a view from the values of the address; `otherwise` when they have none. */
 export const viewOf = (values: Readonly<Record<string, string>>, otherwise: View): View => {
   const [latitude, longitude, zoom] = [Number(values['lat'] ?? NaN), Number(values['lng'] ?? NaN), Number(values['z'] ?? NaN)];
   if (![latitude, longitude, zoom].every(Number.isFinite)) return otherwise;
   return { latitude: clamped(latitude, -LATITUDE_MAX, LATITUDE_MAX), longitude: wrapped(longitude), zoom: clamped(zoom, 0, ZOOM_MAX) };
 };
 
-/** A view for the address: to about a metre. */
+/** A view as values of the address, precise to about a metre. */
 export const valuesOf = ({ latitude, longitude, zoom }: View): Record<string, string> => ({
   lat: latitude.toFixed(5),
   lng: wrapped(longitude).toFixed(5),

@@ -28,17 +28,17 @@ const text = texts({
   },
 });
 
-/** What stands at a place: one thing, or several that are too close to be told apart. */
+/** A circle on the map: one thing, or a cluster of several. */
 export interface Spot extends Place {
   readonly id: string;
   readonly count: number;
-  /** How its count is written; empty where it isn't. */
+  /** The text of its count; empty where none is drawn. */
   readonly label: string;
 }
 
 setWorkerUrl(worker);
 
-/** Pixels by which a pointer may miss a spot. */
+/** CSS pixels by which a click may miss a spot. */
 const MISS = 6;
 
 type Atlas = Topology<{ countries: GeometryCollection; land: GeometryCollection }>;
@@ -95,6 +95,7 @@ const started = (place: HTMLElement, { latitude, longitude, zoom }: View, label:
           paint: {
             'circle-color': none,
             'circle-stroke-width': 1,
+            // From 5 px for one to 28 px for 100,000.
             'circle-radius': ['interpolate', ['linear'], ['log10', ['get', 'count']], 0, 5, 1, 11, 3, 18, 5, 28],
           },
         },
@@ -136,7 +137,7 @@ const loadOutlines = async (map: MapLibre, signal: AbortSignal): Promise<void> =
   (map.getSource('borders') as GeoJSONSource | undefined)?.setData(mesh(atlas, atlas.objects.countries));
 };
 
-/** The map at a view. `onSettle` is told when it has come to rest elsewhere, `onSpot` and `onGround` what was clicked. */
+/** The map at `view`. `onSettle` gets the view where a move ended, `onSpot` a clicked spot, `onGround` a clicked place without one. */
 const World = ({
   label,
   view,

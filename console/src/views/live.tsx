@@ -209,7 +209,7 @@ const Live = () => {
   const [history, setHistory] = useState<History>(EMPTY);
   const [lags, setLags] = useState<Lags>(NO_LAGS);
   const seen = useRef<ListIndexesResponse | undefined>(undefined);
-  // What one caller was told isn't shown to the next.
+  // After another sign-in, nothing that the caller before was shown remains.
   useEffect(() => {
     setHistory(EMPTY);
     setLags(NO_LAGS);
@@ -228,7 +228,7 @@ const Live = () => {
   const last = history.points.at(-1);
   const times = history.points.map(({ at }) => at);
   const line = (label: string, value: (point: Point) => number | undefined) => ({ label, values: history.points.map(value) });
-  // Calls pass the door first, and are under way in the service behind it, too.
+  // Calls in flight are counted at the gateway and again in the service: `atDoor` takes the gateway's alone.
   const whole = (name: string, atDoor = false): string => {
     const value = now === undefined ? undefined : total(now, name, (_, service) => !atDoor || service === door(now));
     return value === undefined ? '–' : count(value);

@@ -89,25 +89,27 @@ const text = texts({
   },
 });
 
-/** Where the demo has most shops. */
+/** The first view: where the demo has most shops. */
 const BEGIN: View = { latitude: 31, longitude: 113, zoom: 3.5 };
 
 const WORLD: View = { latitude: 20, longitude: 10, zoom: 0.8 };
 
-/** Up to so many shops are shown one by one. */
+/** Up to this many shops in view are drawn singly; more are clustered. */
 const SINGLES = 300;
 
+/** Shops in the list next to the map. */
 const LISTED = 15;
 
+/** Clusters drawn at most, the fullest ones. */
 const CLUSTERS = 3000;
 
-/** Clusters whose counts are written, the fullest ones: to keep more texts apart takes longer than to draw all. */
+/** Clusters labelled with their counts, the fullest ones: placing more labels without overlap takes longer than drawing the map. */
 const LABELLED = 2000;
 
-/** The map tells at most this often that it has come to rest elsewhere. */
+/** Least time between two reports of where the map came to rest, in milliseconds. */
 const SETTLE_MS = 100;
 
-/** Zoom levels that a cluster which is clicked brings nearer. */
+/** Zoom levels by which a click on a cluster zooms in. */
 const NEARER = 2;
 
 const shops = client(ShopService);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// As `souk` has it: tests measure memory.
+/// The allocator of `souk`: tests measure memory.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -6,8 +6,8 @@
 //! | `full-disk` | `commit` spans that fail: DISK_FULL, or with a line that says that the device is full |
 //! | `slow-sync` | CLIENT spans of commits take long |
 //! | `delay` | all SERVER spans are much shorter than their CLIENT parents |
-//! | `loss` | some are, most aren't |
-//! | `pause`, `silence` | CLIENT spans without a SERVER child that ran out of time; the service still exports, or doesn't |
+//! | `loss` | a part of them is |
+//! | `silence`, `pause` | CLIENT spans without a SERVER child that ran out of time; the service still exports, or doesn't |
 //! | `kill`, `drop`, `reset` | CLIENT spans without a SERVER child, UNAVAILABLE; the service exports no more, or its connections are closed, or reset, as the gateway's log says |
 
 use std::collections::BTreeMap;
@@ -16,34 +16,34 @@ use super::Fault;
 use crate::log::LogLine;
 use crate::spans::{Span, SpanKind};
 
-/// A SERVER span that begins this long before or after its parent has another clock.
+/// Clocks differ where a SERVER span begins further than this from its parent.
 const CLOCKS_APART_NS: u64 = 60_000_000_000;
-/// A commit of a disk that is well takes less.
+/// Longest commit on a healthy disk.
 const COMMIT_NS: u64 = 250_000_000;
-/// The way there and back takes less.
-const WAY_NS: u64 = 150_000_000;
-/// So many calls in a hundred are all of them.
+/// Longest time that a call spends in a healthy network, both ways.
+const NETWORK_NS: u64 = 150_000_000;
+/// Share of late calls, in percent, from which all count as late: a delay.
 const ALL_PERCENT: usize = 90;
-/// Fewer than so many in a hundred are what a busy machine does to some.
+/// Share of late calls, in percent, from which it is loss; fewer are late on a busy machine, too.
 const SOME_PERCENT: usize = 20;
 
-/// What telemetry says of a while in which something was wrong.
+/// Telemetry of a span of time in which something was wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// The spans that were exported.
     pub spans: Vec<Span>,
     /// The log lines that were written.
     pub lines: Vec<LogLine>,
-    /// `service.name`s that sent metrics near its end.
+    /// `service.name`s that sent metrics near the end of that time.
     pub exporting: Vec<String>,
 }
 
-/// What is wrong.
+/// A fault, and the service that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which fault it is.
+    /// The fault.
     pub fault: Fault,
-    /// `service.name` of whose it is.
+    /// The service's `service.name`.
     pub service: String,
 }
 
@@ -54,14 +54,14 @@ struct Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Time on the way there and back.
-    fn on_the_way(&self) -> Option<u64> {
+    /// Time in the network, both ways.
+    fn network_ns(&self) -> Option<u64> {
         let server = self.server?;
         Some(self.client.duration_ns().saturating_sub(server.duration_ns()))
     }
 }
 
-/// Names the fault, if telemetry shows one. `service_of` says whose service a method is, by `service.name`.
+/// Names the fault, if telemetry shows one. `service_of` gives the `service.name` that serves a method.
 #[must_use]
 pub fn diagnose(evidence: &Evidence, service_of: impl Fn(&str) -> String) -> Option<Finding> {
     let finding = |fault, service: String| Some(Finding { fault, service });
@@ -97,17 +97,17 @@ pub fn diagnose(evidence: &Evidence, service_of: impl Fn(&str) -> String) -> Opt
     unanswered(&hops, evidence, &service_of).or_else(|| late(&hops))
 }
 
-/// The service whose commits fail since its device is full: it refuses them in time, or its store met the end and says so.
+/// The service whose commits fail since its device is full: it refuses them before that, or its store met the error and logged it.
 fn full(evidence: &Evidence) -> Option<String> {
     let is_commit = |span: &&Span| span.attribute("db.operation.name") == "commit";
     let mut failed = evidence.spans.iter().filter(is_commit).filter(|span| span.error);
-    let met_the_end = |service: &str| {
+    let logged = |service: &str| {
         evidence.lines.iter().any(|line| {
             let says = |field| line.field(field).contains("the device is full");
             service.ends_with(&line.process) && (says("cause") || says("reason"))
         })
     };
-    let full = |span: &&Span| span.attribute("error.type") == "DISK_FULL" || met_the_end(&span.service);
+    let full = |span: &&Span| span.attribute("error.type") == "DISK_FULL" || logged(&span.service);
     failed.find(full).map(|span| span.service.clone())
 }
 
@@ -133,15 +133,17 @@ fn unanswered(hops: &[Hop<'_>], evidence: &Evidence, service_of: impl Fn(&str) -
     };
     let exports = |service: &String| evidence.exporting.contains(service);
     if let Some(service) = lost("UNAVAILABLE") {
-        // The call that met it has the system's words; those after it on the connection have its kind alone.
+        // The call that met the reset has the operating system's words; later ones on the connection have those of its error kind.
         let reset = |line: &LogLine| {
             let cause = line.field("cause");
             cause.contains("reset by peer") || cause.contains("connection reset")
         };
-        let fault = match () {
-            () if !exports(&service) => Fault::Kill,
-            () if evidence.lines.iter().any(reset) => Fault::Reset,
-            () => Fault::Drop,
+        let fault = if !exports(&service) {
+            Fault::Kill
+        } else if evidence.lines.iter().any(reset) {
+            Fault::Reset
+        } else {
+            Fault::Drop
         };
         return Some(Finding { fault, service });
     }
@@ -154,13 +156,16 @@ fn unanswered(hops: &[Hop<'_>], evidence: &Evidence, service_of: impl Fn(&str) -
     Some(Finding { fault, service })
 }
 
-/// Calls that were long on the way.
+/// Calls that were long in the network.
 fn late(hops: &[Hop<'_>]) -> Option<Finding> {
     let answered: Vec<_> = hops
         .iter()
-        .filter_map(|hop| Some((hop.server?, hop.on_the_way()?)))
+        .filter_map(|hop| Some((hop.server?, hop.network_ns()?)))
         .collect();
-    let late: Vec<_> = answered.iter().filter(|(_, way)| *way > WAY_NS).collect();
+    let late: Vec<_> = answered
+        .iter()
+        .filter(|(_, network_ns)| *network_ns > NETWORK_NS)
+        .collect();
     let (server, _) = late.first()?;
     let of_service = answered.iter().filter(|(of, _)| of.service == server.service);
     let percent = late.len() * 100 / of_service.count().max(1);

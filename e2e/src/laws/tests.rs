@@ -88,7 +88,7 @@ fn each_law_sees_its_breach() {
                     .attributes
                     .insert("rpc.status_code".to_owned(), "NOT_FOUND".to_owned());
             },
-            "OK for who asked and NOT_FOUND",
+            "OK at the client and NOT_FOUND",
         ),
     ];
     for (change, words) in cases {

@@ -163,7 +163,7 @@ fn cases() -> Vec<Case> {
             "INVALID_QUERY",
             "search.query",
         ),
-        invalid("32 deep", of(nested_to(40)), "INVALID_QUERY", "search.query"),
+        invalid("40 deep", of(nested_to(40)), "INVALID_QUERY", "search.query"),
         invalid(
             "page_size -1",
             Search {
@@ -194,7 +194,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Asserts on an error; the path may go on below `field`.
+/// Asserts on an error; one of its paths is `field` or below it. An empty `field` isn't compared.
 fn check(what: &str, status: &Status, code: Code, reason: &str, field: &str) -> anyhow::Result<()> {
     let rejection = Rejection::of(status)?;
     assert_eq!(rejection.code, code, "{what}: {status:?}");
@@ -217,7 +217,7 @@ async fn searches(suite: &Suite) -> anyhow::Result<()> {
         let status = shops.search_shops(request).await.expect_err(case.what);
         check(case.what, &status, case.code, case.reason, case.field)?;
     }
-    // Below what a decoder takes, and above what a query may be.
+    // Deeper than a query may be (32), but not than the decoder allows.
     let request = shop::SearchShopsRequest {
         search: Some(Search {
             query: Some(nested_to(45)),
@@ -232,7 +232,7 @@ async fn searches(suite: &Suite) -> anyhow::Result<()> {
         "INVALID_QUERY",
         "search.query",
     )?;
-    // Deeper ones are refused while they are decoded: each level of a bool is two messages.
+    // Beyond the decoder's limit: each level of a bool is two messages.
     let request = shop::SearchShopsRequest {
         search: Some(Search {
             query: Some(nested_to(100)),

@@ -10,10 +10,10 @@ use tonic_types::StatusExt as _;
 
 use super::{JSON, whole};
 
-/// A client that hung up before it was answered; not of the standard, but what google.rpc.Code says.
+/// The client cancelled the call. Not a standard status, but the one that google.rpc.Code gives.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// `status` as JSON. Details of types that `pool` doesn't know are left out.
+/// `status` as the JSON of `google.rpc.Status`; of code and message alone when a detail is of a type that `pool` doesn't know.
 pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
     let full = pool
         .get_message_by_name("google.rpc.Status")
@@ -27,11 +27,12 @@ pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
     })
 }
 
+/// The HTTP response to a call that failed with `status`.
 pub(crate) fn response(pool: &DescriptorPool, status: &Status) -> Response<Body> {
     failure(status, json(pool, status))
 }
 
-/// The answer to a call that failed with `status`, which is told in `json`.
+/// Like [`response`], with another JSON body for `status`.
 pub(crate) fn failure(status: &Status, json: Vec<u8>) -> Response<Body> {
     let mut response = Response::new(whole(json));
     *response.status_mut() = http_status(status.code());
@@ -41,14 +42,14 @@ pub(crate) fn failure(status: &Status, json: Vec<u8>) -> Response<Body> {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     if let Some(delay) = status.get_details_retry_info().and_then(|info| info.retry_delay) {
-        // Whole seconds, and not before.
+        // Whole seconds, rounded up.
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }
 
-/// The status of HTTP for a code, by google.rpc.Code.
+/// The HTTP status of a code, by google.rpc.Code.
 fn http_status(code: Code) -> StatusCode {
     match code {
         Code::Ok => StatusCode::OK,

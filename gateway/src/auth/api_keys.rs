@@ -13,19 +13,22 @@ use souk_access::caller::IdentityError;
 use souk_access::credential::{self, KeyError};
 use souk_access::{Identity, Role};
 
-/// What a key begins with: scanners of repositories find it.
+/// What every key begins with, so that secret scanners find it.
 const PREFIX: &str = "souk_";
 const HASH_PREFIX: &str = "sha256:";
 const ID_CHARS_MAX: usize = 64;
+/// Most keys in a file.
 const KEYS_MAX: usize = 100_000;
 /// Longest key that is looked at, in bytes.
 const KEY_BYTES_MAX: usize = 256;
 
 /// The keys of a file. Holds nothing that a key could be made from.
 pub struct ApiKeys {
+    /// Random, and new with each reading.
     blind: hmac::Key,
+    /// By id: the HMAC of the key's hash, and its holder.
     known: HashMap<Box<str>, (hmac::Tag, Identity)>,
-    /// Compared with where there is no key of a name: both ways take the same time.
+    /// Compared with where no key has the id, so that both cases take the same time.
     nobody: hmac::Tag,
 }
 
@@ -36,11 +39,12 @@ impl std::fmt::Debug for ApiKeys {
 }
 
 impl ApiKeys {
-    /// The keys in a text: a line each with id, hash, role and subject, as [`make_key`] gives it. Empty lines and those
-    /// that begin with `#` are passed over.
+    /// Parses a file of keys: a line each with id, hash, role and subject, as [`make_key`] gives it. Empty lines and those that begin with
+    /// `#` are skipped.
     ///
     /// # Errors
-    /// The number of the first line that can't be used, and why; never what is in it. Or that the operating system gives no random bytes.
+    /// The number of the first line that can't be used, and why, never what is in it; more than 100,000 keys; or that the operating system
+    /// gives no random bytes.
     pub fn read(text: &str) -> Result<Self, String> {
         let blind = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
             .map_err(|_| KeyError::Random.to_string())?;
@@ -66,7 +70,7 @@ impl ApiKeys {
         Ok(keys)
     }
 
-    /// Who has this key.
+    /// The holder of a key, if it is known.
     pub fn identify(&self, key: &[u8]) -> Option<Identity> {
         if key.len() > KEY_BYTES_MAX {
             return None;
@@ -81,7 +85,7 @@ impl ApiKeys {
     }
 }
 
-/// Id, hash and holder of a line.
+/// Parses a line: id, hash and holder.
 fn entry(line: &str) -> Result<(&str, Vec<u8>, Identity), String> {
     let form = "must be: id sha256:HASH role subject";
     let mut parts = line.splitn(4, char::is_whitespace).map(str::trim);

@@ -1,4 +1,4 @@
-//! Answers of Connect: messages, streams in envelopes, and errors.
+//! Responses of Connect's protocol: messages, streams in envelopes, and errors.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -23,19 +23,20 @@ use crate::json::as_json;
 /// The flag of the envelope that ends a stream.
 const END: u8 = 2;
 
-/// What stands before the type of a detail.
+/// What type URLs of details begin with; Connect writes the type without it.
 const TYPE_PREFIX: &str = "type.googleapis.com/";
 
+/// Connect's name of an error's code.
 fn name(code: Code) -> String {
     match code {
-        // An error isn't OK; one that says so is of nobody knows what.
+        // An error can't be OK.
         Code::Ok => name(Code::Unknown),
         Code::Cancelled => "canceled".to_owned(),
         code => code_name(code).to_ascii_lowercase(),
     }
 }
 
-/// An error, with its details; those of types that `pool` knows for people, too.
+/// An error as JSON, with its details; those whose types `pool` knows are also decoded, for people.
 pub(super) fn error_json(pool: &DescriptorPool, status: &Status) -> Value {
     let details = pb::Status::decode(status.details()).unwrap_or_default().details;
     let details: Vec<Value> = details
@@ -59,11 +60,11 @@ pub(super) fn error_json(pool: &DescriptorPool, status: &Status) -> Value {
     json!({"code": name(status.code()), "message": status.message(), "details": details})
 }
 
-/// The answer to a call that failed before it had one.
+/// The response to a call that failed before it had one.
 pub(super) fn error(pool: &DescriptorPool, shape: Shape, status: &Status) -> Response<Body> {
     if shape.streams {
         let end = end_envelope(pool, Some(status), &HeaderMap::new());
-        return enveloped(shape, HeaderMap::new(), crate::answer::whole(end));
+        return stream_response(shape, HeaderMap::new(), crate::answer::whole(end));
     }
     failure(status, error_json(pool, status).to_string().into_bytes())
 }
@@ -119,17 +120,18 @@ pub(super) fn stream(
             Messages::new(&parts.headers, body, bytes_max).rewritten(write, end, None)
         }
     };
-    enveloped(shape, headers, body)
+    stream_response(shape, headers, body)
 }
 
-fn enveloped(shape: Shape, headers: HeaderMap, body: Body) -> Response<Body> {
+/// The 200 of a stream; its errors are in the last envelope.
+fn stream_response(shape: Shape, headers: HeaderMap, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.headers_mut() = headers;
     response.headers_mut().insert(CONTENT_TYPE, shape.content_type());
     response
 }
 
-/// The envelope that ends a stream: how it went, and its trailers.
+/// The envelope that ends a stream: its error, if it failed, and its trailers.
 fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &HeaderMap) -> Bytes {
     let mut end = Map::new();
     if let Some(status) = status {

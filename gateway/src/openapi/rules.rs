@@ -1,4 +1,4 @@
-//! What fields take, by the options of the contract: `buf.validate` and `google.api.field_behavior`.
+//! The rules of fields, read from the options of the contract: `buf.validate` and `google.api.field_behavior`.
 
 use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
@@ -8,14 +8,14 @@ use prost_reflect::{
 use super::text;
 use crate::contract::option;
 
-/// The value of `google.api.FieldBehavior` for what the server says.
+/// The value of `google.api.FieldBehavior` for fields that only the server sets.
 const OUTPUT_ONLY: i32 = 3;
-/// The value of `buf.validate.Ignore` for rules that aren't of what is unset.
+/// The value of `buf.validate.Ignore` for rules that an unset field needn't keep.
 const IF_ZERO_VALUE: i32 = 1;
-/// The value of `buf.validate.Ignore` for no rules.
+/// The value of `buf.validate.Ignore` that turns all rules of a field off.
 const ALWAYS: i32 = 3;
 
-/// The rule of a field; without one it takes everything. Characters are those of a text, or of each text of a list.
+/// What a field takes; everything by default. Characters are those of a text, or of each text of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rule {
     pub(crate) required: bool,
@@ -33,6 +33,7 @@ pub(crate) struct Rule {
     pub(crate) output_only: bool,
 }
 
+/// Reads rules by the extensions that they are written in; one that the contract doesn't know gives no rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     field: Option<ExtensionDescriptor>,
@@ -42,7 +43,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn read(pool: &DescriptorPool) -> Self {
+    pub(crate) fn from_pool(pool: &DescriptorPool) -> Self {
         Self {
             field: pool.get_extension_by_name("buf.validate.field"),
             oneof: pool.get_extension_by_name("buf.validate.oneof"),
@@ -51,7 +52,8 @@ impl Rules {
         }
     }
 
-    pub(crate) fn of(&self, field: &FieldDescriptor) -> Rule {
+    /// The rule of a field.
+    pub(crate) fn for_field(&self, field: &FieldDescriptor) -> Rule {
         let options = field.options();
         let behavior = option(&options, self.behavior.as_ref());
         let behaviors = behavior.as_ref().and_then(Value::as_list).unwrap_or_default();
@@ -68,7 +70,7 @@ impl Rules {
             return rule;
         }
         let is = |path: &[&str]| set(rules, path).and_then(|is| is.as_bool()).unwrap_or_default();
-        // Absent is empty.
+        // JSON may leave an empty list out, so a list that mustn't be empty is required.
         rule.required = is(&["required"]) || count(rules, &["repeated", "min_items"]).is_some();
         rule.items_max = count(rules, &["repeated", "max_items"]).max(count(rules, &["map", "max_pairs"]));
         rule.unique = is(&["repeated", "unique"]);
@@ -93,8 +95,9 @@ impl Rules {
         rule
     }
 
+    /// Adds the rules of a text; `or_empty` lets an empty one pass.
     fn text(&self, text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
-        // An empty one, or one that is so long: no length says that.
+        // JSON Schema has no length that is either 0 or at least the minimum.
         rule.chars_min = count(text, &["min_len"]).filter(|_| !or_empty);
         rule.chars_max = count(text, &["max_len"]);
         let printable = option(text, self.printable.as_ref());
@@ -109,7 +112,7 @@ impl Rules {
         });
     }
 
-    /// Has one of the fields to be set?
+    /// Whether one of the oneof's fields has to be set.
     pub(crate) fn one_required(&self, choice: &OneofDescriptor) -> bool {
         let rule = option(&choice.options(), self.oneof.as_ref());
         let rule = rule.as_ref().and_then(Value::as_message);
@@ -117,8 +120,8 @@ impl Rules {
         required.is_some_and(|required| required == Value::Bool(true))
     }
 
-    /// Is there a rule in `message`, or in what it holds?
-    pub(crate) fn reach(&self, message: &MessageDescriptor) -> bool {
+    /// Whether a field of `message`, or of a message in it at any depth, has a rule.
+    pub(crate) fn constrain(&self, message: &MessageDescriptor) -> bool {
         let mut known = vec![message.clone()];
         let mut at = 0;
         while let Some(message) = known.get(at).cloned() {
@@ -126,7 +129,7 @@ impl Rules {
                 return true;
             }
             for field in message.fields() {
-                if self.of(&field) != Rule::default() {
+                if self.for_field(&field) != Rule::default() {
                     return true;
                 }
                 if let Kind::Message(inner) = field.kind()
@@ -141,7 +144,7 @@ impl Rules {
     }
 }
 
-/// What is set at a path of fields.
+/// The value at a path of fields, if all of them are set.
 fn set(message: &DynamicMessage, path: &[&str]) -> Option<Value> {
     let (name, rest) = path.split_first()?;
     if !message.has_field_by_name(name) {
@@ -176,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of a field of this type with these options.
+    /// The rule of a field of this type with these options.
     fn rule(kind: &str, options: serde_json::Value) -> Rule {
         let mut pool = DescriptorPool::decode(souk_proto::FILE_DESCRIPTOR_SET).expect("our own");
         let files = json!({"file": [{
@@ -191,7 +194,7 @@ mod tests {
         pool.decode_file_descriptor_set(set.encode_to_vec().as_slice())
             .expect("a contract");
         let message = pool.get_message_by_name("t.M").expect("a message");
-        Rules::read(&pool).of(&message.get_field(1).expect("a field"))
+        Rules::from_pool(&pool).for_field(&message.get_field(1).expect("a field"))
     }
 
     #[test]

@@ -11,8 +11,8 @@ use super::text;
 
 /// `object` without the members that are null.
 pub(super) fn without_nulls(mut object: Value) -> Value {
-    if let Value::Object(names) = &mut object {
-        names.retain(|_, value| !value.is_null());
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, value| !value.is_null());
     }
     object
 }
@@ -67,7 +67,7 @@ impl<'a> Schemas<'a> {
     }
 
     pub(super) fn rule(&self, field: &FieldDescriptor) -> Rule {
-        self.rules.of(field)
+        self.rules.for_field(field)
     }
 
     /// A reference to the schema of `message`, or the schema itself of a well-known type. Messages with rules have two schemas: that of
@@ -76,7 +76,7 @@ impl<'a> Schemas<'a> {
         if let Some(schema) = well_known(message) {
             return schema;
         }
-        let (name, direction) = if direction == Direction::Request && self.rules.reach(message) {
+        let (name, direction) = if direction == Direction::Request && self.rules.constrain(message) {
             (format!("{}.Sent", message.full_name()), Direction::Request)
         } else {
             (message.full_name().to_owned(), Direction::Response)
@@ -126,7 +126,7 @@ impl<'a> Schemas<'a> {
         }
         let required: Vec<String> = message
             .fields()
-            .filter(|field| direction == Direction::Request && self.rules.of(field).required)
+            .filter(|field| direction == Direction::Request && self.rules.for_field(field).required)
             .map(|field| field.json_name().to_owned())
             .collect();
         if !required.is_empty() {
@@ -139,7 +139,7 @@ impl<'a> Schemas<'a> {
     /// The schema of a field, with its description.
     pub(super) fn field(&mut self, field: &FieldDescriptor, direction: Direction) -> Value {
         let rule = match direction {
-            Direction::Request => self.rules.of(field),
+            Direction::Request => self.rules.for_field(field),
             Direction::Response => Rule::default(),
         };
         let mut schema = if field.is_map() {

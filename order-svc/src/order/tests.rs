@@ -10,7 +10,7 @@ use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::order::v1 as pb;
 use souk_proto::r#type::v1::Value;
 
-use super::{Domain, Drafts, complete};
+use super::{Domain, Drafts, finish};
 use crate::Orders;
 use crate::references::{consumer_wanted, product_wanted, salesperson_wanted};
 
@@ -46,7 +46,7 @@ fn whole() -> pb::Order {
 
 fn completed(mut order: pb::Order) -> Result<pb::Order, Vec<String>> {
     let mut violations = Violations::new();
-    complete(&mut order, &FieldPath::root("order"), &mut violations);
+    finish(&mut order, &FieldPath::root("order"), &mut violations);
     match violations.is_empty() {
         true => Ok(order),
         false => Err(paths(violations)),
@@ -59,7 +59,7 @@ struct Updates;
 impl Domain<Orders> for Updates {
     fn complete(&self, order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
         Drafts { now: NOW }.complete(order, at, violations);
-        complete(order, at, violations);
+        finish(order, at, violations);
     }
 }
 

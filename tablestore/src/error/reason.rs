@@ -1,7 +1,7 @@
-//! Every text that Tablestore documents, under its code.
+//! Error texts by code: those that Tablestore documents, and ours where it publishes none.
 //!
-//! Where a test of an official client compares a text, it is that one; otherwise the text of the documented list, with what
-//! it is about in its places. Names are quoted, as in the texts of those tests.
+//! Where a test of an official client compares a text, it is that one to the letter; otherwise it is the documented text with its
+//! placeholders filled in. Names are quoted, as in the texts of those tests. Mistakes of the originals are kept.
 
 use crate::error::ErrorCode;
 use crate::value::Text;
@@ -16,7 +16,7 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// The code that it comes under.
+            /// The code that clients get with the text.
             #[must_use]
             pub fn code(&self) -> ErrorCode {
                 match self {

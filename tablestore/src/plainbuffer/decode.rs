@@ -1,4 +1,4 @@
-//! Bytes → rows.
+//! Decodes rows.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ type Result<T, E = PlainBufferError> = std::result::Result<T, E>;
 /// Decodes a buffer of exactly one row. Binary values are slices of `bytes`, which they keep alive.
 ///
 /// # Errors
-/// What is wrong with the bytes; [`PlainBufferError::NoRow`], [`PlainBufferError::TooManyRows`].
+/// Damaged bytes; [`PlainBufferError::NoRow`], [`PlainBufferError::TooManyRows`].
 pub fn decode_row(bytes: Bytes) -> Result<PlainRow> {
     let mut rows = rows(bytes, 1)?;
     rows.pop().ok_or(PlainBufferError::NoRow)
@@ -23,7 +23,7 @@ pub fn decode_row(bytes: Bytes) -> Result<PlainRow> {
 /// [`decode_row`].
 ///
 /// # Errors
-/// What is wrong with the bytes; [`PlainBufferError::TooManyRows`].
+/// Damaged bytes; [`PlainBufferError::TooManyRows`].
 pub fn decode_rows(bytes: Bytes) -> Result<Vec<PlainRow>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
@@ -31,9 +31,10 @@ pub fn decode_rows(bytes: Bytes) -> Result<Vec<PlainRow>> {
     rows(bytes, limits::MAX_ROWS)
 }
 
+/// Decodes a header and at most `max_rows` rows.
 fn rows(bytes: Bytes, max_rows: usize) -> Result<Vec<PlainRow>> {
     let mut reader = Reader::new(bytes);
-    match reader.length() {
+    match reader.u32() {
         Ok(HEADER) => {}
         Ok(other) => return Err(PlainBufferError::Header(other)),
         Err(_) => return Err(PlainBufferError::Truncated),
@@ -50,7 +51,7 @@ fn rows(bytes: Bytes, max_rows: usize) -> Result<Vec<PlainRow>> {
     Ok(rows)
 }
 
-/// A recursive-descent decoder that looks one tag ahead. What is behind that tag is still in `reader`.
+/// A recursive-descent decoder with one tag of lookahead; `reader` stands right behind that tag.
 struct Decoder {
     reader: Reader,
     /// The tag that was read and not consumed yet; `None` at the end.
@@ -61,16 +62,16 @@ impl From<Damage> for PlainBufferError {
     fn from(damage: Damage) -> Self {
         match damage {
             Damage::Length(length) => Self::Length(length),
-            // Names are read without a value around them.
+            // Only names are read outside of values.
             Damage::Utf8 => Self::NameEncoding,
-            // Types and booleans are in values, whose errors name their column: see [`PlainBufferError::of`].
+            // Types and booleans are only in values, whose errors name their column: see [`PlainBufferError::from_damage`].
             Damage::Truncated | Damage::Type(_) | Damage::Boolean => Self::Truncated,
         }
     }
 }
 
 impl Decoder {
-    /// Reads the next tag. Whatever belongs to the present one has to be read before.
+    /// Reads the next tag. All that belongs to the present one has to be read before.
     fn advance(&mut self) {
         self.next = self.reader.byte().ok();
     }
@@ -156,10 +157,10 @@ impl Decoder {
         wrong_type: fn(Text) -> PlainBufferError,
         read: impl FnOnce(&mut Reader) -> Result<T, Damage>,
     ) -> Result<T> {
-        let length = self.reader.length()?;
+        let length = self.reader.u32()?;
         let before = self.reader.remaining();
-        let value =
-            read(&mut self.reader).map_err(|damage| PlainBufferError::of(damage, name, wrong_type))?;
+        let value = read(&mut self.reader)
+            .map_err(|damage| PlainBufferError::from_damage(damage, name, wrong_type))?;
         if usize::try_from(length) != Ok(before - self.reader.remaining()) {
             return Err(PlainBufferError::ValueLength(name.clone()));
         }
@@ -214,7 +215,7 @@ impl Decoder {
             self.advance();
         }
         if self.next == Some(tag::CELL_TIMESTAMP) {
-            let timestamp = self.reader.integer()?;
+            let timestamp = self.reader.i64()?;
             if timestamp < 0 {
                 return Err(PlainBufferError::Timestamp(cell.name));
             }
@@ -257,11 +258,11 @@ fn sequence_info(bytes: Bytes) -> Result<SequenceInfo> {
         found => Err(PlainBufferError::Tag { found, expected }),
     };
     expect(&mut reader, tag::SEQUENCE_EPOCH)?;
-    let epoch = reader.length()?;
+    let epoch = reader.u32()?;
     expect(&mut reader, tag::SEQUENCE_TIMESTAMP)?;
-    let timestamp = reader.integer()?;
+    let timestamp = reader.i64()?;
     expect(&mut reader, tag::SEQUENCE_ROW_INDEX)?;
-    let row_index = reader.length()?;
+    let row_index = reader.u32()?;
     Ok(SequenceInfo {
         epoch,
         timestamp,

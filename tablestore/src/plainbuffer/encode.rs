@@ -1,4 +1,4 @@
-//! Rows → bytes.
+//! Encodes rows.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 
@@ -6,10 +6,10 @@ use super::{CellOperation, HEADER, PlainRow, SequenceInfo, tag};
 use crate::crc8::Crc8;
 use crate::value::{KeyElement, Value, length};
 
-/// Bytes of the parts of a sequence info.
+/// Bytes of a sequence info: its three fields, each behind its tag.
 const SEQUENCE_BYTES: u32 = 1 + 4 + 1 + 8 + 1 + 4;
 
-/// Writes rows one after the other; none are no bytes.
+/// Encodes rows, one after the other; no rows are no bytes, not even a header.
 #[must_use]
 pub fn encode<'a>(rows: impl IntoIterator<Item = &'a PlainRow>) -> Bytes {
     let mut encoder = Encoder::new();
@@ -26,14 +26,14 @@ pub fn encode<'a>(rows: impl IntoIterator<Item = &'a PlainRow>) -> Bytes {
     encoder.finish()
 }
 
-/// Writes rows without a [`PlainRow`] of each.
+/// Encodes rows without making a [`PlainRow`] of each.
 #[derive(Debug, Default)]
 pub struct Encoder {
     out: BytesMut,
 }
 
 impl Encoder {
-    /// Nothing yet.
+    /// An encoder without rows.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -52,7 +52,7 @@ impl Encoder {
         }
     }
 
-    /// Bytes so far: where a page of rows has to end.
+    /// Bytes so far, for the limit of a page of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
@@ -84,10 +84,10 @@ impl RowEncoder<'_> {
     /// A column of the primary key; all of them come before the first cell.
     pub fn key(&mut self, name: &str, value: &KeyElement) {
         debug_assert!(!self.has_cells, "a key column behind a cell");
-        let mut crc = self.name(name);
+        let mut crc = self.begin_cell(name);
         self.value(|out| value.write(out));
         value.checksum(&mut crc);
-        self.end(crc);
+        self.end_cell(crc);
     }
 
     /// An attribute cell.
@@ -102,7 +102,7 @@ impl RowEncoder<'_> {
             self.has_cells = true;
             self.out.put_u8(tag::ROW_DATA);
         }
-        let mut crc = self.name(name);
+        let mut crc = self.begin_cell(name);
         if let Some(value) = value {
             self.value(|out| value.write(out));
             value.checksum(&mut crc);
@@ -115,10 +115,10 @@ impl RowEncoder<'_> {
             self.out.put_i64_le(timestamp);
         }
         checksum_end(&mut crc, operation, timestamp);
-        self.end(crc);
+        self.end_cell(crc);
     }
 
-    /// Ends the row. A sequence info stands outside of the checksum.
+    /// Ends the row. The checksum doesn't cover the sequence info.
     pub fn finish(mut self, delete_marker: bool, sequence: Option<SequenceInfo>) {
         if delete_marker {
             self.out.put_u8(tag::DELETE_MARKER);
@@ -139,7 +139,8 @@ impl RowEncoder<'_> {
         self.out.put_slice(&[tag::ROW_CHECKSUM, self.crc.0]);
     }
 
-    fn name(&mut self, name: &str) -> Crc8 {
+    /// Writes the name of a cell, and returns the checksum so far.
+    fn begin_cell(&mut self, name: &str) -> Crc8 {
         self.out.put_slice(&[tag::CELL, tag::CELL_NAME]);
         self.out.put_u32_le(length(name.len()));
         self.out.put_slice(name.as_bytes());
@@ -148,7 +149,7 @@ impl RowEncoder<'_> {
         crc
     }
 
-    /// The length of what `write` writes, and that.
+    /// Writes a value behind its length, which is known only once `write` is done.
     fn value(&mut self, write: impl FnOnce(&mut BytesMut)) {
         self.out.put_u8(tag::CELL_VALUE);
         let at = self.out.len();
@@ -160,13 +161,14 @@ impl RowEncoder<'_> {
         }
     }
 
-    fn end(&mut self, crc: Crc8) {
+    /// Writes the checksum of a cell, which the row's covers.
+    fn end_cell(&mut self, crc: Crc8) {
         self.out.put_slice(&[tag::CELL_CHECKSUM, crc.0]);
         self.crc.byte(crc.0);
     }
 }
 
-/// What of a cell counts behind its value: the timestamp before the operation, though they stand the other way round.
+/// Adds what follows a cell's value to its checksum: the timestamp before the operation, though they are written the other way round.
 pub(super) fn checksum_end(crc: &mut Crc8, operation: Option<CellOperation>, timestamp: Option<i64>) {
     if let Some(timestamp) = timestamp {
         crc.bytes(&timestamp.to_le_bytes());

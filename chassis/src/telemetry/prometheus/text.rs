@@ -1,4 +1,4 @@
-//! The two text formats, written.
+//! Writes the two text formats of Prometheus: its own (0.0.4) and OpenMetrics.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
@@ -23,7 +23,7 @@ pub(in crate::telemetry) fn exposed_name(name: &str, unit: &str) -> String {
     }
 }
 
-/// A unit as a word; what is counted is no unit.
+/// A UCUM unit as the word that Prometheus's names end in; `None` for annotations of what is counted, as in `{call}`.
 fn unit_word(unit: &str) -> Option<&'static str> {
     match unit {
         "s" => Some("seconds"),
@@ -127,7 +127,7 @@ struct Series<'a> {
 }
 
 impl Series<'_> {
-    /// Adds all points, and says of which kind they are.
+    /// Writes all points, and returns their type for the `# TYPE` line.
     fn write(mut self, metric: &Metric) -> &'static str {
         match metric.data() {
             AggregatedMetrics::F64(data) => self.points(data),
@@ -140,7 +140,7 @@ impl Series<'_> {
         match data {
             MetricData::Gauge(gauge) => {
                 for point in gauge.data_points() {
-                    let labels = self.service.and(point.attributes());
+                    let labels = self.service.with_all(point.attributes());
                     labels.sample(self.out, self.name, &point.value(), None);
                 }
                 "gauge"
@@ -152,7 +152,7 @@ impl Series<'_> {
                 };
                 let name = format!("{}{total}", self.name);
                 for point in sum.data_points() {
-                    let labels = self.service.and(point.attributes());
+                    let labels = self.service.with_all(point.attributes());
                     labels.sample(self.out, &name, &point.value(), None);
                 }
                 kind
@@ -167,28 +167,30 @@ impl Series<'_> {
                 }
                 "histogram"
             }
-            // No view asks for one.
+            // No view makes exponential histograms.
             MetricData::ExponentialHistogram(_) => "unknown",
         }
     }
 
+    /// Writes one point of a histogram: cumulative buckets by their upper bounds, sum and count.
     fn buckets(
         &mut self,
         mut attributes: Vec<KeyValue>,
         buckets: impl Iterator<Item = (f64, u64)>,
         (count, sum): (u64, &dyn fmt::Display),
     ) {
+        // Exemplars are kept by sorted attributes.
         attributes.sort_by(|one, other| one.key.cmp(&other.key));
-        let labels = self.service.and(attributes.iter());
+        let labels = self.service.with_all(attributes.iter());
         let exemplars = self.exemplars.get(&attributes);
         let exemplar = |at: usize| exemplars.and_then(|exemplars| exemplars.get(at)?.as_ref());
         let name = format!("{}_bucket", self.name);
-        let (mut below, mut bounds) = (0, 0);
+        let (mut cumulative, mut bounds) = (0, 0);
         for (at, (bound, more)) in buckets.enumerate() {
-            below += more;
+            cumulative += more;
             bounds = at + 1;
             let le = labels.clone().with("le", &format!("{bound:?}"));
-            le.sample(self.out, &name, &below, exemplar(at));
+            le.sample(self.out, &name, &cumulative, exemplar(at));
         }
         let le = labels.clone().with("le", "+Inf");
         le.sample(self.out, &name, &count, exemplar(bounds));
@@ -213,12 +215,13 @@ impl Labels {
         self
     }
 
-    fn and<'a>(&self, attributes: impl Iterator<Item = &'a KeyValue>) -> Self {
+    fn with_all<'a>(&self, attributes: impl Iterator<Item = &'a KeyValue>) -> Self {
         attributes.fold(self.clone(), |labels, attribute| {
             labels.with(&sanitized(attribute.key.as_str()), &attribute.value.as_str())
         })
     }
 
+    /// Writes one line: a series with these labels, its value and, in OpenMetrics, its exemplar.
     fn sample(&self, out: &mut String, name: &str, value: &dyn fmt::Display, exemplar: Option<&Exemplar>) {
         let _ = write!(out, "{name}{{{}}} {value}", self.0);
         if let Some(Exemplar { trace, value, time }) = exemplar {
@@ -229,7 +232,7 @@ impl Labels {
     }
 }
 
-/// A text within quotes, and one behind `# HELP`.
+/// Escapes a label's value or the text of a `# HELP` line.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

@@ -1,19 +1,19 @@
-/** The last minutes of the server, as the answers to the view tell them. */
+/** The figures of the last five minutes, from the answers that the view got. */
 import { durationMs } from '@bufbuild/protobuf/wkt';
 
 import type { ListIndexesResponse } from '../../contract/souk/index/v1/index_pb';
 import type { Calls, Kind, Sample } from './figures';
 import { KINDS, between, calls, merged, quantile, total } from './figures';
 
-/** How long calls are looked back at for their times, in milliseconds. */
+/** Window of the quantiles of calls' times, in milliseconds. */
 const WINDOW_MS = 10_000;
 
-/** Points of the charts: five minutes of one each two seconds. */
+/** Points in a chart at most: five minutes, at one every two seconds. */
 const POINTS = 150;
 
 export const QUANTILES = [0.5, 0.95, 0.99];
 
-/** Refused calls aren't failures of the server. */
+/** Codes that count as failures: those of the server's fault. */
 export const FAULTS = new Set(['UNKNOWN', 'DEADLINE_EXCEEDED', 'UNIMPLEMENTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS']);
 
 /** One moment in the charts. */
@@ -22,17 +22,17 @@ export interface Point {
   /** Calls a second. */
   readonly rates: Readonly<Partial<Record<Kind, number>>>;
   readonly failed: number | undefined;
-  /** Of calls of the last ten seconds, in seconds. */
+  /** Quantiles of the times of calls in the last ten seconds, in seconds, as in `QUANTILES`. */
   readonly times: Readonly<Record<'write' | 'search', readonly (number | undefined)[]>>;
   readonly memory: number | undefined;
   readonly cores: number | undefined;
 }
 
 export interface History {
-  /** Those of the last ten seconds. */
+  /** The samples of the last ten seconds. */
   readonly samples: readonly Sample[];
   readonly points: readonly Point[];
-  /** The first calls that were seen: what came since is counted. */
+  /** The counters at the first sample; later ones are counted from there. */
   readonly first: readonly Calls[];
 }
 
@@ -40,7 +40,7 @@ export const EMPTY: History = { samples: [], points: [], first: [] };
 
 const kindOf = ({ method }: Calls): Kind | undefined => KINDS.get(method);
 
-/** What isn't known of a time. */
+/** A point without values, where the lines of the charts are interrupted. */
 const gap = (at: number): Point => ({ at, rates: {}, failed: undefined, times: { write: [], search: [] }, memory: undefined, cores: undefined });
 
 const point = (oldest: Sample, before: Sample, now: Sample): Point => {
@@ -68,8 +68,8 @@ const point = (oldest: Sample, before: Sample, now: Sample): Point => {
 };
 
 /**
- * The history with one more sample. A server that was started again, or whose clock was set back, begins another. After a longer time without samples, as while the
- * page isn't seen, nothing is said of that time, nor of now: what came in it isn't what comes now.
+ * The history with one more sample. A server that was restarted, or whose clock was set back, begins a new one. After a longer time without
+ * samples, as while the page isn't visible, the new point is a gap: rates over that time wouldn't be those of now.
  */
 export const grown = (history: History, now: Sample): History => {
   const last = history.samples.at(-1);
@@ -82,7 +82,7 @@ export const grown = (history: History, now: Sample): History => {
   return { samples: [...samples, now], points: [...history.points, next].slice(-POINTS), first: history.first };
 };
 
-/** How far each index was behind, in seconds, at the times when that was asked for, in milliseconds since the epoch. */
+/** The lag of each index, in seconds, at the times of the answers, in milliseconds since the epoch. */
 export interface Lags {
   readonly times: readonly number[];
   readonly all: readonly (readonly [string, readonly (number | undefined)[]])[];
@@ -90,7 +90,7 @@ export interface Lags {
 
 export const NO_LAGS: Lags = { times: [], all: [] };
 
-/** The lags with one more answer. Nothing is said of a longer time without answers. */
+/** The lags with one more answer. A longer time without answers is a gap. */
 export const lagged = (lags: Lags, answer: ListIndexesResponse, at: number): Lags => {
   const known = new Map(lags.all);
   const last = lags.times.at(-1);

@@ -1,4 +1,4 @@
-/** How a search ran, as a tree of its clauses with their times. */
+/** The profile of a search: the times of its steps, and the tree of its clauses with theirs. */
 import type { Profile, ProfileNode } from '../../contract/souk/search/v1/search_pb';
 import { SegmentAccess } from '../../contract/souk/search/v1/search_pb';
 import { count, number } from '../../format';
@@ -89,7 +89,7 @@ const access = (value: SegmentAccess): string => {
   }
 };
 
-/** The slowest clause of a tree: its bar is full. */
+/** The time of the slowest clause of a tree, in microseconds, at least 1: the length of a full bar. */
 const slowest = (node: ProfileNode | undefined): number => Math.max(1, Number(node?.micros ?? 0n), ...(node?.children ?? []).map(slowest));
 
 export const ProfileTree = ({ profile }: { profile: Profile }) => {

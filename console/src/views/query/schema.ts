@@ -32,7 +32,7 @@ const OWN: ReadonlyMap<string, Rpc> = new Map(
   }),
 );
 
-/** The search of a table: its service's own, or that of tables which users define. */
+/** The RPC that searches a table: its service's own, or SearchRows for a table of users. */
 export const rpcOf = (table: string): Rpc => OWN.get(table) ?? { service: TableService, method: TableService.method.searchRows };
 
 /** The request that searches an index; the first index of a table needn't be named. */
@@ -41,7 +41,7 @@ export const requestOf = (index: Index, search: JsonObject): JsonObject => {
   return OWN.has(index.table) ? { search: named } : { table: index.table, search: named };
 };
 
-/** The kind of a value that a field takes, by the type of the field. */
+/** The member of `souk.type.v1.Value` that a field takes, by the field's type. */
 export const kindOfValue = (fields: readonly IndexField[], name: unknown): string => {
   switch (fields.find(({ field }) => field === name)?.type) {
     case IndexFieldType.LONG:
@@ -57,10 +57,10 @@ export const kindOfValue = (fields: readonly IndexField[], name: unknown): strin
   }
 };
 
-/** Whether the name of a field of the index belongs there. */
+/** Whether a field of the contract holds the name of a field of the index. */
 export const namesField = ({ name, parent }: DescField): boolean => name === 'field' || name === 'path' || (name === 'fields' && parent.name === 'Highlight');
 
-/** The fields that fit there: nested ones where a path is, texts where they are marked, any others elsewhere. */
+/** The fields of the index that this field of the contract can name: nested ones for a path, texts for a highlight, all but nested ones else. */
 export const fieldsFor = (field: DescField, fields: readonly IndexField[]): readonly IndexField[] => {
   const nested = ({ type }: IndexField): boolean => type === IndexFieldType.NESTED;
   if (field.name === 'path') return fields.filter(nested);
@@ -70,7 +70,7 @@ export const fieldsFor = (field: DescField, fields: readonly IndexField[]): read
 
 export const VALUE = 'souk.type.v1.Value';
 
-/** What may be written at a place, and how it is written out. */
+/** A completion: what the list shows, and the text that is inserted. */
 export interface Completion {
   readonly shown: string;
   readonly written: string;
@@ -86,7 +86,7 @@ const emptyOf = (field: DescField): string => {
   return field.scalar === ScalarType.STRING ? '""' : field.scalar === ScalarType.BOOL ? 'true' : '0';
 };
 
-/** What may come where a search is written: names of the contract, its enums, and the fields of the index. */
+/** The completions at a place in a search: the contract's field names and enum values, and the fields of the index. */
 export const completions = ({ inside, of, expects, begun, quoted }: Writing, fields: readonly IndexField[]): Completion[] => {
   let message: DescMessage | undefined = SearchSchema;
   // The list or map that the place is in directly.

@@ -1,4 +1,4 @@
-/** A new index of a table: with the fields of another one, changed or not, or with its own; its cost before it is created. */
+/** Creates an index of a table, with the fields of another index, changed or not, or with new ones. Its cost is previewed first. */
 import { useState } from 'preact/hooks';
 
 import { client } from '../../calls';
@@ -13,15 +13,16 @@ import { text } from './words';
 
 const indexes = client(IndexService);
 
-/** What was previewed or created, and how it was asked for. */
+/** What was previewed or created. */
 interface Outcome {
   readonly name: string;
   readonly created: boolean;
   readonly effect: IndexUpdateEffect | undefined;
+  /** The form's values then, as JSON: a preview counts only while they are the same. */
   readonly of: string;
 }
 
-/** `own` are the indexes that the table has. */
+/** `own` are the table's indexes. */
 export const IndexCreate = ({ table, own, onCreated }: { table: string; own: readonly Index[]; onCreated: () => void }) => {
   const [name, setName] = useState(`${table}.`);
   const [source, setSource] = useState('');

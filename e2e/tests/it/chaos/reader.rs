@@ -10,9 +10,9 @@ use souk_e2e::data::SeededRandom;
 use super::Run;
 use super::tables::{TABLES, list, number};
 
-/// Between two messages, at most.
+/// Longest pause between two messages, in milliseconds.
 const PAUSE_MAX_MS: u64 = 200;
-/// Messages of one watch.
+/// Messages read of one watch.
 const MESSAGES: usize = 100;
 
 pub(super) struct Reader {
@@ -46,7 +46,7 @@ impl Reader {
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
 
-    /// Every write that is acknowledged while it watches comes once, and in order.
+    /// Watches a table: every acknowledged write up to the last one seen comes once, and in order.
     async fn watch(&mut self, table: usize) -> anyhow::Result<()> {
         let after = self.run.model.sequence(table);
         let call = TABLES[table].several("Watch");
@@ -83,7 +83,7 @@ impl Reader {
         Ok(())
     }
 
-    /// An export is the table as it was at one moment since it was asked for.
+    /// Exports a table: it is as the table was at one moment after the request.
     async fn export(&mut self, table: usize) -> anyhow::Result<()> {
         let owners = self.run.model.owners_of(table);
         let before = self.run.model.expect(&owners);
@@ -104,7 +104,7 @@ impl Reader {
                     }
                 }
                 Ok(None) => break,
-                // It was cut off, and might be resumed: that has tests of its own.
+                // Cut off; resuming has tests of its own.
                 Err(_) => return Ok(()),
             }
             self.pause().await;

@@ -1,4 +1,4 @@
-//! What a server measures can be asked for by an RPC, without an endpoint and without a collector.
+//! Metrics by RPC (`souk.figures.v1`), without a metrics endpoint and without a collector.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -49,23 +49,24 @@ fn calls(answer: &GetFiguresResponse, service: &str, method: &str) -> i64 {
         .iter()
         .filter(figure)
         .flat_map(|figure| &figure.values);
-    let of = values.filter(|value| {
+    let called = values.filter(|value| {
         value
             .attributes
             .get("rpc.method")
             .is_some_and(|name| name == method)
     });
-    of.map(|value| match &value.kind {
-        Some(Kind::Buckets(buckets)) => {
-            assert_eq!(buckets.counts.iter().sum::<i64>(), buckets.count);
-            buckets.count
-        }
-        other => panic!("{other:?} isn't sorted into buckets"),
-    })
-    .sum()
+    called
+        .map(|value| match &value.kind {
+            Some(Kind::Buckets(buckets)) => {
+                assert_eq!(buckets.counts.iter().sum::<i64>(), buckets.count);
+                buckets.count
+            }
+            other => panic!("{other:?} isn't sorted into buckets"),
+        })
+        .sum()
 }
 
-/// Asks again and again until `holds`.
+/// Polls the figures until `holds`, for at most [`WAIT_MAX`].
 async fn wait_for(
     suite: &Suite,
     names: &[&str],

@@ -1,5 +1,4 @@
-//! What the dashboard and the alerts ask for is there, with these labels; and everything that code has a name for is
-//! really shown.
+//! Every metric and label in the queries of the dashboard and the alerts exists, and every instrument in the code is exposed.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,7 @@ use super::souk::Souk;
 const DASHBOARD: &str = include_str!("../../../../observability/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../../observability/prometheus-alerts.yaml");
 
-/// Labels that Prometheus gives itself.
+/// Labels that Prometheus adds when it scrapes.
 const OF_PROMETHEUS: [&str; 2] = ["job", "instance"];
 
 /// Every instrument of every crate.
@@ -30,7 +29,7 @@ pub(super) fn all() -> Vec<Instrument> {
     tables.into_iter().flatten().copied().collect()
 }
 
-/// The metrics of a process that has worked, with everything in them that there is.
+/// Scrapes a process that has served a write and a search, so that every metric has a series.
 async fn worked() -> anyhow::Result<Scrape> {
     let souk = Souk::start(&[], &[]).await?;
     let mut shops = ShopServiceClient::new(souk.channel()?);
@@ -67,7 +66,7 @@ fn label(attribute: &str) -> String {
     attribute.replace('.', "_")
 }
 
-/// The metrics that a query asks for, each with the labels that it asks of it by matchers.
+/// The metrics in a PromQL query, each with the labels in its matchers.
 fn asked(query: &str) -> Vec<(String, Vec<String>)> {
     let prefixes = ["souk_", "rpc_", "db_", "process_", "target_"];
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -99,7 +98,7 @@ fn asked(query: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Whether a word is a label of `by (…)`, `on (…)` or the like, and no metric.
+/// Whether a word of a PromQL query is a label in `by (…)`, `on (…)` or the like, and no metric.
 fn is_grouping(query: &str, word: &str) -> bool {
     let keywords = ["by", "without", "on", "ignoring", "group_left", "group_right"];
     let mut opened = query.match_indices('(');
@@ -115,7 +114,7 @@ fn is_grouping(query: &str, word: &str) -> bool {
     })
 }
 
-/// All values of `expr` in the dashboard.
+/// Adds all queries of the dashboard, its values of `expr`, to `queries`.
 fn queries_of(value: &Value, queries: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
