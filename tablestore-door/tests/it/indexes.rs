@@ -1,6 +1,10 @@
 //! Secondary indexes, read as the tables that they are to clients.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use prost::Message as _;
+use souk_engine::observer::Observer;
 use souk_tablestore::messages::{
     self as pb, ComparatorType, DefinedColumnType, Direction, FilterType, IndexType, IndexUpdateMode,
     PrimaryKeyType, SingleColumnValueFilter,
@@ -298,5 +302,36 @@ async fn of_two_changes_at_once_each_sees_the_other() {
         tokio::join!(client.call("DropIndex", &drop), other.call("DropIndex", &drop));
     let refused = one.err().or(two.err()).expect("it is dropped once");
     assert_eq!(refused.code, "OTSObjectNotExist");
+    server.end().await;
+}
+
+/// What reads of the store were told of.
+#[derive(Debug, Default)]
+struct Seen(Mutex<Vec<&'static str>>);
+
+impl Observer for Seen {
+    fn accessed(&self, operation: &'static str, _: &Arc<str>, _: Option<&'static str>, _: Duration) {
+        self.0.lock().expect("a list").push(operation);
+    }
+}
+
+#[tokio::test]
+async fn reads_of_an_index_are_measured_with_the_time_until_they_begin() {
+    let seen = Arc::new(Seen::default());
+    let observer = Arc::clone(&seen);
+    let server = Server::start_as(|config| config.observer = observer).await;
+    let mut client = server.client("demo");
+    client
+        .create(&orders(vec![index("by_city", &["city"], &["price"])]))
+        .await;
+    filled(&mut client).await;
+    seen.0.lock().expect("a list").clear();
+    let entry = by_city("上海".into(), "b".into(), KeyElement::Integer(1));
+    let found: pb::GetRowResponse = client
+        .call("GetRow", &get("by_city", entry))
+        .await
+        .expect("an entry");
+    assert_eq!(rows(&found.row).len(), 1);
+    assert_eq!(*seen.0.lock().expect("a list"), ["view", "list"]);
     server.end().await;
 }
