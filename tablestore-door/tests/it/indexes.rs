@@ -335,3 +335,50 @@ async fn reads_of_an_index_are_measured_with_the_time_until_they_begin() {
     assert_eq!(*seen.0.lock().expect("a list"), ["view", "list"]);
     server.end().await;
 }
+
+#[tokio::test]
+async fn an_index_has_more_key_columns_than_a_table() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    let keys = ["a", "b", "c", "d"].map(|name| (name, PrimaryKeyType::String));
+    let mut wide = table("orders", &keys, None);
+    wide.table_meta.defined_column = orders(Vec::new()).table_meta.defined_column;
+    wide.index_metas = vec![index("by_city_and_rank", &["city", "rank"], &["price"])];
+    client.create(&wide).await;
+    let of_table = || {
+        key([
+            ("a", "1".into()),
+            ("b", "2".into()),
+            ("c", "3".into()),
+            ("d", "4".into()),
+        ])
+    };
+    let columns = vec![
+        cell("city", "上海"),
+        cell("rank", 3_i64),
+        cell("price", Value::Double(0.5)),
+    ];
+    client.put("orders", of_table(), columns).await.expect("put");
+    let first = |city: KeyElement, rank: KeyElement| key([("city", city), ("rank", rank)]);
+    let there = [first("上海".into(), 3_i64.into()), of_table()].concat();
+    let found: pb::GetRowResponse = client
+        .call("GetRow", &get("by_city_and_rank", there.clone()))
+        .await
+        .expect("an entry");
+    let found = rows(&found.row).pop().expect("an entry");
+    assert_eq!(
+        (&found.key, cells(&found)),
+        (&there, vec![("price", Value::Double(0.5))])
+    );
+    let end = |place: KeyElement| {
+        let rest = of_table().into_iter();
+        let rest = rest.map(|column| KeyColumn::new(column.name, place.clone()));
+        first(place.clone(), place.clone())
+            .into_iter()
+            .chain(rest)
+            .collect()
+    };
+    let all = range("by_city_and_rank", end(Minimum), end(Maximum));
+    assert_eq!(read(&mut client, all).await.0.len(), 1);
+    server.end().await;
+}
