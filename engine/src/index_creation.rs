@@ -4,6 +4,7 @@
 //! crash the next opening removes the files of an index that doesn't exist, and goes on with building one that does. An index is built
 //! beside those that answer, by a keeper of its own.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use souk_storage::limits::{MAX_CONSUMERS, MAX_FEEDS};
@@ -36,9 +37,31 @@ impl Engine {
     /// # Errors
     /// As [`Engine::begin_index`] and [`NewIndex::make`].
     pub async fn create_index(&self, index: SearchIndexDefinition) -> Result<IndexDescription> {
-        let mut creation = self.begin_index(&index.name).await?;
-        creation.search = index;
-        Ok(creation.make(false).await?.0)
+        let table = index_name::table_of(&index.name).to_owned();
+        let Ok(created) = self
+            .create_index_when(&table, |_| Ok::<_, Infallible>(index))
+            .await?;
+        Ok(created)
+    }
+
+    /// [`Engine::create_index`] of what `define` makes of the table as it is by then: no other change comes between. Nothing is created
+    /// when `define` refuses, whose error is given back then.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn create_index_when<E>(
+        &self,
+        table: &str,
+        define: impl FnOnce(&TableDefinition) -> std::result::Result<SearchIndexDefinition, E>,
+    ) -> Result<std::result::Result<IndexDescription, E>> {
+        let turn = self.turn(table).await?;
+        let search = match define(&self.opened(table)?.definition()) {
+            Ok(search) => search,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let mut creation = self.new_index(&search.name, turn)?;
+        creation.search = search;
+        Ok(Ok(creation.make(false).await?.0))
     }
 
     /// Begins to create a search index, without fields. Its weight is 0, or [`MAX_WEIGHT`] when it is its table's only one. Other
@@ -48,10 +71,20 @@ impl Engine {
     /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`], [`EngineError::IndexExists`],
     /// [`EngineError::InvalidDefinition`], [`EngineError::LimitExceeded`], [`EngineError::Closing`].
     pub async fn begin_index(&self, name: &str) -> Result<NewIndex> {
+        let turn = self.turn(index_name::table_of(name)).await?;
+        self.new_index(name, turn)
+    }
+
+    /// Waits until a table can be changed; nothing else changes while it is held.
+    async fn turn(&self, table: &str) -> Result<OwnedMutexGuard<()>> {
         // Before waiting for other changes, too: a caller that asks several processes goes on with the next at once.
-        self.opened(index_name::table_of(name))?;
+        self.opened(table)?;
         let turn = Arc::clone(self.changing()).lock_owned().await;
         self.check_open()?;
+        Ok(turn)
+    }
+
+    fn new_index(&self, name: &str, turn: OwnedMutexGuard<()>) -> Result<NewIndex> {
         let table = self.opened(index_name::table_of(name))?;
         let definition = table.definition();
         if definition.search_index(name).is_some() {
@@ -87,15 +120,45 @@ impl Engine {
     pub async fn drop_index(&self, name: &str) -> Result<()> {
         // Before waiting for other changes, too: a caller that asks several processes goes on with the next at once.
         self.indexed(name)?;
-        let (engine, name) = (self.clone(), name.to_owned());
-        undisturbed(async move { engine.remove_index(&name).await }).await
+        let (table, name) = (index_name::table_of(name).to_owned(), name.to_owned());
+        let Ok(()) = self
+            .drop_index_when(&table, |_, _| Ok::<_, Infallible>(name))
+            .await?;
+        Ok(())
     }
 
-    async fn remove_index(&self, name: &str) -> Result<()> {
-        let _changing = self.changing().lock().await;
-        self.check_open()?;
-        let (table, index) = self.indexed(name)?;
+    /// [`Engine::drop_index`] of the one that `choose` names of the table as it is by then: no other change comes between. It may give the
+    /// others other weights, and is told which of them answer. Nothing changes when it refuses, whose error is given back then.
+    ///
+    /// # Errors
+    /// As there; [`EngineError::TableNotFound`].
+    pub async fn drop_index_when<E: Send + 'static>(
+        &self,
+        table: &str,
+        choose: impl FnOnce(&mut TableDefinition, &dyn Fn(&str) -> bool) -> std::result::Result<String, E>
+        + Send
+        + 'static,
+    ) -> Result<std::result::Result<(), E>> {
+        let (engine, table) = (self.clone(), table.to_owned());
+        undisturbed(async move { engine.remove_index(&table, choose).await }).await
+    }
+
+    async fn remove_index<E>(
+        &self,
+        table: &str,
+        choose: impl FnOnce(&mut TableDefinition, &dyn Fn(&str) -> bool) -> std::result::Result<String, E>,
+    ) -> Result<std::result::Result<(), E>> {
+        let _changing = self.turn(table).await?;
+        let table = self.opened(table)?;
         let definition = table.definition();
+        let mut without = (*definition).clone();
+        let answers = |name: &str| table.index(name).is_some_and(|index| index.answers());
+        let name = match choose(&mut without, &answers) {
+            Ok(name) => name,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let name = name.as_str();
+        let index = table.index(name).ok_or_else(|| EngineError::no_index(name))?;
         let needed = |why| {
             Err(EngineError::IndexNeeded {
                 index: name.to_owned(),
@@ -105,7 +168,6 @@ impl Engine {
         if table.home == Home::Code && name == table.name() {
             return needed("it is declared by its service; give it the weight 0 to have it take no searches");
         }
-        let mut without = (*definition).clone();
         without.indexes.retain(|index| index.name != name);
         if !without.indexes.is_empty() {
             if without.indexes.iter().all(|index| index.weight == 0) {
@@ -125,6 +187,8 @@ impl Engine {
         let kept = table.kept.read().clone();
         // From here on it is gone, whatever happens.
         keep(self, &table, without, kept).await?;
+        // First: so searches that name none always have one.
+        table.weigh();
         table.take_out(name);
         let inner = self.inner();
         inner.count_indexes();
@@ -135,7 +199,7 @@ impl Engine {
         if let Err(error) = self.clear_index(name).await {
             warn!(index = name, %error, "what a dropped index has left can't be removed; the next start tries again");
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// Refuses more indexes than one engine keeps.

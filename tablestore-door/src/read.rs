@@ -11,7 +11,7 @@ use crate::entries::{IndexTable, Named};
 use crate::error::refused;
 use crate::options::{Asked, Rules, of_index, resumed};
 use crate::transaction;
-use crate::value::{one_row, primary_key};
+use crate::value::{key_values, one_row, primary_key};
 
 /// One row that was read.
 pub(crate) struct ReadRow {
@@ -81,10 +81,10 @@ pub(crate) async fn entry(
     options: &ReadOptions,
 ) -> Result<ReadRow, ServiceError> {
     let (columns, filter) = of_index(options)?;
-    let key = primary_key(&index.schema, key)?;
+    let key = key_values(&index.schema, key)?;
     let mut request = IndexRequest::prefix(
         &index.index.name,
-        index.bound(key.values()),
+        index.bound(&key),
         souk_engine::storage::Direction::Forward,
     );
     request.limit = 1;

@@ -72,12 +72,16 @@ pub(crate) fn fits(schema: &TableSchema, at: usize, value: &KeyElement) -> bool 
     }
 }
 
-/// The key of one row, as the table has it.
-pub(crate) fn primary_key(schema: &TableSchema, key: &[KeyColumn]) -> Result<PrimaryKey, ServiceError> {
+/// The values of a whole key, of a table or of a secondary index.
+pub(crate) fn key_values(schema: &TableSchema, key: &[KeyColumn]) -> Result<Vec<KeyValue>, Reason> {
     check_key(schema, key)?;
     let values: Option<Vec<KeyValue>> = key.iter().map(|column| key_value(&column.value)).collect();
-    let values = values.ok_or(Reason::KeySchemaMismatch)?;
-    PrimaryKey::new(values).map_err(|error| crate::error::refused(error.into()))
+    values.ok_or(Reason::KeySchemaMismatch)
+}
+
+/// The key of one row, as the table has it.
+pub(crate) fn primary_key(schema: &TableSchema, key: &[KeyColumn]) -> Result<PrimaryKey, ServiceError> {
+    PrimaryKey::new(key_values(schema, key)?).map_err(|error| crate::error::refused(error.into()))
 }
 
 /// Writes the key of a row of a table.

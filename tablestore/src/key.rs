@@ -11,7 +11,7 @@ use crate::value::{KeyColumn, KeyElement};
 /// What a primary key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyUse {
-    /// Reading one row, or holding one partition: all values are given.
+    /// Reading one row, of a table or of a secondary index, or holding one partition: all values are given.
     Get,
     /// An end of a range: [`KeyElement::Minimum`] and [`KeyElement::Maximum`] may stand for values.
     RangeEnd,
@@ -43,13 +43,13 @@ impl KeyUse {
     /// # Errors
     /// What is wrong with it.
     pub fn check(self, key: &[KeyColumn]) -> Result<(), Reason> {
+        let limit = match self {
+            Self::Get | Self::RangeEnd => limits::MAX_INDEX_KEY_COLUMNS,
+            Self::Write | Self::Delete => limits::MAX_KEY_COLUMNS,
+        };
         match key.len() {
             0 => return Err(Reason::KeyWithoutColumns),
-            count if count > limits::MAX_KEY_COLUMNS => {
-                return Err(Reason::KeyColumnCount {
-                    limit: limits::MAX_KEY_COLUMNS,
-                });
-            }
+            count if count > limit => return Err(Reason::KeyColumnCount { limit }),
             _ => {}
         }
         let numbered = key

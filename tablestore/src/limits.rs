@@ -14,6 +14,8 @@ pub const MAX_ROW_CELLS: usize = 4096;
 pub const MAX_ROWS: usize = 5000;
 /// Most primary key columns.
 pub const MAX_KEY_COLUMNS: usize = 4;
+/// Most primary key columns of a secondary index, as it is read: its own, and those of its table.
+pub const MAX_INDEX_KEY_COLUMNS: usize = 2 * MAX_KEY_COLUMNS;
 /// Most attribute columns that one write names for one row.
 pub const MAX_COLUMNS_PER_WRITE: usize = 1024;
 /// Longest name of a column or table, bytes.

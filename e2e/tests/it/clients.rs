@@ -54,6 +54,19 @@ async fn printed(arguments: &[&str], limit: Duration) -> anyhow::Result<String> 
     Ok(stdout.into_owned())
 }
 
+/// A process of a command line, on free ports, and where Tablestore's clients find it.
+async fn with_endpoint(command: &str) -> anyhow::Result<(Process, String)> {
+    let listen = "--listen 127.0.0.1:0 --tablestore-listen 127.0.0.1:0";
+    let arguments: Vec<String> = format!("{command} {listen}")
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+    let process = Process::start(SOUK, &arguments, &[], None).await?;
+    let endpoint = process.tablestore().map(|address| format!("http://{address}"));
+    let endpoint = endpoint.ok_or_else(|| anyhow::anyhow!("no endpoint"))?;
+    Ok((process, endpoint))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
     if prepared().is_none() {
@@ -109,13 +122,8 @@ async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
     assert!(made.status.success(), "{made:?}");
     let secret = String::from_utf8(made.stdout)?.trim().to_owned();
     let data = folder.path().join("data").display().to_string();
-    let serve = format!(
-        "serve --listen 127.0.0.1:0 --data {data} --tablestore-listen 127.0.0.1:0 --tablestore-keys {keys}"
-    );
-    let arguments: Vec<String> = serve.split(' ').map(str::to_owned).collect();
-    let process = Process::start(SOUK, &arguments, &[], None).await?;
-    let endpoint = process.tablestore().map(|address| format!("http://{address}"));
-    let endpoint = endpoint.ok_or_else(|| anyhow::anyhow!("no endpoint"))?;
+    let serve = format!("serve --data {data} --tablestore-keys {keys}");
+    let (process, endpoint) = with_endpoint(&serve).await?;
     let arguments = ["tablestore", endpoint.as_str(), "app", secret.as_str(), "shop"];
     let printed = printed(&arguments, EXAMPLE_TIMEOUT).await?;
     assert_eq!(printed.lines().last(), Some("done"), "{printed}");
@@ -132,13 +140,8 @@ async fn the_handbooks_systems_answer_alike_on_plain_tables() -> anyhow::Result<
     }
     let folder = tempfile::tempdir()?;
     let data = folder.path().join("data").display().to_string();
-    let listen = ["--listen", "127.0.0.1:0", "--tablestore-listen", "127.0.0.1:0"];
-    let arguments = [&["demo", "--size", "small", "--data", &data][..], &listen].concat();
-    let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
-    let process = Process::start(SOUK, &arguments, &[], None).await?;
+    let (process, endpoint) = with_endpoint(&format!("demo --size small --data {data}")).await?;
     let gateway = format!("http://{}", process.address());
-    let endpoint = process.tablestore().map(|address| format!("http://{address}"));
-    let endpoint = endpoint.ok_or_else(|| anyhow::anyhow!("no endpoint"))?;
     let arguments = [
         "handbook",
         gateway.as_str(),

@@ -55,11 +55,14 @@ impl TableHandle {
     /// # Errors
     /// [`EngineError::SequenceAhead`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone.
     pub async fn index_view(&self, min_sequence: u64) -> Result<IndexView<'_>> {
-        self.check_all(&self.scope()?)?;
-        Ok(IndexView {
-            table: self,
-            snapshot: self.snapshot(min_sequence).await?,
+        self.access("view", async {
+            self.check_all(&self.scope()?)?;
+            Ok(IndexView {
+                table: self,
+                snapshot: self.snapshot(min_sequence).await?,
+            })
         })
+        .await
     }
 
     /// Reads what the options ask of one row; of a wide one [`MAX_PAGE_BYTES`], and where to go on. Callers who meet own rows alone get whole rows, and aren't told what reading cost.

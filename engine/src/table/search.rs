@@ -71,10 +71,7 @@ pub struct SearchResults<H> {
 
 impl<H> SearchResults<H> {
     /// The same page with other hits.
-    pub(crate) fn try_map<T, E>(
-        self,
-        mut map: impl FnMut(H) -> Result<T, E>,
-    ) -> Result<SearchResults<T>, E> {
+    pub(crate) fn try_map<T, E>(self, mut map: impl FnMut(H) -> Result<T, E>) -> Result<SearchResults<T>, E> {
         // `collect` doesn't know how many come before an error, and hits are large to be moved whenever the list grows.
         let mut hits = Vec::with_capacity(self.hits.len());
         for hit in self.hits {

@@ -25,6 +25,22 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Those of an index, for a request of which nothing is read yet.
+    pub(super) fn new(
+        schema: &'a Schema,
+        index: &'a SearchIndexDefinition,
+        note: &'a Note,
+        sort_filters: &'a Cell<usize>,
+    ) -> Self {
+        Self {
+            schema,
+            index,
+            note,
+            in_sort: false,
+            sort_filters,
+        }
+    }
+
     pub(super) fn resolve(&self, field: &str) -> Option<&'a ResolvedField> {
         self.schema.resolve(field)
     }

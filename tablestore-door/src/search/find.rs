@@ -130,13 +130,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
     let request_of_index = {
         let schema = handle.schema().map_err(refused)?;
         let sort_filters = Cell::new(0);
-        let fields = Fields {
-            schema: &schema,
-            index,
-            note: &note,
-            in_sort: false,
-            sort_filters: &sort_filters,
-        };
+        let fields = Fields::new(&schema, index, &note, &sort_filters);
         SearchRequest {
             query: query(&asked.query, fields)?,
             sort: match &sort {

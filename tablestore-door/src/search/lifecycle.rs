@@ -28,18 +28,30 @@ const FOR_EVER: i32 = -1;
 /// Creates an index. It is built while everything else goes on, and answers when it is.
 pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
     let request: CreateSearchIndexRequest = decode(body).map_err(Reason::from)?;
-    let table = context.table(&request.table_name)?;
-    let definition = table.definition();
+    let engine_name = context.engine_name(&request.table_name)?;
+    let created = context
+        .engine()
+        .create_index_when(&engine_name, |definition| new_index(definition, request))
+        .await;
+    created.map_err(refused)??;
+    Ok(Answer::ok(&CreateSearchIndexResponse {}))
+}
+
+/// The index that is asked for, of the table as it is.
+fn new_index(
+    definition: &TableDefinition,
+    request: CreateSearchIndexRequest,
+) -> Result<SearchIndexDefinition, ServiceError> {
     check(&request.index_name)?;
-    if find(&definition, &request.table_name, Some(&request.index_name)).is_ok() {
+    if find(definition, &request.table_name, Some(&request.index_name)).is_ok() {
         return Err(refused(EngineError::IndexExists {
             index: request.index_name,
         }));
     }
-    check_time_to_live(request.time_to_live, &definition)?;
+    check_time_to_live(request.time_to_live, definition)?;
     let source = match request.source_index_name.as_deref().unwrap_or_default() {
         "" => None,
-        name => Some(find(&definition, &request.table_name, Some(name))?),
+        name => Some(find(definition, &request.table_name, Some(name))?),
     };
     let schema = match (request.schema, source) {
         (Some(schema), _) => schema,
@@ -47,7 +59,7 @@ pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
         (None, None) => return Err(missing("The schema of the index")),
     };
     check_whole(&schema, &definition.schema)?;
-    let index = SearchIndexDefinition::new(engine_name(&definition, &request.index_name));
+    let index = SearchIndexDefinition::new(engine_name(definition, &request.index_name));
     let mut index = add_fields(index, &schema.field_schemas)?;
     // Clients of Tablestore name an index in each search: others' searches go where they went.
     index.weight = if definition.indexes.is_empty() {
@@ -63,8 +75,7 @@ pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
         created: milliseconds(SystemTime::now()),
     };
     index.note = note.text();
-    context.engine().create_index(index).await.map_err(refused)?;
-    Ok(Answer::ok(&CreateSearchIndexResponse {}))
+    Ok(index)
 }
 
 /// Adds fields to an index, exchanges its name with that of another, or shares its searches out: durably, and all at once.
@@ -219,56 +230,33 @@ pub(crate) async fn list_indexes(context: &Context, body: Bytes) -> Answered {
 pub(crate) async fn delete_index(context: &Context, body: Bytes) -> Answered {
     let request: DeleteSearchIndexRequest = decode(body).map_err(Reason::from)?;
     let table = request.table_name.ok_or_else(|| missing("The table name"))?;
-    let definition = context.table(&table)?.definition();
-    let name = find(&definition, &table, request.index_name.as_deref())?
-        .index
-        .name
-        .clone();
-    if let Some(heir) = heir(context, &definition, &name).await? {
-        table::change(context, &table, move |definition| {
-            let mut present = definition.indexes.iter_mut();
-            if let Some(present) = present.find(|present| present.name == heir) {
-                present.weight = MAX_WEIGHT;
-            }
-            Ok(())
-        })
-        .await?;
-    }
-    context.engine().drop_index(&name).await.map_err(refused)?;
+    let engine_name = context.engine_name(&table)?;
+    let choose = move |definition: &mut TableDefinition, answers: &dyn Fn(&str) -> bool| {
+        let named = find(definition, &table, request.index_name.as_deref())?;
+        let name = named.index.name.clone();
+        give_weight(definition, &name, answers);
+        Ok::<_, ServiceError>(name)
+    };
+    let deleted = context.engine().drop_index_when(&engine_name, choose).await;
+    deleted.map_err(refused)??;
     Ok(Answer::ok(&DeleteSearchIndexResponse {}))
 }
 
-/// The index that searches which name none go to when this one is deleted, where no other has a weight: the first that answers, or
-/// where none does, this one included, the first.
-async fn heir(
-    context: &Context,
-    definition: &TableDefinition,
-    deleted: &str,
-) -> Result<Option<String>, ServiceError> {
-    let others = definition.indexes.iter().filter(|index| index.name != deleted);
-    if others.clone().any(|index| index.weight > 0) {
-        return Ok(None);
+/// Gives the searches which name no index to another one when theirs is deleted, where no other has a weight: to the first that answers, or
+/// where none does, the deleted one included, to the first.
+fn give_weight(definition: &mut TableDefinition, deleted: &str, answers: &dyn Fn(&str) -> bool) {
+    let mut others: Vec<_> = definition
+        .indexes
+        .iter_mut()
+        .filter(|index| index.name != deleted)
+        .collect();
+    if others.iter().any(|index| index.weight > 0) {
+        return;
     }
-    for index in others.clone() {
-        if answers(context, &index.name).await? {
-            return Ok(Some(index.name.clone()));
-        }
-    }
-    match answers(context, deleted).await? {
-        true => Ok(None),
-        false => Ok(others.map(|index| index.name.clone()).next()),
-    }
-}
-
-/// Whether an index answers; one that is gone doesn't.
-async fn answers(context: &Context, index: &str) -> Result<bool, ServiceError> {
-    match context.engine().index(index).await {
-        Ok(found) => Ok(matches!(
-            found.phase,
-            IndexPhase::Serving | IndexPhase::Rebuilding
-        )),
-        Err(EngineError::NotFound { .. } | EngineError::NotSearched { .. }) => Ok(false),
-        Err(error) => Err(refused(error)),
+    let heir = others.iter().position(|index| answers(&index.name));
+    let heir = heir.or((!answers(deleted)).then_some(0));
+    if let Some(heir) = heir.and_then(|nth| others.get_mut(nth)) {
+        heir.weight = MAX_WEIGHT;
     }
 }
 

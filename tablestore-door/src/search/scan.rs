@@ -94,14 +94,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
     let query = {
         let schema = handle.schema().map_err(refused)?;
         let sort_filters = Cell::new(0);
-        let fields = Fields {
-            schema: &schema,
-            index,
-            note: &note,
-            in_sort: false,
-            sort_filters: &sort_filters,
-        };
-        query(&node, fields)?
+        query(&node, Fields::new(&schema, index, &note, &sort_filters))?
     };
     let by_key = vec![Sort::PrimaryKey { descending: false }];
     let request_of_index = SearchRequest::new(query)

@@ -1,6 +1,10 @@
 //! Secondary indexes, read as the tables that they are to clients.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use prost::Message as _;
+use souk_engine::observer::Observer;
 use souk_tablestore::messages::{
     self as pb, ComparatorType, DefinedColumnType, Direction, FilterType, IndexType, IndexUpdateMode,
     PrimaryKeyType, SingleColumnValueFilter,
@@ -298,5 +302,83 @@ async fn of_two_changes_at_once_each_sees_the_other() {
         tokio::join!(client.call("DropIndex", &drop), other.call("DropIndex", &drop));
     let refused = one.err().or(two.err()).expect("it is dropped once");
     assert_eq!(refused.code, "OTSObjectNotExist");
+    server.end().await;
+}
+
+/// What reads of the store were told of.
+#[derive(Debug, Default)]
+struct Seen(Mutex<Vec<&'static str>>);
+
+impl Observer for Seen {
+    fn accessed(&self, operation: &'static str, _: &Arc<str>, _: Option<&'static str>, _: Duration) {
+        self.0.lock().expect("a list").push(operation);
+    }
+}
+
+#[tokio::test]
+async fn reads_of_an_index_are_measured_with_the_time_until_they_begin() {
+    let seen = Arc::new(Seen::default());
+    let observer = Arc::clone(&seen);
+    let server = Server::start_as(|config| config.observer = observer).await;
+    let mut client = server.client("demo");
+    client
+        .create(&orders(vec![index("by_city", &["city"], &["price"])]))
+        .await;
+    filled(&mut client).await;
+    seen.0.lock().expect("a list").clear();
+    let entry = by_city("上海".into(), "b".into(), KeyElement::Integer(1));
+    let found: pb::GetRowResponse = client
+        .call("GetRow", &get("by_city", entry))
+        .await
+        .expect("an entry");
+    assert_eq!(rows(&found.row).len(), 1);
+    assert_eq!(*seen.0.lock().expect("a list"), ["view", "list"]);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_index_has_more_key_columns_than_a_table() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    let keys = ["a", "b", "c", "d"].map(|name| (name, PrimaryKeyType::String));
+    let mut wide = table("orders", &keys, None);
+    wide.table_meta.defined_column = orders(Vec::new()).table_meta.defined_column;
+    wide.index_metas = vec![index("by_city_and_rank", &["city", "rank"], &["price"])];
+    client.create(&wide).await;
+    let of_table = || {
+        key([
+            ("a", "1".into()),
+            ("b", "2".into()),
+            ("c", "3".into()),
+            ("d", "4".into()),
+        ])
+    };
+    let columns = vec![
+        cell("city", "上海"),
+        cell("rank", 3_i64),
+        cell("price", Value::Double(0.5)),
+    ];
+    client.put("orders", of_table(), columns).await.expect("put");
+    let first = |city: KeyElement, rank: KeyElement| key([("city", city), ("rank", rank)]);
+    let there = [first("上海".into(), 3_i64.into()), of_table()].concat();
+    let found: pb::GetRowResponse = client
+        .call("GetRow", &get("by_city_and_rank", there.clone()))
+        .await
+        .expect("an entry");
+    let found = rows(&found.row).pop().expect("an entry");
+    assert_eq!(
+        (&found.key, cells(&found)),
+        (&there, vec![("price", Value::Double(0.5))])
+    );
+    let end = |place: KeyElement| {
+        let rest = of_table().into_iter();
+        let rest = rest.map(|column| KeyColumn::new(column.name, place.clone()));
+        first(place.clone(), place.clone())
+            .into_iter()
+            .chain(rest)
+            .collect()
+    };
+    let all = range("by_city_and_rank", end(Minimum), end(Maximum));
+    assert_eq!(read(&mut client, all).await.0.len(), 1);
     server.end().await;
 }

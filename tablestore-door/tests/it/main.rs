@@ -5,6 +5,7 @@
 mod batches;
 mod client;
 mod indexes;
+mod model;
 mod python;
 mod ranges;
 mod refusals;

@@ -31,7 +31,8 @@ pub(crate) struct Server {
     pub(crate) engine: Engine,
     stop: CancellationToken,
     serving: AbortOnDropHandle<()>,
-    _folder: TempDir,
+    folder: TempDir,
+    config: EngineConfig,
 }
 
 impl Server {
@@ -40,10 +41,27 @@ impl Server {
     }
 
     pub(crate) async fn start_with(storage: DatabaseOptions) -> Self {
+        Self::start_as(|config| config.storage = storage).await
+    }
+
+    /// With other settings of the engine.
+    pub(crate) async fn start_as(set: impl FnOnce(&mut EngineConfig)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut config = EngineConfig::new(folder.path());
-        config.storage = storage;
-        let engine = Engine::open(config, Tables::new()).await.expect("an engine");
+        set(&mut config);
+        Self::open(folder, config).await
+    }
+
+    /// Ends, and begins again over the same data.
+    pub(crate) async fn reopen(self) -> Self {
+        let (folder, config) = self.stop().await;
+        Self::open(folder, config).await
+    }
+
+    async fn open(folder: TempDir, engine_config: EngineConfig) -> Self {
+        let engine = Engine::open(engine_config.clone(), Tables::new())
+            .await
+            .expect("an engine");
         let config = ServerConfig {
             listen: "127.0.0.1:0".parse().expect("an address"),
             workers: 0,
@@ -63,7 +81,8 @@ impl Server {
             engine,
             stop,
             serving: AbortOnDropHandle::new(serving),
-            _folder: folder,
+            folder,
+            config: engine_config,
         }
     }
 
@@ -91,12 +110,17 @@ impl Server {
 
     /// Drains and closes.
     pub(crate) async fn end(self) {
+        self.stop().await;
+    }
+
+    async fn stop(self) -> (TempDir, EngineConfig) {
         self.stop.cancel();
         tokio::time::timeout(END_MAX, self.serving)
             .await
             .expect("in time")
             .expect("no panic");
         self.engine.close(Instant::now() + END_MAX).await.expect("closed");
+        (self.folder, self.config)
     }
 }
 

@@ -210,9 +210,15 @@ fn keys_are_what_they_are_for() {
     for used in all {
         assert_eq!(used.check(&key(&[text(), KeyElement::Integer(1)])), Ok(()));
         assert_eq!(used.check(&[]), Err(Reason::KeyWithoutColumns));
+        // Those of indexes are read alone.
+        let limit = match used {
+            KeyUse::Get | KeyUse::RangeEnd => 8,
+            KeyUse::Write | KeyUse::Delete => 4,
+        };
+        assert_eq!(used.check(&key(&vec![text(); limit])), Ok(()));
         assert_eq!(
-            used.check(&key(&vec![text(); 5])),
-            Err(Reason::KeyColumnCount { limit: 4 })
+            used.check(&key(&vec![text(); limit + 1])),
+            Err(Reason::KeyColumnCount { limit })
         );
         let repeated = [KeyColumn::new("a", 1), KeyColumn::new("a", 1)];
         assert_eq!(

@@ -404,3 +404,103 @@ async fn two_updates_at_once_are_both_made() {
     }
     shops.end().await;
 }
+
+/// Calls that take a while, after which those that were sent before have been read.
+async fn let_arrive(shops: &crate::server::Server) {
+    let mut client = shops.client("demo");
+    for _ in 0..50 {
+        let listed: Result<pb::ListTableResponse, _> =
+            client.call("ListTable", &pb::ListTableRequest {}).await;
+        listed.expect("a list");
+    }
+}
+
+#[tokio::test]
+async fn a_switch_and_a_deletion_at_once_follow_each_other() {
+    let mut shops = Shops::open().await;
+    let of_price = of_fields(vec![field("price", FieldType::Long)]);
+    shops.create("second", of_price).await.expect("created");
+    shops.built("second").await;
+    // Both wait until it is let go of.
+    let turn = shops.server.engine.begin_index("demo__shops.turn").await;
+    let turn = turn.expect("a turn");
+    let switch = UpdateSearchIndexRequest {
+        table_name: named(TABLE),
+        index_name: named(INDEX),
+        switch_index_name: named("second"),
+        ..UpdateSearchIndexRequest::default()
+    };
+    let delete = DeleteSearchIndexRequest {
+        table_name: named(TABLE),
+        index_name: named("second"),
+    };
+    let (mut one, mut other) = (shops.server.client("demo"), shops.server.client("other"));
+    let switching = one.call::<UpdateSearchIndexResponse>("UpdateSearchIndex", &switch);
+    let deleting = async {
+        let_arrive(&shops.server).await;
+        other
+            .call::<DeleteSearchIndexResponse>("DeleteSearchIndex", &delete)
+            .await
+    };
+    let going_on = async {
+        let_arrive(&shops.server).await;
+        let_arrive(&shops.server).await;
+        drop(turn);
+    };
+    let (switched, deleted, ()) = tokio::join!(switching, deleting, going_on);
+    switched
+        .and(deleted.map(|_| UpdateSearchIndexResponse {}))
+        .expect("both");
+    assert_eq!(
+        shops.list(Some(TABLE)).await,
+        [(TABLE.to_owned(), INDEX.to_owned())],
+        "what has the name by then is deleted"
+    );
+    // What it was called by the other name.
+    assert_eq!(shops.ids(term("price", 30_i64)).await, "c");
+    assert!(shops.search(finding(term("type", "tea"))).await.is_err());
+    // Searches that name none go to it.
+    let left = shops
+        .server
+        .engine
+        .table("demo__shops")
+        .expect("the table")
+        .definition();
+    assert_eq!(left.indexes[0].weight, souk_engine::definition::MAX_WEIGHT);
+    shops.end().await;
+}
+
+#[tokio::test]
+async fn of_two_first_indexes_at_once_one_has_the_searches_that_name_none() {
+    let server = crate::server::Server::start().await;
+    server.client("demo").create(&plain(TABLE)).await;
+    let turn = server.engine.begin_index("demo__shops.turn").await;
+    let turn = turn.expect("a turn");
+    let create = |name: &str| CreateSearchIndexRequest {
+        table_name: TABLE.to_owned(),
+        index_name: name.to_owned(),
+        schema: Some(of_fields(vec![field("price", FieldType::Long)])),
+        ..CreateSearchIndexRequest::default()
+    };
+    let (first, second) = (create("first"), create("second"));
+    let (mut one, mut other) = (server.client("demo"), server.client("other"));
+    let going_on = async {
+        let_arrive(&server).await;
+        drop(turn);
+    };
+    let (first, second, ()) = tokio::join!(
+        one.call::<CreateSearchIndexResponse>("CreateSearchIndex", &first),
+        other.call::<CreateSearchIndexResponse>("CreateSearchIndex", &second),
+        going_on
+    );
+    first.and(second).expect("created");
+    let table = server
+        .engine
+        .table("demo__shops")
+        .expect("the table")
+        .definition();
+    let mut weights: Vec<u8> = table.indexes.iter().map(|index| index.weight).collect();
+    weights.sort_unstable();
+    assert_eq!(weights, [0, souk_engine::definition::MAX_WEIGHT]);
+    server.end().await;
+}

@@ -1,0 +1,187 @@
+//! Tables and their secondary indexes: created, described, changed, listed, deleted.
+
+use souk_tablestore::messages as pb;
+
+use super::table::{Secondary, Table};
+use super::transactions::Held;
+use super::{Fault, Program};
+
+/// Most secondary indexes of a table.
+const SECONDARY_MAX: usize = 3;
+
+impl Program {
+    pub(super) async fn change_table(&mut self) {
+        let name = self.table();
+        let Some(table) = self.tables.get(name).cloned() else {
+            return self.create_table(name).await;
+        };
+        match self.random.u8(..20) {
+            0 => self.create_again(name, &table).await,
+            1..3 => self.delete_table(name, &table).await,
+            3..6 => self.set_options(name, &table).await,
+            6..8 => self.create_secondary(name, &table).await,
+            8 => self.drop_secondary(name, &table).await,
+            9..12 => self.create_search_index(name, &table).await,
+            12 => self.delete_search_index(name, &table).await,
+            13..15 => self.list_tables().await,
+            _ => self.describe_table(name, &table).await,
+        }
+    }
+
+    async fn create_table(&mut self, name: &'static str) {
+        let mut table = Table::draw(&mut self.random);
+        for nth in 0..self.random.usize(..3) {
+            let index = Secondary::draw(&mut self.random, &table);
+            table.secondary.insert(format!("{name}_by_{nth}"), index);
+        }
+        let request = table.create_wire(name);
+        let answer: Result<pb::CreateTableResponse, _> = self.call("CreateTable", &request).await;
+        answer.expect("created");
+        self.tables.insert(name, table);
+        self.met("a table created");
+    }
+
+    async fn create_again(&mut self, name: &'static str, table: &Table) {
+        let answer: Result<pb::CreateTableResponse, _> =
+            self.call("CreateTable", &table.create_wire(name)).await;
+        Fault::Exists.is(&answer.expect_err("it is there"));
+        self.met("a table refused twice");
+    }
+
+    async fn delete_table(&mut self, name: &'static str, table: &Table) {
+        let request = pb::DeleteTableRequest {
+            table_name: name.to_owned(),
+        };
+        let answer: Result<pb::DeleteTableResponse, _> = self.call("DeleteTable", &request).await;
+        if !table.searched.is_empty() {
+            Fault::Invalid.is(&answer.expect_err("it has search indexes"));
+            return self.met("a table kept for its search index");
+        }
+        answer.expect("deleted");
+        self.tables.remove(name);
+        let held = std::mem::take(&mut self.held).into_iter();
+        let (gone, others): (Vec<Held>, Vec<Held>) = held.partition(|held| held.table == name);
+        self.held = others;
+        for held in gone {
+            self.ended(&held.id).await;
+            self.met("a transaction of a deleted table");
+        }
+        let answer: Result<pb::DeleteTableResponse, _> = self.call("DeleteTable", &request).await;
+        Fault::NoTable.is(&answer.expect_err("it is gone"));
+        self.met("a table deleted");
+    }
+
+    async fn set_options(&mut self, name: &'static str, table: &Table) {
+        let mut options = table.options.drawn_below(&mut self.random);
+        // Rows that expire are taken out of a search index when they are freed, in the background.
+        if !table.searched.is_empty() {
+            options.life = None;
+        }
+        let request = pb::UpdateTableRequest {
+            table_name: name.to_owned(),
+            table_options: Some(options.wire()),
+            ..pb::UpdateTableRequest::default()
+        };
+        let updated: pb::UpdateTableResponse = self.call("UpdateTable", &request).await.expect("updated");
+        assert_eq!(updated.table_options, options.wire());
+        self.tables.get_mut(name).expect("a table").options = options;
+        self.met("options changed");
+    }
+
+    async fn create_secondary(&mut self, name: &'static str, table: &Table) {
+        let names = (0..SECONDARY_MAX).map(|nth| format!("{name}_by_{nth}"));
+        let free = names.filter(|index| !table.secondary.contains_key(index));
+        let Some(index) = self.random.choice(free.collect::<Vec<_>>()) else {
+            return;
+        };
+        let secondary = Secondary::draw(&mut self.random, table);
+        let request = pb::CreateIndexRequest {
+            main_table_name: name.to_owned(),
+            index_meta: secondary.wire(&index, table, false),
+            include_base_data: Some(true),
+        };
+        let created: Result<pb::CreateIndexResponse, _> = self.call("CreateIndex", &request).await;
+        created.expect("created");
+        self.server().indexed(&engine_name(name), &index).await;
+        let again: Result<pb::CreateIndexResponse, _> = self.call("CreateIndex", &request).await;
+        Fault::Exists.is(&again.expect_err("it is there"));
+        let secondaries = &mut self.tables.get_mut(name).expect("a table").secondary;
+        secondaries.insert(index, secondary);
+        self.met("a secondary index created");
+    }
+
+    async fn drop_secondary(&mut self, name: &'static str, table: &Table) {
+        let Some(index) = self.random.choice(table.secondary.keys()) else {
+            return;
+        };
+        let request = pb::DropIndexRequest {
+            main_table_name: name.to_owned(),
+            index_name: index.clone(),
+        };
+        let dropped: Result<pb::DropIndexResponse, _> = self.call("DropIndex", &request).await;
+        dropped.expect("dropped");
+        let again: Result<pb::DropIndexResponse, _> = self.call("DropIndex", &request).await;
+        Fault::NoTable.is(&again.expect_err("it is gone"));
+        self.tables
+            .get_mut(name)
+            .expect("a table")
+            .secondary
+            .remove(index);
+        self.met("a secondary index dropped");
+    }
+
+    async fn list_tables(&mut self) {
+        let listed: pb::ListTableResponse = self
+            .call("ListTable", &pb::ListTableRequest {})
+            .await
+            .expect("a list");
+        let tables = self.tables.iter();
+        let mut expected: Vec<String> = tables
+            .flat_map(|(name, table)| table.secondary.keys().cloned().chain([(*name).to_owned()]))
+            .collect();
+        expected.sort();
+        assert_eq!(listed.table_names, expected);
+        self.met("tables listed");
+    }
+
+    async fn describe_table(&mut self, name: &'static str, table: &Table) {
+        let describe = |name: &str| pb::DescribeTableRequest {
+            table_name: name.to_owned(),
+        };
+        let told: pb::DescribeTableResponse = self
+            .call("DescribeTable", &describe(name))
+            .await
+            .expect("a table");
+        let mut indexes: Vec<_> = told.index_metas;
+        indexes.sort_by(|one, other| one.name.cmp(&other.name));
+        let secondary = table.secondary.iter();
+        let expected: Vec<_> = secondary
+            .map(|(name, index)| index.wire(name, table, true))
+            .collect();
+        assert_eq!(indexes, expected);
+        let meta = pb::TableMeta {
+            index_meta: Vec::new(),
+            ..told.table_meta
+        };
+        assert_eq!(meta, table.meta(name));
+        assert_eq!(told.table_options, table.options.wire());
+        if let Some((index, secondary)) = self.random.choice(&table.secondary) {
+            let told: pb::DescribeTableResponse = self
+                .call("DescribeTable", &describe(index))
+                .await
+                .expect("an index");
+            let keys = told.table_meta.primary_key.iter();
+            let keys: Vec<_> = keys
+                .map(|column| (column.name.as_str(), column.r#type()))
+                .collect();
+            let expected = secondary.key(table).into_iter();
+            let expected: Vec<_> = expected.map(|(name, kind)| (name, kind.wire())).collect();
+            assert_eq!(keys, expected);
+        }
+        self.met("a table described");
+    }
+}
+
+pub(super) fn engine_name(table: &str) -> String {
+    format!("demo__{table}")
+}
