@@ -862,6 +862,7 @@ impl Program {
                 let request = AbortTransactionRequest {
                     table,
                     transaction_id: held.id,
+                    checkpoint: None,
                 };
                 self.client().abort_transaction(request).await.expect("aborted");
                 self.met("aborted");
