@@ -14,3 +14,4 @@ mod server;
 mod streams;
 mod tables;
 mod transactions;
+mod tunnels;
