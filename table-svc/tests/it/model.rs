@@ -862,7 +862,6 @@ impl Program {
                 let request = AbortTransactionRequest {
                     table,
                     transaction_id: held.id,
-                    checkpoint: None,
                 };
                 self.client().abort_transaction(request).await.expect("aborted");
                 self.met("aborted");
@@ -871,6 +870,7 @@ impl Program {
                 let request = CommitTransactionRequest {
                     table,
                     transaction_id: held.id,
+                    checkpoint: None,
                 };
                 let committed = self
                     .client()

@@ -385,10 +385,15 @@ async fn write(mut client: Client, writer: usize, until: Instant, mut random: Rn
     written
 }
 
+/// Starts a member.
+fn start(group: &Group, random: &mut Rng) -> JoinHandle<Result<bool, Status>> {
+    tokio::spawn(group.clone().member(random.fork()))
+}
+
 /// Kills and starts members until the end, and then has all that is left told.
 async fn disturb(group: Group, until: Instant, mut random: Rng) -> Group {
-    let start = |random: &mut Rng| tokio::spawn(group.clone().member(random.fork()));
-    let mut members: Vec<Option<JoinHandle<_>>> = (0..MEMBERS).map(|_| Some(start(&mut random))).collect();
+    let mut members: Vec<Option<JoinHandle<_>>> =
+        (0..MEMBERS).map(|_| Some(start(&group, &mut random))).collect();
     while Instant::now() < until {
         sleep(Duration::from_millis(random.u64(..1_200))).await;
         let nth = random.usize(..MEMBERS);
@@ -406,14 +411,14 @@ async fn disturb(group: Group, until: Instant, mut random: Rng) -> Group {
             Some(member) => members[nth] = Some(member),
             None => {
                 group.ledger().note("starts");
-                members[nth] = Some(start(&mut random));
+                members[nth] = Some(start(&group, &mut random));
             }
         }
     }
     for member in members.into_iter().flatten() {
         member.abort();
         match member.await {
-            Ok(ended) => drop(ended.expect("no other refusal")),
+            Ok(ended) => _ = ended.expect("no other refusal"),
             Err(error) => assert!(error.is_cancelled(), "{error}"),
         }
     }
