@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-const FILES: [&str; 26] = [
+const FILES: [&str; 27] = [
     "buf/validate/validate.proto",
     "google/api/annotations.proto",
     "google/api/field_behavior.proto",
@@ -26,6 +26,7 @@ const FILES: [&str; 26] = [
     "souk/search/v1/query.proto",
     "souk/search/v1/search.proto",
     "souk/shop/v1/shop.proto",
+    "souk/table/v1/consumer_group.proto",
     "souk/table/v1/row.proto",
     "souk/table/v1/table.proto",
     "souk/table/v1/table_service.proto",

@@ -14,6 +14,7 @@ use tracing::{error, warn};
 
 use crate::catalog;
 use crate::collection::Collection;
+use crate::consumer_groups::ConsumerGroups;
 use crate::deadline::Wait;
 use crate::definition::{TableDefinition, index_name};
 use crate::error::{EngineError, Result};
@@ -162,6 +163,7 @@ impl Engine {
             open.insert(Arc::clone(table.shared_name()), Arc::new(table));
         }
         release_gone(&database, &folder, &open).await;
+        let consumer_groups = ConsumerGroups::open(&database).await;
         let tail = Arc::new(LogTail::new(database.clone()));
         let around = Surroundings {
             tail: Arc::clone(&tail),
@@ -205,6 +207,7 @@ impl Engine {
             watches: Places::new(WATCHES_MAX),
             splits: Places::new(SPLITS_MAX),
             transactions: Transactions::default(),
+            consumer_groups,
             read_ahead: ReadAhead::default(),
             observer: config.observer,
             tail,

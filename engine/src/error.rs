@@ -195,6 +195,46 @@ pub enum EngineError {
         /// Which of them.
         of: LimitOf,
     },
+    /// The table has a consumer group with the name.
+    #[error("table {table:?} has a consumer group {group:?}")]
+    ConsumerGroupExists {
+        /// The table.
+        table: String,
+        /// The group.
+        group: String,
+    },
+    /// The table has no such consumer group, or no more.
+    #[error("table {table:?} has no consumer group {group:?}")]
+    ConsumerGroupNotFound {
+        /// The table.
+        table: String,
+        /// The group.
+        group: String,
+    },
+    /// A consumer group has as many members as it may have.
+    #[error("the consumer group has {max} members")]
+    TooManyMembers {
+        /// [`crate::consumer_groups::MEMBERS_MAX`].
+        max: usize,
+    },
+    /// It isn't a member of the consumer group, or no more.
+    #[error("{member} is no member of consumer group {group:?}")]
+    MemberNotFound {
+        /// The group.
+        group: String,
+        /// The member's id.
+        member: String,
+    },
+    /// The member doesn't hold the shard by this lease, or no more.
+    #[error("shard {shard} of consumer group {group:?} isn't held by generation {generation}")]
+    ShardLost {
+        /// The group.
+        group: String,
+        /// The shard.
+        shard: u16,
+        /// Number of the lease.
+        generation: u64,
+    },
     /// Changes after the wanted sequence aren't kept any more.
     #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]
     ChangesTrimmed {

@@ -9,6 +9,7 @@ use souk_storage::Database;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::consumer_groups::ConsumerGroups;
 use crate::health::{Health, Indexes};
 use crate::index_state::{IndexState, Phase};
 use crate::keeper::{Keeper, Surroundings};
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     /// Of calls that read a whole table to split it.
     pub(crate) splits: Arc<Places>,
     pub(crate) transactions: Transactions,
+    pub(crate) consumer_groups: ConsumerGroups,
     pub(crate) read_ahead: ReadAhead<Events>,
     /// Whether every call has a known principal.
     pub(crate) guarded: bool,

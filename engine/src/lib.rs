@@ -92,6 +92,7 @@ pub mod attributes;
 pub mod call;
 pub mod collection;
 pub mod columns;
+pub mod consumer_groups;
 pub mod definition;
 pub mod engine;
 pub mod error;
@@ -157,8 +158,8 @@ pub use souk_index as index;
 /// The table types that resources are declared with.
 pub use souk_storage as storage;
 pub use table::{
-    Attempt, IndexAnswer, IndexView, ListPage, ListQuery, MAX_PAGE_BYTES, RowHit, RowsPage, Search,
-    SearchProfile, SearchResults, TableHandle, TableWrite,
+    Attempt, IndexAnswer, IndexView, ListPage, ListQuery, MAX_PAGE_BYTES, READ_WAIT_MAX, RowHit, RowsPage,
+    Search, SearchProfile, SearchResults, TableHandle, TableWrite,
 };
 pub use table_admin::TablesPage;
 pub use transactions::Seeing;

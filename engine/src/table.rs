@@ -4,6 +4,7 @@
 //! deadline of the [`Call`]. A sequence that no write has been given yet is refused by every call: nobody can have it from
 //! here.
 
+mod consumer_group;
 mod list;
 mod page;
 mod range;
@@ -21,6 +22,7 @@ use souk_storage::limits::{MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS};
 use souk_storage::{PrimaryKey, Row, Snapshot};
 use tracing::{Instrument as _, Span, info_span};
 
+pub use self::consumer_group::READ_WAIT_MAX;
 pub use self::list::{ListPage, ListQuery};
 pub use self::page::MAX_PAGE_BYTES;
 pub use self::rows::{IndexView, RowsPage, SPLITS_MAX};

@@ -291,6 +291,8 @@ impl Engine {
                 // From here on it is gone, whatever happens: its entry has no table.
                 self.database().delete_table(&open.table).await?;
                 self.close_table(&open).await?;
+                let groups = &self.inner().consumer_groups;
+                groups.remove_of(self.database(), open.table.id()).await?;
             }
             Err(error @ EngineError::TableOfCode { .. }) => return Err(error),
             // It couldn't be opened, or only half of it is there.

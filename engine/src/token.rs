@@ -31,6 +31,8 @@ pub(crate) enum TokenKind {
     Range = 5,
     /// The next page of the list of tables.
     Tables = 6,
+    /// A place in a shard of a consumer group.
+    Shard = 7,
 }
 
 /// Makes a token. `fingerprint` says which arguments it belongs to.

@@ -32,6 +32,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// Bytes that aren't read yet.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     pub(crate) fn finish(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() {
             Ok(())

@@ -44,11 +44,13 @@
 //! # }
 //! ```
 
+pub(crate) mod acknowledgement;
 mod base;
 mod changes;
 pub(crate) mod creation;
 mod description;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,8 +69,10 @@ use crate::row::Row;
 use crate::undisturbed::undisturbed;
 use crate::value::PrimaryKey;
 
+pub use self::acknowledgement::Acknowledgement;
 pub use self::description::{FeedDescription, FeedPhase};
 pub use crate::feeds::codec::FeedToken;
+pub use crate::feeds::shard::FeedShard;
 
 /// What a feed delivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +119,8 @@ pub struct FeedOptions {
     /// How long the log keeps a change for the feed until it is acknowledged, where that is longer than the retention;
     /// at most [`crate::limits::MAX_FEED_HOLD`]. A feed that falls further behind has expired: [`Error::ChangesTrimmed`].
     pub hold: Duration,
+    /// Which part of the rows; `None`: all.
+    pub shard: Option<FeedShard>,
 }
 
 impl FeedOptions {
@@ -124,6 +130,7 @@ impl FeedOptions {
             source,
             tables: Vec::new(),
             hold: MAX_FEED_HOLD,
+            shard: None,
         }
     }
 
@@ -138,6 +145,13 @@ impl FeedOptions {
     #[must_use]
     pub fn hold(mut self, hold: Duration) -> Self {
         self.hold = hold;
+        self
+    }
+
+    /// Delivers the rows of one shard alone.
+    #[must_use]
+    pub fn shard(mut self, shard: FeedShard) -> Self {
+        self.shard = Some(shard);
         self
     }
 }
@@ -185,7 +199,8 @@ pub struct FeedBatch {
     pub caught_up: bool,
 }
 
-/// A handle of a feed. Handles of one name share its position, so one reader at a time should use it.
+/// A handle of a feed. Handles of one name share its position, so one reader at a time should use it. Several readers share the
+/// rows of tables by feeds of a [`FeedShard`] each.
 #[derive(Debug, Clone)]
 pub struct Feed {
     name: String,
@@ -199,7 +214,7 @@ impl Feed {
     }
 
     /// Reads on from the acknowledged position. Returns at most `limit` records (0, or more than [`MAX_FEED_RECORDS`],
-    /// means [`MAX_FEED_RECORDS`]), or more where the records of the last change exceed it: a change is never split. The
+    /// means [`MAX_FEED_RECORDS`]), and at most [`crate::limits::MAX_FEED_BYTES`], or more where the records of the last change exceed it: a change is never split. The
     /// same records come again until they are acknowledged. [`crate::Database::subscribe`] tells when there may be more.
     ///
     /// # Errors
@@ -220,36 +235,14 @@ impl Feed {
         self.read_from(&definition, checkpoint, limit).await
     }
 
-    /// Acknowledges all records up to the token, durably: they never come again. Does nothing for the token that was
+    /// Acknowledges all records up to the token, durably: they never come again. An [`Acknowledgement`] does so as a part of a write. Does nothing for the token that was
     /// acknowledged last.
     ///
     /// # Errors
     /// [`Error::FeedTokenStale`] when more was acknowledged before; [`Error::Invalid`] when the token isn't of this
     /// feed; [`Error::FeedAheadOfLog`], [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
     pub async fn acknowledge(&self, token: &FeedToken) -> Result<()> {
-        let (feed, token) = (self.clone(), token.clone());
-        undisturbed(async move {
-            let _admin = feed.shared.admin.lock().await;
-            let (definition, present) = feed.shared.feeds.get(&feed.name)?;
-            if present.stage == Stage::Lost {
-                return Err(feed.ahead_of_log(&present));
-            }
-            let next = feed.checkpoint_of(&definition, &token)?;
-            if next == present {
-                return Ok(());
-            }
-            if !next.reaches(&present) {
-                return Err(Error::FeedTokenStale {
-                    feed: feed.name.clone(),
-                    token: next.position,
-                    acknowledged: present.position,
-                });
-            }
-            store(&feed.shared, &feed.name, &definition, &next).await?;
-            feed.shared.feeds.advance(&feed.name, next);
-            Ok(())
-        })
-        .await
+        Acknowledgement::new(self, token).commit().await
     }
 
     /// Describes its options, its position, and how far it is behind the log.
@@ -268,22 +261,7 @@ impl Feed {
     /// # Errors
     /// [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`], [`Error::DiskFull`].
     pub async fn remove(&self) -> Result<()> {
-        let feed = self.clone();
-        undisturbed(async move {
-            let _admin = feed.shared.admin.lock().await;
-            feed.shared.feeds.get(&feed.name)?;
-            let commit = Commit {
-                mutations: vec![Mutation::Delete {
-                    space: Space::Catalog,
-                    key: key::feed(&feed.name),
-                }],
-                ..Commit::default()
-            };
-            feed.shared.kv.commit(commit).await?;
-            feed.shared.feeds.remove(&feed.name);
-            Ok(())
-        })
-        .await
+        remove(&self.shared, vec![self.name.clone()]).await
     }
 
     async fn read_from(
@@ -335,20 +313,39 @@ impl Feed {
     }
 }
 
-/// Writes a feed to the catalog, durably.
-async fn store(shared: &Shared, name: &str, definition: &Definition, checkpoint: &Checkpoint) -> Result<()> {
-    let commit = Commit {
-        mutations: vec![Mutation::Put {
+/// Writes a feed to the catalog.
+pub(crate) fn put(name: &str, definition: &Definition, checkpoint: &Checkpoint) -> Mutation {
+    Mutation::Put {
+        space: Space::Catalog,
+        key: key::feed(name),
+        value: codec::encode(definition, checkpoint),
+        stamp: false,
+    }
+}
+
+/// Removes feeds, all or none.
+async fn remove(shared: &Arc<Shared>, names: Vec<String>) -> Result<()> {
+    // Each once: a turn can't be had twice.
+    let (shared, names) = (Arc::clone(shared), BTreeSet::from_iter(names));
+    undisturbed(async move {
+        let _admin = shared.admin.lock().await;
+        let mut turns = Vec::with_capacity(names.len());
+        for name in &names {
+            turns.push(shared.feeds.turn(name)?.lock_owned().await);
+        }
+        let mutations = names.iter().map(|name| Mutation::Delete {
             space: Space::Catalog,
             key: key::feed(name),
-            value: codec::encode(definition, checkpoint),
-            stamp: false,
-        }],
-        durability: Durability::Disk,
-        ..Commit::default()
-    };
-    shared.kv.commit(commit).await?;
-    Ok(())
+        });
+        let commit = Commit {
+            mutations: mutations.collect(),
+            ..Commit::default()
+        };
+        shared.kv.commit(commit).await?;
+        names.iter().for_each(|name| shared.feeds.remove(name));
+        Ok(())
+    })
+    .await
 }
 
 /// Stores the checkpoints of feeds that are ahead of a shortened log, durably, before their sequences are assigned again:
@@ -361,7 +358,12 @@ pub(crate) async fn store_lost(shared: &Shared, lost: &[String]) -> Result<()> {
             position = checkpoint.position,
             "the feed is ahead of the log"
         );
-        store(shared, name, &definition, &checkpoint).await?;
+        let commit = Commit {
+            mutations: vec![put(name, &definition, &checkpoint)],
+            durability: Durability::Disk,
+            ..Commit::default()
+        };
+        shared.kv.commit(commit).await?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod codec;
+pub(crate) mod shard;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,12 @@ struct Entry {
     /// The cut up to which base rows were handed out; `None`: not known, for it was before the database was opened.
     handed: Option<Cut>,
     snapshot: Option<Held>,
+    /// Held by whoever moves its position, until that is known here as on the disk.
+    turn: Turn,
 }
+
+/// The turn of those who move the position of a feed.
+pub(crate) type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// The snapshot that base rows are read from.
 #[derive(Debug)]
@@ -68,6 +74,7 @@ impl Feeds {
                 checkpoint,
                 handed: None,
                 snapshot: None,
+                turn: Turn::default(),
             };
             feeds.insert(name, entry);
         }
@@ -94,6 +101,15 @@ impl Feeds {
         Ok((entry.definition.clone(), entry.checkpoint.clone()))
     }
 
+    /// The turn of those who move its position.
+    pub(crate) fn turn(&self, name: &str) -> Result<Turn> {
+        let feeds = self.0.lock();
+        let entry = feeds.get(name).ok_or_else(|| Error::FeedNotFound {
+            feed: name.to_owned(),
+        })?;
+        Ok(entry.turn.clone())
+    }
+
     /// Adds a new feed, of which nothing has been handed out.
     pub(crate) fn insert(&self, name: String, definition: Definition, checkpoint: Checkpoint) {
         let entry = Entry {
@@ -101,6 +117,7 @@ impl Feeds {
             checkpoint,
             handed: Some(Cut::start()),
             snapshot: None,
+            turn: Turn::default(),
         };
         self.0.lock().insert(name, entry);
     }

@@ -106,6 +106,14 @@ pub(crate) fn encoded_primary_key(row: &[u8]) -> &[u8] {
     row.get(size_of::<TableId>()..).unwrap_or_default()
 }
 
+/// The first value of an encoded primary key, as it is encoded: the partition key. All of what isn't a primary key.
+pub(crate) fn encoded_partition(primary_key: &[u8]) -> &[u8] {
+    let mut reader = Reader::new(primary_key);
+    let behind = reader.ordered_key().map_or(0, |_| reader.left());
+    let end = primary_key.len().saturating_sub(behind);
+    primary_key.get(..end).unwrap_or_default()
+}
+
 /// The primary key in the key of a row.
 pub(crate) fn primary_key_of_row(bytes: &[u8]) -> Result<PrimaryKey> {
     let mut reader = Reader::new(bytes);

@@ -154,8 +154,8 @@ pub use contents::Contents;
 pub use database::Database;
 pub use error::{ConditionFailure, Error, ErrorKind, Result};
 pub use feed::{
-    Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase, FeedRecord, FeedSource, FeedStart, FeedToken,
-    RecordKind,
+    Acknowledgement, Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase, FeedRecord, FeedShard,
+    FeedSource, FeedStart, FeedToken, RecordKind,
 };
 pub use filter::{Cast, Comparison, Filter, ValueRule};
 pub use id::{TableId, TransactionId};

@@ -74,6 +74,10 @@ pub const MAX_CONSUMERS: usize = 1024;
 pub const MAX_FEEDS: usize = 1024;
 /// Most records one read of a feed returns; a change is never split, so that the last one may go beyond.
 pub const MAX_FEED_RECORDS: usize = 5000;
+/// Most bytes one read of a feed returns, as messages have rows; a change is never split, so that a larger one comes alone.
+pub const MAX_FEED_BYTES: usize = MAX_SHOWN_BYTES;
+/// Most shards of a feed.
+pub const MAX_FEED_SHARDS: u16 = 64;
 /// Most changes that one read of a feed scans before it returns what it found.
 pub const MAX_FEED_SCANNED_CHANGES: usize = 10_000;
 /// Longest use of one snapshot by a feed that reads base rows: a snapshot keeps old data on the disk.

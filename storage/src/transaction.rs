@@ -12,6 +12,8 @@ use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
+use crate::feed::Acknowledgement;
+use crate::feed::acknowledgement::Taken;
 use crate::id::TransactionId;
 use crate::key;
 use crate::limits;
@@ -23,6 +25,7 @@ use crate::plan::decide::{self, ChangedRow};
 use crate::read::{RangePage, RangeRequest, Snapshot};
 use crate::row::Row;
 use crate::value::{KeyValue, PrimaryKey};
+use crate::write::check_of;
 
 impl FromStr for TransactionId {
     type Err = Error;
@@ -44,6 +47,8 @@ pub struct CommitOptions {
     pub trace: Option<String>,
     /// How safe the transaction is when its commit is acknowledged.
     pub durability: Durability,
+    /// What is done with of a feed when the transaction happens.
+    pub acknowledges: Option<Acknowledgement>,
 }
 
 /// A transaction. It holds one partition of one table, alone: until it ends, other writers of that partition get
@@ -183,10 +188,10 @@ impl Transaction {
         self.commit_with(CommitOptions::default()).await
     }
 
-    /// [`Transaction::commit`] with a trace or another durability.
+    /// [`Transaction::commit`] with a trace, another durability, or what it acknowledges.
     ///
     /// # Errors
-    /// As there.
+    /// As there; of what it acknowledges as [`crate::Feed::acknowledge`].
     pub async fn commit_with(self, options: CommitOptions) -> Result<Committed> {
         let Self { lease, staged } = self;
         lease.commits()?;
@@ -293,10 +298,17 @@ pub(crate) fn resume(shared: &Arc<Shared>, id: TransactionId) -> Result<Transact
 }
 
 /// Commits everything. The index entries are those of the schema of this moment.
-async fn commit(staged: Staged, shared: &Shared, options: CommitOptions) -> Result<Committed> {
+async fn commit(staged: Staged, shared: &Arc<Shared>, options: CommitOptions) -> Result<Committed> {
     if let Some(trace) = &options.trace {
         limits::check("MAX_TRACE_BYTES", limits::MAX_TRACE_BYTES, trace.len())?;
     }
+    let taken = match &options.acknowledges {
+        Some(acknowledgement) => {
+            check_of(shared, acknowledgement)?;
+            Some(acknowledgement.take_once().await?)
+        }
+        None => None,
+    };
     let _tables = shared.schema_lock.read().await;
     shared.catalog.read().check_owned(&staged.table)?;
     let keys: Vec<Bytes> = staged.rows.keys().cloned().collect();
@@ -329,11 +341,15 @@ async fn commit(staged: Staged, shared: &Shared, options: CommitOptions) -> Resu
     }
     let mut commit = plan.finish(options.trace.as_deref(), shared.options.clock.now())?;
     staged.numbers.keep(&mut commit);
+    commit.mutations.extend(taken.as_ref().map(Taken::mutation));
     let mut done = Committed::new(sequence, Vec::new());
     done.consumed = CapacityUnits::TRANSACTION_STEP;
     if !commit.mutations.is_empty() {
         let logged = commit.log.is_some();
         let result = shared.kv.commit(commit).await?;
+        if let Some(taken) = taken {
+            taken.done();
+        }
         if logged {
             done.sequence = result.sequence;
         }

@@ -12,12 +12,14 @@ use tokio::task::yield_now;
 use crate::batch::{Committed, RequestRecord, WriteBatch, WrittenRow};
 use crate::database::{Database, Shared};
 use crate::error::{Error, Result};
+use crate::feed::Acknowledgement;
 use crate::key;
 use crate::limits::{self, MAX_WRITE_ATTEMPTS};
 use crate::partitions::Writers;
 use crate::plan::numbers::Numbers;
 use crate::plan::{Plan, decide, target, validate};
 use crate::replay;
+use crate::undisturbed::undisturbed;
 
 impl Database {
     /// Writes a batch: all of it or nothing, with one sequence and one change. Dropping the future doesn't undo the
@@ -26,7 +28,8 @@ impl Database {
     /// # Errors
     /// Nothing is written: [`Error::Invalid`], [`Error::LimitExceeded`], [`Error::ConditionFailed`],
     /// [`Error::RequestIdReused`], [`Error::TableNotFound`], [`Error::Contended`], [`Error::Unavailable`],
-    /// [`Error::DiskFull`], [`Error::Corrupt`]. Not known: [`Error::OutcomeUnknown`].
+    /// [`Error::DiskFull`], [`Error::Corrupt`]; of what it acknowledges as [`crate::Feed::acknowledge`]. Not known:
+    /// [`Error::OutcomeUnknown`].
     pub async fn write(&self, batch: WriteBatch) -> Result<Committed> {
         write(&self.shared, batch).await
     }
@@ -40,7 +43,7 @@ impl Database {
         replayed(&self.shared, request, Durability::Disk).await
     }
 
-    /// Writes the rows of a batch one by one instead of together: each is written or refused by itself, in as few
+    /// Writes the rows of a batch, which acknowledges no feed, one by one instead of together: each is written or refused by itself, in as few
     /// commits, and changes, as they fit in. What became of each is given in their order.
     ///
     /// # Errors
@@ -53,7 +56,24 @@ impl Database {
 
 /// Writes a batch.
 pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Committed> {
-    match (apply(shared, &batch).await, &batch.request) {
+    let applied = match batch.acknowledges.clone() {
+        None => apply(shared, &batch, None).await,
+        Some(acknowledgement) => {
+            check_of(shared, &acknowledgement)?;
+            let (shared, batch) = (Arc::clone(shared), batch.clone());
+            // To its end: the feed stands in memory where it stands on the disk.
+            undisturbed(async move {
+                let taken = acknowledgement.take_once().await?;
+                let committed = apply(&shared, &batch, Some(taken.mutation())).await?;
+                if committed.replayed.is_none() {
+                    taken.done();
+                }
+                Ok(committed)
+            })
+            .await
+        }
+    };
+    match (applied, &batch.request) {
         // What was right the first time may be refused by now: the clock goes on, tables change, transactions hold partitions.
         (Err(refused), Some(request)) => match replayed(shared, request, batch.durability).await {
             Ok(Some(first)) => Ok(first),
@@ -63,8 +83,16 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Com
     }
 }
 
-/// Writes a batch unless it was written before.
-async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
+/// Refuses what acknowledges a feed of another database.
+pub(crate) fn check_of(shared: &Arc<Shared>, acknowledgement: &Acknowledgement) -> Result<()> {
+    match acknowledgement.is_of(shared) {
+        true => Ok(()),
+        false => Err(Error::invalid("the feed of a write", "is of another database")),
+    }
+}
+
+/// Writes a batch unless it was written before, and `besides` with it.
+async fn apply(shared: &Arc<Shared>, batch: &WriteBatch, besides: Option<Mutation>) -> Result<Committed> {
     // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
     let tables = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
@@ -112,9 +140,10 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch) -> Result<Committed> {
         let mut commit = plan.finish(batch.trace.as_deref(), now)?;
         numbers.keep(&mut commit);
         let unlogged = commit.log.is_none();
+        commit.mutations.extend(besides.clone());
         if let Some(request) = &batch.request {
             remember(&mut commit, request, sequence, &rows, now);
-        } else if unlogged {
+        } else if unlogged && besides.is_none() {
             return Ok(Committed::new(sequence, rows));
         }
         match writers.commit(&shared.kv, commit).await {

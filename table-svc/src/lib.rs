@@ -13,7 +13,8 @@
 //! | `table` | what a table is |
 //! | `read`, `write` | what of rows is read; what is written of them, and what became of it |
 //! | `rows` | rows, and where they are, as answers have them |
-//! | `service` | the RPCs |
+//! | `consumer_group` | the RPCs of consumer groups, and their checkpoints |
+//! | `service` | the RPCs of tables and rows |
 //!
 //! # Example
 //! ```no_run
@@ -34,11 +35,14 @@ use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
 use souk_engine::{Engine, EngineConfig, EngineError, Result, Tables};
+use souk_proto::table::v1::consumer_group_service_server::{self, ConsumerGroupServiceServer};
 use souk_proto::table::v1::table_service_server::{self, TableServiceServer};
 use tokio_util::sync::CancellationToken;
 
+use crate::consumer_group::ConsumerGroupApi;
 use crate::service::TableApi;
 
+mod consumer_group;
 mod filter;
 mod read;
 mod rows;
@@ -55,19 +59,28 @@ pub use souk_chassis::args::ServiceArgs as Args;
 pub struct TableServices {
     engine: Engine,
     tables: TableServiceServer<TableApi>,
+    groups: ConsumerGroupServiceServer<ConsumerGroupApi>,
 }
 
 impl Service for TableServices {
     const NAME: &'static str = "souk-table";
     const FOLDER: &'static str = "table";
-    const SERVICES: &'static [&'static str] = &[table_service_server::SERVICE_NAME];
+    const SERVICES: &'static [&'static str] = &[
+        table_service_server::SERVICE_NAME,
+        consumer_group_service_server::SERVICE_NAME,
+    ];
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new()).await?;
         let taken = contract_tables(Self::CONTRACT);
         let taken = taken.map_err(|_| EngineError::Defect("the contract's descriptors are damaged"))?;
-        let tables = TableServiceServer::new(TableApi::new(engine.clone(), taken, draining));
-        Ok(Self { engine, tables })
+        let groups = ConsumerGroupApi::new(engine.clone(), draining.clone());
+        let tables = TableApi::new(engine.clone(), taken, draining);
+        Ok(Self {
+            engine,
+            tables: TableServiceServer::new(tables),
+            groups: ConsumerGroupServiceServer::new(groups),
+        })
     }
 
     fn engine(&self) -> &Engine {
@@ -75,7 +88,7 @@ impl Service for TableServices {
     }
 
     fn mount(&self, services: Services) -> Services {
-        services.mount(self.tables.clone())
+        services.mount(self.tables.clone()).mount(self.groups.clone())
     }
 }
 

@@ -81,11 +81,15 @@ impl Told {
             ChangeKind::Update => pb::RowChangeKind::Update,
             ChangeKind::Delete => pb::RowChangeKind::Delete,
         };
-        let row = change.row.as_ref();
         pb::RowChange {
             kind: kind.into(),
-            row: Some(row.map_or_else(|| key_alone(&change.key), |row| self.row(row))),
+            row: Some(self.row_or_key(change.row.as_ref(), &change.key)),
         }
+    }
+
+    /// A row, or the key alone of one that is no more.
+    pub(crate) fn row_or_key(&self, row: Option<&Row>, key: &PrimaryKey) -> pb::Row {
+        row.map_or_else(|| key_alone(key), |row| self.row(row))
     }
 
     /// What a watch tells of an event, in messages that are no larger than they may be unless one row is. The position has been told when its last

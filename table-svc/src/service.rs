@@ -24,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
+use crate::consumer_group::checkpoint;
 use crate::read::{self, PAGE_ROWS_MAX};
 use crate::rows::{Told, consumed, split};
 use crate::value::{key, key_value};
@@ -354,16 +355,28 @@ impl TableService for TableApi {
             not_in_transaction(&mut violations);
         }
         let transaction = read::transaction(&request.transaction_id, &mut violations);
+        let checkpoint = match &request.checkpoint {
+            Some(given) => {
+                if !request.atomic || !request.transaction_id.is_empty() {
+                    let message = "is committed with a batch that happens as a whole, outside of transactions; set atomic, and leave \
+                                   transaction_id out";
+                    violations.push("checkpoint", "CONFLICTING_FIELDS", message);
+                }
+                checkpoint(given, &FieldPath::root("checkpoint"), &mut violations).map(Some)
+            }
+            None => Some(None),
+        };
         let given = request.writes.iter();
         let asked: Vec<_> = given
             .map(|given| write::asked(given.returning.as_ref()))
             .collect();
         let writes = write::batch(request.writes, &definition.schema, &mut violations);
-        let (writes, transaction) = checked(writes.zip(transaction), violations)?;
+        let ((writes, transaction), checkpoint) =
+            checked(writes.zip(transaction).zip(checkpoint), violations)?;
         let written = match transaction {
             Some(id) => rows.write_in(id, writes, !request.atomic).await,
             None if request.atomic => {
-                let written = rows.write(writes, request_id).await;
+                let written = rows.write_with(writes, request_id, checkpoint.as_ref()).await;
                 written.map(|written| written.value.into_iter().map(Ok).collect())
             }
             None => rows.write_each(writes).await,
@@ -599,8 +612,13 @@ impl TableService for TableApi {
     ) -> Result<Response<pb::CommitTransactionResponse>, Status> {
         let (request, mut violations) = received(request);
         let id = read::transaction(&request.transaction_id, &mut violations);
-        let id = checked(id.flatten(), violations)?;
-        let committed = self.rows(&request.table)?.commit_transaction(id).await;
+        let checkpoint = match &request.checkpoint {
+            Some(given) => checkpoint(given, &FieldPath::root("checkpoint"), &mut violations).map(Some),
+            None => Some(None),
+        };
+        let (id, checkpoint) = checked(id.flatten().zip(checkpoint), violations)?;
+        let rows = self.rows(&request.table)?;
+        let committed = rows.commit_transaction_with(id, checkpoint.as_ref()).await;
         let committed = committed.map_err(refused)?;
         Ok(Response::new(pb::CommitTransactionResponse {
             sequence: signed(committed.sequence),

@@ -236,10 +236,10 @@ fn index_state(table: &TableHandle, index: &str) -> pb::SecondaryIndexState {
     }
 }
 
-fn length(given: &prost_types::Duration) -> Option<Duration> {
+pub(crate) fn length(given: &prost_types::Duration) -> Option<Duration> {
     duration(given).map(|nanos| Duration::from_nanos(unsigned(nanos)))
 }
 
-fn length_to_wire(length: Duration) -> prost_types::Duration {
+pub(crate) fn length_to_wire(length: Duration) -> prost_types::Duration {
     duration_to_wire(i64::try_from(length.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -45,6 +45,11 @@ impl Context {
         &self.engine
     }
 
+    /// The name of the instance.
+    pub(crate) fn instance_name(&self) -> String {
+        self.instance.name()
+    }
+
     /// What the engine calls a table of the instance; its search indexes are named after it.
     pub(crate) fn engine_name(&self, table: &str) -> Result<String, Reason> {
         self.instance.engine_name(table)

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use souk_access::rules::RulesError;
 use souk_access::{Role, RowAccess, Rules, Verdict};
-use souk_tablestore::{Operation, Reason, ServiceError};
+use souk_tablestore::{Operation, Reason};
 
 use crate::context::{Answered, Context};
-use crate::{batch, bulk, range, read, search, secondary, splits, stream, table, transaction, write};
+use crate::{batch, bulk, range, read, search, secondary, splits, stream, table, transaction, tunnel, write};
 
-/// Does what a request asks for. What isn't served is refused as Tablestore refuses what it doesn't know.
+/// Does what a request asks for.
 pub(crate) async fn dispatch(context: &Context, operation: Operation, body: Bytes) -> Answered {
     match operation {
         Operation::CreateTable => table::create(context, body).await,
@@ -45,24 +45,17 @@ pub(crate) async fn dispatch(context: &Context, operation: Operation, body: Byte
         Operation::GetStreamRecord => stream::records(context, body).await,
         Operation::BulkImport => bulk::import(context, body).await,
         Operation::BulkExport => bulk::export(context, body).await,
-        Operation::CreateTunnel
-        | Operation::DeleteTunnel
-        | Operation::ListTunnel
-        | Operation::DescribeTunnel
-        | Operation::ConnectTunnel
-        | Operation::HeartbeatTunnel
-        | Operation::ShutdownTunnel
-        | Operation::GetTunnelCheckpoint
-        | Operation::ReadTunnelRecords
-        | Operation::CheckpointTunnel => Err(unserved(operation)),
+        Operation::CreateTunnel => tunnel::create(context, body).await,
+        Operation::DeleteTunnel => tunnel::delete(context, body).await,
+        Operation::ListTunnel => tunnel::list(context, body).await,
+        Operation::DescribeTunnel => tunnel::describe(context, body).await,
+        Operation::ConnectTunnel => tunnel::connect(context, body).await,
+        Operation::HeartbeatTunnel => tunnel::heartbeat(context, body),
+        Operation::ShutdownTunnel => tunnel::shutdown(context, body),
+        Operation::GetTunnelCheckpoint => tunnel::checkpoint_of(context, body),
+        Operation::ReadTunnelRecords => tunnel::records(context, body).await,
+        Operation::CheckpointTunnel => tunnel::checkpoint(context, body).await,
     }
-}
-
-fn unserved(operation: Operation) -> ServiceError {
-    Reason::UnsupportedOperation {
-        operation: operation.name().into(),
-    }
-    .into()
 }
 
 /// Which roles may do which operation: those that may call the RPC that does the same.
@@ -116,17 +109,18 @@ fn rpc(operation: Operation) -> &'static str {
         Operation::ListStream
         | Operation::DescribeStream
         | Operation::GetShardIterator
-        | Operation::GetStreamRecord
-        | Operation::CreateTunnel
-        | Operation::DeleteTunnel
-        | Operation::ListTunnel
-        | Operation::DescribeTunnel
-        | Operation::ConnectTunnel
-        | Operation::HeartbeatTunnel
-        | Operation::ShutdownTunnel
-        | Operation::GetTunnelCheckpoint
-        | Operation::ReadTunnelRecords
-        | Operation::CheckpointTunnel => "/souk.table.v1.TableService/WatchRows",
+        | Operation::GetStreamRecord => "/souk.table.v1.TableService/WatchRows",
+        Operation::CreateTunnel => "/souk.table.v1.ConsumerGroupService/CreateConsumerGroup",
+        Operation::DeleteTunnel => "/souk.table.v1.ConsumerGroupService/DeleteConsumerGroup",
+        Operation::ListTunnel => "/souk.table.v1.ConsumerGroupService/ListConsumerGroups",
+        Operation::DescribeTunnel => "/souk.table.v1.ConsumerGroupService/GetConsumerGroup",
+        Operation::ConnectTunnel => "/souk.table.v1.ConsumerGroupService/JoinConsumerGroup",
+        Operation::HeartbeatTunnel => "/souk.table.v1.ConsumerGroupService/SendHeartbeat",
+        Operation::ShutdownTunnel => "/souk.table.v1.ConsumerGroupService/LeaveConsumerGroup",
+        Operation::GetTunnelCheckpoint | Operation::ReadTunnelRecords => {
+            "/souk.table.v1.ConsumerGroupService/ReadShard"
+        }
+        Operation::CheckpointTunnel => "/souk.table.v1.ConsumerGroupService/CommitCheckpoint",
         Operation::CreateSearchIndex => "/souk.index.v1.IndexService/CreateIndex",
         Operation::UpdateSearchIndex => "/souk.index.v1.IndexService/UpdateIndex",
         Operation::DeleteSearchIndex => "/souk.index.v1.IndexService/DeleteIndex",
@@ -161,6 +155,9 @@ mod tests {
             (Operation::BatchWriteRow, false, true),
             (Operation::StartLocalTransaction, false, true),
             (Operation::DeleteTable, false, false),
+            (Operation::DescribeTunnel, true, true),
+            (Operation::ReadTunnelRecords, false, true),
+            (Operation::CreateTunnel, false, false),
         ] {
             let may = |role| permissions.check(role, operation).is_ok();
             assert_eq!(

@@ -21,6 +21,12 @@ impl Instance {
         })
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        let written = self.prefix.strip_suffix(SEPARATOR).unwrap_or_default();
+        written.replace("_d", "-")
+    }
+
     /// What the engine calls a table of this instance.
     ///
     /// # Errors

@@ -17,6 +17,7 @@
 //! | `value`, `schema`, `entries` | values and keys; what tables and their indexes look like to clients; secondary indexes as tables |
 //! | `options` | what of rows is read, and on what condition they are written |
 //! | `transaction`, `read`, `range`, `write`, `batch`, `bulk`, `stream` | the operations on rows, and on their changes |
+//! | `tunnel` | durable feeds of tables for groups of clients |
 //! | `table`, `secondary`, `splits` | the operations on tables |
 //! | `search` | the operations of search indexes |
 //! | `dispatch` | which operation is which of them, and who may |
@@ -59,6 +60,7 @@ mod splits;
 mod stream;
 mod table;
 mod transaction;
+mod tunnel;
 mod value;
 mod write;
 

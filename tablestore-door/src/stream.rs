@@ -1,7 +1,9 @@
 //! The change log of a table, as a stream of one shard. Every table has one, as long as the log is kept.
 
 use bytes::Bytes;
-use souk_engine::storage::{CapacityUnits, ChangeKind, Error as StoreError, RowChange, TableId, TableSchema};
+use souk_engine::storage::{
+    CapacityUnits, ChangeKind, Error as StoreError, PrimaryKey, Row, RowChange, TableId, TableSchema,
+};
 use souk_tablestore::messages::get_stream_record_response::StreamRecord;
 use souk_tablestore::messages::{self, ActionType, StreamStatus};
 use souk_tablestore::plainbuffer::Encoder;
@@ -123,11 +125,16 @@ pub(crate) fn list(context: &Context, body: Bytes) -> Answered {
     Ok(Answer::ok(&messages::ListStreamResponse { streams }))
 }
 
+/// The name of a table's stream.
+pub(crate) fn name_of(context: &Context, table: &str) -> Result<String, ServiceError> {
+    Ok(Stream::of_table(context, table)?.name())
+}
+
 /// What the description of a table says of its stream: whatever was asked for, it has one.
 pub(crate) fn details(context: &Context, table: &str) -> Result<messages::StreamDetails, ServiceError> {
     Ok(messages::StreamDetails {
         enable_stream: true,
-        stream_id: Some(Stream::of_table(context, table)?.name()),
+        stream_id: Some(name_of(context, table)?),
         expiration_time: Some(hours_kept(context)),
         ..messages::StreamDetails::default()
     })
@@ -244,20 +251,30 @@ fn record(schema: &TableSchema, change: &RowChange, sequence: SequenceInfo) -> S
         ChangeKind::Put | ChangeKind::Update => ActionType::PutRow,
         ChangeKind::Delete => ActionType::DeleteRow,
     };
-    let mut out = Encoder::new();
-    let mut row = out.row();
-    write_key(schema, &change.key, &mut row);
-    let cells = change.row.iter().flat_map(|row| row.columns().iter());
-    for (column, cells) in cells {
-        for cell in cells {
-            row.cell(column, Some(&told(&cell.value)), None, Some(cell.version));
-        }
-    }
-    row.finish(change.kind == ChangeKind::Delete, Some(sequence));
     StreamRecord {
         action_type: action.into(),
-        record: out.finish(),
+        record: encoded(schema, &change.key, change.row.as_ref(), Some(sequence)),
         origin_record: None,
         latest_columns: None,
     }
+}
+
+/// A row as a record has it; without one, that it was deleted.
+pub(crate) fn encoded(
+    schema: &TableSchema,
+    key: &PrimaryKey,
+    row: Option<&Row>,
+    sequence: Option<SequenceInfo>,
+) -> Bytes {
+    let mut out = Encoder::new();
+    let mut encoder = out.row();
+    write_key(schema, key, &mut encoder);
+    let cells = row.iter().flat_map(|row| row.columns().iter());
+    for (column, cells) in cells {
+        for cell in cells {
+            encoder.cell(column, Some(&told(&cell.value)), None, Some(cell.version));
+        }
+    }
+    encoder.finish(row.is_none(), sequence);
+    out.finish()
 }

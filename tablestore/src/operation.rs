@@ -79,6 +79,11 @@ operations! {
 const MAX_PATH_CHARS: usize = 64;
 
 impl Operation {
+    /// Whether it is one on tunnels.
+    pub(crate) fn is_of_tunnels(self) -> bool {
+        self.name().starts_with("tunnel/")
+    }
+
     /// The operation of a path, which is case-sensitive.
     ///
     /// # Errors

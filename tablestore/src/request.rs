@@ -23,6 +23,8 @@ use crate::value::Text;
 pub(crate) const PREFIX: &str = "x-ots-";
 /// The version of the protocol.
 pub const API_VERSION: &str = "2015-12-31";
+/// That of clients of tunnels which have a package of their own.
+const TUNNEL_API_VERSION: &str = "2018-04-01";
 
 pub(crate) mod header {
     pub(crate) const DATE: &str = "x-ots-date";
@@ -89,6 +91,7 @@ impl RequestHead {
         }
         match signed.required(header::API_VERSION)? {
             API_VERSION => {}
+            TUNNEL_API_VERSION if operation.is_of_tunnels() => {}
             other => {
                 return Err(Reason::UnsupportedApiVersion {
                     version: other.into(),

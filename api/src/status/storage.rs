@@ -116,6 +116,17 @@ pub(super) fn status(error: Error) -> Status {
             "changes of that time may no longer be kept; export, then watch from the export's sequence on",
         )
         .build(),
+        Error::FeedTokenStale { .. } => StatusBuilder::aborted(
+            "CHECKPOINT_STALE",
+            "the shard's checkpoint is this one already, or further; with a write, nothing was written: read on from the checkpoint",
+        )
+        .build(),
+        Error::FeedAheadOfLog { position, .. } => StatusBuilder::failed_precondition(
+            "CONSUMER_GROUP_AHEAD",
+            "the consumer group is ahead of a change log that was shortened; delete it, and create it again",
+        )
+        .metadata("sequence", position)
+        .build(),
         Error::TableNotFound { table } => super::of_engine(EngineError::TableNotFound { table }),
         Error::IndexNotFound { table, index } => StatusBuilder::not_found(
             "SECONDARY_INDEX_NOT_FOUND",

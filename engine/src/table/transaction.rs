@@ -6,7 +6,9 @@ use souk_storage::{Error as StoreError, limits::MAX_TRANSACTION_LIFE};
 use tracing::Instrument as _;
 
 use super::{TableHandle, TableWrite};
+use crate::consumer_groups::ShardCheckpoint;
 use crate::error::{EngineError, Result};
+use crate::index_admin::undisturbed;
 use crate::trace;
 use crate::transactions::Transactions;
 
@@ -101,15 +103,39 @@ impl TableHandle {
     /// # Errors
     /// As [`TableHandle::write_in`], and [`Transaction::commit`].
     pub async fn commit_transaction(&self, id: TransactionId) -> Result<Committed> {
+        self.commit_transaction_with(id, None).await
+    }
+
+    /// The same, and the checkpoint of a shard is committed with it, or neither is. One that isn't its member's to commit leaves the
+    /// transaction open.
+    ///
+    /// # Errors
+    /// As there; as [`TableHandle::commit_checkpoint`], also for a token that was committed before.
+    pub async fn commit_transaction_with(
+        &self,
+        id: TransactionId,
+        checkpoint: Option<&ShardCheckpoint>,
+    ) -> Result<Committed> {
+        let committing = checkpoint.map(|checkpoint| self.committing(checkpoint));
+        let committing = committing.transpose()?;
         let transaction = self.attached(id)?.0.take();
         let transaction = transaction.ok_or(EngineError::Defect("a transaction was let go of"))?;
         let options = CommitOptions {
             trace: trace::current_traceparent(),
+            acknowledges: committing
+                .as_ref()
+                .map(|committing| committing.acknowledgement.clone()),
             ..CommitOptions::default()
         };
         self.inner.transactions.end(id);
-        let committed = self.access("commit", transaction.commit_with(options)).await?;
-        Ok(committed)
+        let table = self.clone();
+        // Nobody gets the shard before it is known what became of its checkpoint.
+        undisturbed(async move {
+            let committed = table.access("commit", transaction.commit_with(options)).await;
+            drop(committing);
+            Ok(committed?)
+        })
+        .await
     }
 
     /// Forgets everything that was written in a transaction, and ends it.

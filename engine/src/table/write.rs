@@ -10,9 +10,11 @@ use tokio::sync::MutexGuard;
 use tracing::{Instrument as _, Span};
 
 use super::TableHandle;
+use crate::consumer_groups::{Committing, ShardCheckpoint};
 use crate::definition::check::limit;
 use crate::error::{EngineError, Result};
 use crate::handovers::{Lost, lost};
+use crate::index_admin::undisturbed;
 use crate::key::{self, MAX_DOCUMENT_KEY_BYTES};
 use crate::open_table::Home;
 use crate::owners::OwnerPlace;
@@ -159,12 +161,32 @@ impl TableHandle {
         writes: Vec<TableWrite>,
         request_id: Option<RequestId>,
     ) -> Result<Written<Vec<WrittenRow>>> {
+        self.write_with(writes, request_id, None).await
+    }
+
+    /// The same, and the checkpoint of a shard is committed with the rows, or neither is: with that, a member of a consumer group
+    /// writes what it makes of records exactly once. Not for tables whose rows have owners.
+    ///
+    /// # Errors
+    /// As there; as [`TableHandle::commit_checkpoint`], also for a token that was committed before.
+    pub async fn write_with(
+        &self,
+        writes: Vec<TableWrite>,
+        request_id: Option<RequestId>,
+        checkpoint: Option<&ShardCheckpoint>,
+    ) -> Result<Written<Vec<WrittenRow>>> {
         let scope = self.scope()?;
         self.check_created()?;
         self.check_keys(&writes)?;
         let request = request_id.map(|id| self.request_record(id, "write", &scope));
         let places = self.open.owner_places();
-        let committed = if places.is_empty() {
+        let committed = if let Some(checkpoint) = checkpoint {
+            self.check_all(&scope)?;
+            self.check_unowned()?;
+            let committing = self.committing(checkpoint)?;
+            let batch = self.batch(&writes, &places, request);
+            self.commit_checkpointed(batch, committing).await?
+        } else if places.is_empty() {
             self.commit(self.batch(&writes, &places, request)).await?
         } else {
             self.write_as_seen(&scope, writes, &places, request).await?
@@ -406,6 +428,18 @@ impl TableHandle {
         committing.map_err(|_| StoreError::OutcomeUnknown {
             reason: "the runtime shut down during the commit".to_owned(),
         })?
+    }
+
+    /// Commits a write with a checkpoint. That is a task of its own: nobody gets the shard before it is known what became of it.
+    async fn commit_checkpointed(&self, batch: WriteBatch, committing: Committing) -> Result<Committed> {
+        let table = self.clone();
+        undisturbed(async move {
+            let batch = batch.acknowledges(committing.acknowledgement.clone());
+            let committed = table.commit(batch).await;
+            drop(committing);
+            Ok(committed?)
+        })
+        .await
     }
 
     pub(crate) async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {

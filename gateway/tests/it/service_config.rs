@@ -26,9 +26,14 @@ impl Safe {
     }
 
     /// Is it worth to be asked for twice at once? What reads rows or searches is: its time is that of the luck of a moment.
-    /// Streams take what they take, indexes and figures are told to operators, and a table is walked through once.
+    /// Streams take what they take, indexes and figures are told to operators, members of consumer groups wait for what is to come, and a table
+    /// is walked through once.
     fn is_hedged(&self) -> bool {
-        let of_operators = ["souk.index.v1.IndexService", "souk.figures.v1.FiguresService"];
+        let of_operators = [
+            "souk.index.v1.IndexService",
+            "souk.figures.v1.FiguresService",
+            "souk.table.v1.ConsumerGroupService",
+        ];
         let is_quick = !of_operators.contains(&self.service.as_str()) && self.method != "GetSplitPoints";
         self.is_unary && is_quick
     }

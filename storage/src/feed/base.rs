@@ -11,6 +11,7 @@ use crate::feed::{Feed, FeedRecord, RecordKind, changes};
 use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
 use crate::id::TableId;
 use crate::key;
+use crate::limits::MAX_FEED_BYTES;
 use crate::read::{KeyBound, RangeRequest, Snapshot, log};
 
 /// The next base rows; or changes, until a snapshot is there from which base rows can be read.
@@ -71,7 +72,7 @@ async fn catch_up(
         return Ok(Vec::new());
     }
     let wanted = |table: TableId, kind: ChangeKind, key: &[u8]| {
-        definition.has(table) && (cut.is_above(table, key) || (handed && kind == ChangeKind::Delete))
+        definition.has_row(table, key) && (cut.is_above(table, key) || (handed && kind == ChangeKind::Delete))
     };
     let mut records = Vec::new();
     while records.is_empty() && *position < last {
@@ -129,16 +130,24 @@ async fn rows(
             return Ok((Vec::new(), None));
         };
         let id = table.id();
-        let mut request = RangeRequest::all(Direction::Forward).limit(limit);
+        let parts = definition.shard.map_or(1, |shard| usize::from(shard.count));
+        let mut request = RangeRequest::all(Direction::Forward).limit(limit.saturating_mul(parts));
+        request.returned_bytes = MAX_FEED_BYTES;
         if let Some(key) = next.filter(|_| id == at) {
             request.start = KeyBound::Before(key);
         }
-        let page = snapshot.range(&table, &request).await?;
+        let mut page = snapshot.range(&table, &request).await?;
+        let is_empty = page.rows.is_empty();
+        page.rows.retain(|row| definition.has_row(id, &row.key.encode()));
+        if let Some(beyond) = page.rows.get(limit) {
+            page.next = Some(beyond.key.clone());
+            page.rows.truncate(limit);
+        }
         cut = match &page.next {
             Some(key) => Cut::row(id, key),
             None => Cut::table(TableId(id.0.saturating_add(1))),
         };
-        if page.rows.is_empty() {
+        if is_empty {
             continue;
         }
         feed.shared.feeds.hand(&feed.name, &cut);

@@ -2,11 +2,12 @@
 
 use souk_kv::KvSnapshot;
 
+use crate::change::RowChange;
 use crate::change::codec::Wanted;
 use crate::error::Result;
 use crate::feed::{Feed, FeedRecord, RecordKind};
 use crate::feeds::checkpoint::{Checkpoint, Definition};
-use crate::limits::MAX_FEED_SCANNED_CHANGES;
+use crate::limits::{MAX_FEED_BYTES, MAX_FEED_SCANNED_CHANGES};
 use crate::read::log;
 
 /// Fewest changes that are read at a time when some of them may not be delivered.
@@ -22,10 +23,10 @@ pub(super) async fn read(
     let snapshot = feed.shared.kv.snapshot().await?;
     let last = snapshot.sequence();
     let position = &mut checkpoint.position;
-    let records = if definition.tables.is_empty() {
+    let records = if definition.has_all() {
         until(&*snapshot, position, last, limit, limit, None).await?
     } else {
-        let wanted = |table, _, _: &[u8]| definition.has(table);
+        let wanted = |table, _, key: &[u8]| definition.has_row(table, key);
         until(
             &*snapshot,
             position,
@@ -39,7 +40,7 @@ pub(super) async fn read(
     Ok((records, checkpoint.position >= last))
 }
 
-/// The wanted changes behind a position up to `last`: about `limit` records, found in `step` changes at a time.
+/// The wanted changes behind a position up to `last`: about `limit` records and [`MAX_FEED_BYTES`], found in `step` changes at a time.
 /// Moves the position to the last change that was looked at.
 pub(super) async fn until(
     snapshot: &dyn KvSnapshot,
@@ -49,8 +50,8 @@ pub(super) async fn until(
     step: usize,
     wanted: Option<Wanted<'_>>,
 ) -> Result<Vec<FeedRecord>> {
-    let mut records = Vec::new();
-    let mut looked_at = 0;
+    let mut records: Vec<FeedRecord> = Vec::new();
+    let (mut looked_at, mut room) = (0, MAX_FEED_BYTES);
     while records.is_empty() && looked_at < MAX_FEED_SCANNED_CHANGES {
         let changes = log::changes_until(snapshot, *position, last, step, wanted).await?;
         if changes.is_empty() {
@@ -58,9 +59,11 @@ pub(super) async fn until(
         }
         looked_at += changes.len();
         for change in changes {
-            if records.len() >= limit {
+            let bytes: usize = change.rows.iter().map(RowChange::message_bytes).sum();
+            if records.len() >= limit || (bytes > room && !records.is_empty()) {
                 break;
             }
+            room = room.saturating_sub(bytes);
             *position = change.sequence;
             records.extend(change.rows.into_iter().map(|row| FeedRecord {
                 table: row.table,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::feed::Feed;
 use crate::feeds::checkpoint::{Checkpoint, Definition, Delivers, Stage};
+use crate::feeds::shard::FeedShard;
 use crate::id::TableId;
 use crate::read::log;
 use crate::value::PrimaryKey;
@@ -24,6 +25,8 @@ pub struct FeedDescription {
     pub tables: Vec<TableId>,
     /// How long changes are kept for it.
     pub hold: Duration,
+    /// Which part of the rows it delivers; `None`: all.
+    pub shard: Option<FeedShard>,
     /// What it is at.
     pub phase: FeedPhase,
     /// The sequence as of which the acknowledged rows have been delivered.
@@ -111,6 +114,7 @@ pub(super) async fn describe(
         changes: definition.delivers != Delivers::Base,
         tables: definition.tables.clone(),
         hold: definition.hold,
+        shard: definition.shard,
         phase,
         position: checkpoint.position,
         lag_changes,

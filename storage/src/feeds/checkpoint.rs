@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::feeds::shard::FeedShard;
 use crate::id::TableId;
 use crate::key;
 use crate::value::PrimaryKey;
@@ -25,12 +26,24 @@ pub(crate) struct Definition {
     /// Its tables in order; empty: all.
     pub(crate) tables: Vec<TableId>,
     pub(crate) hold: Duration,
+    /// Which part of the rows it delivers; `None`: all.
+    pub(crate) shard: Option<FeedShard>,
 }
 
 impl Definition {
-    /// Whether it delivers a table.
+    /// Whether it delivers rows of a table.
     pub(crate) fn has(&self, table: TableId) -> bool {
         self.tables.is_empty() || self.tables.binary_search(&table).is_ok()
+    }
+
+    /// Whether it delivers a row, given by its encoded primary key.
+    pub(crate) fn has_row(&self, table: TableId, primary_key: &[u8]) -> bool {
+        self.has(table) && self.shard.is_none_or(|shard| shard.has_encoded(primary_key))
+    }
+
+    /// Whether it delivers every row.
+    pub(crate) fn has_all(&self) -> bool {
+        self.tables.is_empty() && self.shard.is_none()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bytes of a feed and of its tokens.
 //!
-//! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, then
-//! its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
+//! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, of a
+//! shard (format 2) its number and the number of shards, then its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
 //! checkpoint: stage, position u64, and in the base stage the cut.
 
 #[cfg(test)]
@@ -16,9 +16,11 @@ use crate::clock::nanos;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::feeds::shard::FeedShard;
 use crate::id::TableId;
 
 const FORMAT: u8 = 1;
+const SHARD_FORMAT: u8 = 2;
 const TOKEN_FORMAT: u8 = 2;
 
 const BASE: u8 = 1;
@@ -88,7 +90,10 @@ impl FeedToken {
 
 /// The bytes of a feed.
 pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8> {
-    let mut out = vec![FORMAT];
+    let mut out = vec![match definition.shard {
+        None => FORMAT,
+        Some(_) => SHARD_FORMAT,
+    }];
     out.extend_from_slice(&definition.created.to_be_bytes());
     out.push(match definition.delivers {
         Delivers::Base => BASE,
@@ -99,6 +104,10 @@ pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8
     put_varint(&mut out, definition.tables.len() as u64);
     for table in &definition.tables {
         put_varint(&mut out, u64::from(table.0));
+    }
+    if let Some(shard) = definition.shard {
+        put_varint(&mut out, u64::from(shard.index));
+        put_varint(&mut out, u64::from(shard.count));
     }
     put_checkpoint(&mut out, checkpoint);
     out
@@ -111,9 +120,11 @@ pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<(Definition, Checkpoint
 
 fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
     let mut reader = Reader::new(bytes);
-    if reader.u8()? != FORMAT {
-        return Err(Malformed("a feed of format 1"));
-    }
+    let is_shard = match reader.u8()? {
+        FORMAT => false,
+        SHARD_FORMAT => true,
+        _ => return Err(Malformed("a feed of format 1 or 2")),
+    };
     let created = reader.i64()?;
     let delivers = match reader.u8()? {
         BASE => Delivers::Base,
@@ -128,6 +139,10 @@ fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
             Ok(TableId(table))
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let shard = match is_shard {
+        true => Some(read_shard(&mut reader)?),
+        false => None,
+    };
     let checkpoint = read_checkpoint(&mut reader)?;
     reader.finish()?;
     let definition = Definition {
@@ -135,8 +150,20 @@ fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
         delivers,
         tables,
         hold: Duration::from_nanos(hold),
+        shard,
     };
     Ok((definition, checkpoint))
+}
+
+fn read_shard(reader: &mut Reader<'_>) -> Result<FeedShard, Malformed> {
+    let mut number = || u16::try_from(reader.varint()?).map_err(|_| Malformed("a shard"));
+    let shard = FeedShard {
+        index: number()?,
+        count: number()?,
+    };
+    (shard.index < shard.count)
+        .then_some(shard)
+        .ok_or(Malformed("a shard"))
 }
 
 fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {

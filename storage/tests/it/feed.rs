@@ -3,6 +3,7 @@
 mod expiry;
 mod model;
 mod replica;
+mod shards;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod bad_input;
+mod consumer_groups;
 mod model;
 mod ranges;
 mod rows;

@@ -870,6 +870,7 @@ impl Program {
                 let request = CommitTransactionRequest {
                     table,
                     transaction_id: held.id,
+                    checkpoint: None,
                 };
                 let committed = self
                     .client()

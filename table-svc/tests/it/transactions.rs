@@ -21,6 +21,7 @@ pub(crate) fn commit(table: &str, id: &str) -> CommitTransactionRequest {
     CommitTransactionRequest {
         table: table.to_owned(),
         transaction_id: id.to_owned(),
+        checkpoint: None,
     }
 }
 

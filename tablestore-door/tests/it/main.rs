@@ -15,3 +15,4 @@ mod server;
 mod streams;
 mod tables;
 mod transactions;
+mod tunnels;

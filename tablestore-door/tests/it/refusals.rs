@@ -148,7 +148,7 @@ async fn what_isnt_a_request_is_refused() {
         ("SQLQuery", "Unsupported operation: SQLQuery."),
         ("Nothing", "Unsupported operation: Nothing."),
         ("getrow", "Unsupported operation: getrow."),
-        ("tunnel/create", "Unsupported operation: tunnel/create."),
+        ("tunnel/getrpo", "Unsupported operation: tunnel/getrpo."),
     ] {
         let reply = client
             .send(&client.request(operation, Bytes::new(), Duration::ZERO))

@@ -75,7 +75,7 @@ pub(crate) enum Log {
 }
 
 /// The last writes of each service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sequences {
     order: i64,
     shop: i64,
@@ -83,19 +83,33 @@ pub(crate) struct Sequences {
     table: i64,
     /// Transactions that are open, to be committed and aborted; none but of [`with_transactions`].
     transactions: [u128; 2],
+    /// Members of the consumer group of ours; none but of [`with_members`].
+    members: Members,
+}
+
+/// Two members of a consumer group.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    /// The one that has the shard.
+    id: String,
+    generation: i64,
+    /// Behind what it was told.
+    token: String,
+    /// The other one, which leaves.
+    leaving: String,
 }
 
 /// What requests are made of.
 pub(crate) struct Numbers<'a> {
     whose: &'a Whose,
-    sequences: Sequences,
+    sequences: &'a Sequences,
     number: usize,
 }
 
-pub(crate) fn numbers<'a>(whose: &'a Whose, sequences: &Sequences, number: usize) -> Numbers<'a> {
+pub(crate) fn numbers<'a>(whose: &'a Whose, sequences: &'a Sequences, number: usize) -> Numbers<'a> {
     Numbers {
         whose,
-        sequences: *sequences,
+        sequences,
         number,
     }
 }
@@ -188,6 +202,11 @@ fn second_index_of(whose: &Whose) -> String {
     format!("{}.second", left_of(whose))
 }
 
+/// A consumer group of a name.
+fn group(name: &str) -> Value {
+    json!({"name": name, "source": "CONSUMER_GROUP_SOURCE_ROWS", "shards": 1})
+}
+
 fn table(name: &str) -> Value {
     json!({
         "name": name,
@@ -248,6 +267,14 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
                     json!({"index": second_index_of(whose), "source_index": left_of(whose)}),
                 ),
                 ("souk.table.v1.TableService/PutRow", row_of(whose, whose.mark)),
+                (
+                    "souk.table.v1.ConsumerGroupService/CreateConsumerGroup",
+                    json!({"table": table_of(whose), "group": group(whose.mark)}),
+                ),
+                (
+                    "souk.table.v1.ConsumerGroupService/CreateConsumerGroup",
+                    json!({"table": table_of(whose), "group": group("left")}),
+                ),
             ]);
         }
         for (method, request) in wanted {
@@ -270,6 +297,7 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
     Ok(Sequences {
         table: read.map(|answer| sequence(&answer))?,
         transactions: [0; 2],
+        members: Members::default(),
         order: last("souk.order.v1.OrderService/BatchGetOrders", "order_ids").await?,
         shop: last("souk.shop.v1.ShopService/BatchGetShops", "shop_ids").await?,
         media: last("souk.media.v1.MediaService/BatchGetMedia", "media_ids").await?,
@@ -292,4 +320,28 @@ pub(crate) async fn with_transactions(admin: &Dynamic, sequences: Sequences) -> 
         transactions,
         ..sequences
     })
+}
+
+/// The same with members of the consumer group of ours.
+pub(crate) async fn with_members(admin: &Dynamic, sequences: Sequences) -> anyhow::Result<Sequences> {
+    const GROUPS: &str = "souk.table.v1.ConsumerGroupService";
+    let call = async |method: &str, request: Value| {
+        let answer = admin.call(&format!("{GROUPS}/{method}"), &request).await?;
+        anyhow::Ok(answer?)
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let ours = json!({"table": table_of(&OWN), "group": OWN.mark});
+    let joined = call("JoinConsumerGroup", ours.clone()).await?;
+    let generation = text(&joined["leases"][0]["generation"]).parse()?;
+    let id = text(&joined["member_id"]);
+    let read = json!({"table": table_of(&OWN), "group": OWN.mark, "member_id": id, "shard": 0, "generation": generation});
+    let told = call("ReadShard", read).await?;
+    let leaving = call("JoinConsumerGroup", ours).await?;
+    let members = Members {
+        id,
+        generation,
+        token: text(&told["token"]),
+        leaving: text(&leaving["member_id"]),
+    };
+    Ok(Sequences { members, ..sequences })
 }

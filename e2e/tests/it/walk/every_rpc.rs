@@ -4,11 +4,12 @@ use anyhow::Context as _;
 use souk_e2e::dynamic::Dynamic;
 use souk_e2e::suite::Suite;
 
-use crate::access::cells::{CELLS, Cell, Kind, OWN, numbers, seed, with_transactions};
+use crate::access::cells::{CELLS, Cell, Kind, OWN, numbers, seed, with_members, with_transactions};
 
 pub(super) async fn every_rpc(suite: &Suite) -> anyhow::Result<()> {
     let client = Dynamic::new(suite.channel()?)?;
     let sequences = with_transactions(&client, seed(&client, true).await?).await?;
+    let sequences = with_members(&client, sequences).await?;
     let call = |method: String| {
         let cell = CELLS.iter().find(|cell| cell.method == method);
         cell.with_context(|| format!("the walk has no call of {method}"))

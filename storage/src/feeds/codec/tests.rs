@@ -9,6 +9,7 @@ fn definition(delivers: Delivers) -> Definition {
         delivers,
         tables: vec![TableId(1), TableId(300)],
         hold: Duration::from_secs(3600),
+        shard: None,
     }
 }
 
@@ -27,13 +28,20 @@ fn checkpoints() -> Vec<Checkpoint> {
 
 #[test]
 fn reads_what_it_wrote_and_nothing_shorter() {
-    let definition = definition(Delivers::BaseAndChanges);
-    for checkpoint in checkpoints() {
-        let bytes = encode(&definition, &checkpoint);
-        let found = decode("f", &bytes).unwrap();
-        assert_eq!(found, (definition.clone(), checkpoint));
-        for end in 0..bytes.len() {
-            assert!(decode("f", &bytes[..end]).is_err(), "{end} of {}", bytes.len());
+    let whole = definition(Delivers::BaseAndChanges);
+    let shard = Some(FeedShard { index: 2, count: 300 });
+    let part = Definition {
+        shard,
+        ..whole.clone()
+    };
+    for definition in [whole, part] {
+        for checkpoint in checkpoints() {
+            let bytes = encode(&definition, &checkpoint);
+            let found = decode("f", &bytes).unwrap();
+            assert_eq!(found, (definition.clone(), checkpoint));
+            for end in 0..bytes.len() {
+                assert!(decode("f", &bytes[..end]).is_err(), "{end} of {}", bytes.len());
+            }
         }
     }
 }

@@ -56,6 +56,7 @@ async fn stack_writes_on_writes() {
         let done = transaction.commit_with(CommitOptions {
             trace: Some("trace".to_owned()),
             durability: Durability::Buffered,
+            ..CommitOptions::default()
         });
         assert_eq!(done.await.expect("a commit").sequence, 2);
         let changes = database.changes(1, 1).await.expect("changes");

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, second_index_of, shop,
-    table, table_of,
+    Cell, Kind, Log, Numbers, group, left_of, media, order, person, product, row_of, search, second_index_of,
+    shop, table, table_of,
 };
 
 const O: &str = "orders";
@@ -28,6 +28,31 @@ fn named(n: &Numbers<'_>) -> serde_json::Value {
 fn transaction(n: &Numbers<'_>, which: usize) -> serde_json::Value {
     let id = format!("{:032x}", n.sequences.transactions[which]);
     json!({"table": table_of(&super::OWN), "transaction_id": id})
+}
+
+/// Names somebody's consumer group.
+fn grouped(n: &Numbers<'_>) -> serde_json::Value {
+    json!({"table": table_of(n.whose), "group": n.whose.mark})
+}
+
+/// Names a shard of ours, as its member has it.
+fn held(n: &Numbers<'_>) -> serde_json::Value {
+    let members = &n.sequences.members;
+    json!({
+        "table": table_of(&super::OWN),
+        "group": super::OWN.mark,
+        "member_id": known(&members.id),
+        "shard": 0,
+        "generation": members.generation.max(1),
+    })
+}
+
+/// The id of a member; of one that isn't there when there is none.
+fn known(member: &str) -> &str {
+    match member {
+        "" => "00000000-0000-4000-8000-000000000000",
+        member => member,
+    }
 }
 
 /// Every RPC of the contract.
@@ -413,4 +438,50 @@ pub(crate) const CELLS: &[Cell] = &[
     Cell::new("souk.table.v1.TableService/AbortTransaction", Kind::Open, |n| {
         transaction(n, 1)
     }),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/CreateConsumerGroup",
+        Kind::Open,
+        |n| json!({"table": table_of(n.whose), "group": group(&format!("new_{}", n.number))}),
+    ),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/GetConsumerGroup",
+        Kind::Read,
+        grouped,
+    ),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/ListConsumerGroups",
+        Kind::List("groups"),
+        named,
+    ),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/DeleteConsumerGroup",
+        Kind::Remove,
+        |n| json!({"table": table_of(n.whose), "group": "left"}),
+    ),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/JoinConsumerGroup",
+        Kind::Open,
+        grouped,
+    ),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/SendHeartbeat",
+        Kind::Open,
+        |n| json!({"table": table_of(&super::OWN), "group": super::OWN.mark, "member_id": known(&n.sequences.members.id)}),
+    ),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/LeaveConsumerGroup",
+        Kind::Open,
+        |n| json!({"table": table_of(&super::OWN), "group": super::OWN.mark, "member_id": known(&n.sequences.members.leaving)}),
+    ),
+    Cell::new("souk.table.v1.ConsumerGroupService/ReadShard", Kind::Open, held),
+    Cell::new(
+        "souk.table.v1.ConsumerGroupService/CommitCheckpoint",
+        Kind::Open,
+        |n| {
+            let mut checkpoint = held(n);
+            let token = &n.sequences.members.token;
+            checkpoint["token"] = json!(if token.is_empty() { "bm9uZQ" } else { token });
+            json!({"checkpoint": checkpoint})
+        },
+    ),
 ];

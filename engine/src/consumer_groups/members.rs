@@ -1,0 +1,311 @@
+//! The members of a consumer group: who there is, and who has which shard. Time is given, so that nothing here waits.
+//!
+//! A member is there until it leaves, or hasn't sent a heartbeat for its session timeout. Each shard has one holder at most, by a
+//! lease with a number, its generation, that no other lease of the group has had: who comes with an old one, as a member that was
+//! frozen, is refused. Shards are spread so that no member has two more than another. One that has to go to another member is
+//! closing first: its holder may finish what it has read, commit, and release it; what isn't released within its holder's session
+//! timeout is taken. A shard whose checkpoint is being committed goes to nobody else before that is done.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Most members of a consumer group.
+pub const MEMBERS_MAX: usize = 128;
+
+/// Names a member: a random UUID, so that none is guessed, or comes again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberId(Uuid);
+
+impl MemberId {
+    /// A new one.
+    pub(crate) fn random() -> Self {
+        Self(Uuid::new_v4())
+    }
+}
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for MemberId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::parse_str(text).map(Self)
+    }
+}
+
+/// A shard that a member has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardLease {
+    /// Which shard.
+    pub shard: u16,
+    /// Number of the lease; of a later one of the group it is higher.
+    pub generation: u64,
+    /// Whether it has to go to another member: finish, commit, and release it.
+    pub is_closing: bool,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Members {
+    members: BTreeMap<MemberId, Member>,
+    shards: Vec<Shard>,
+    /// That of the last lease.
+    generation: u64,
+}
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// How its program calls itself.
+    pub(crate) client: String,
+    pub(crate) timeout: Duration,
+    /// When it is gone unless it is heard of.
+    pub(crate) until: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    holder: Option<Holder>,
+    /// Commits of its checkpoint that are on their way.
+    commits: usize,
+}
+
+#[derive(Debug)]
+struct Holder {
+    member: MemberId,
+    generation: u64,
+    /// When it is taken, if it is closing.
+    closing: Option<Instant>,
+}
+
+/// Why a member may not do something with a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fenced {
+    /// It isn't one, or no more.
+    Unknown,
+    /// It doesn't hold the shard, or not by that lease.
+    Lost,
+}
+
+impl Members {
+    pub(crate) fn new(shards: u16) -> Self {
+        Self {
+            members: BTreeMap::new(),
+            shards: (0..shards).map(|_| Shard::default()).collect(),
+            generation: 0,
+        }
+    }
+
+    /// Takes in a new member; what it has. `None` when there are [`MEMBERS_MAX`].
+    pub(crate) fn join(
+        &mut self,
+        id: MemberId,
+        client: String,
+        timeout: Duration,
+        now: Instant,
+    ) -> Option<Vec<ShardLease>> {
+        self.expire(now);
+        if self.members.len() >= MEMBERS_MAX {
+            return None;
+        }
+        let until = now + timeout;
+        let member = Member {
+            client,
+            timeout,
+            until,
+        };
+        self.members.insert(id, member);
+        self.balance(now);
+        Some(self.leases(id))
+    }
+
+    /// Hears of a member, which releases shards; what it has from now on. `None` when it isn't one.
+    pub(crate) fn heartbeat(
+        &mut self,
+        id: MemberId,
+        released: &[(u16, u64)],
+        now: Instant,
+    ) -> Option<Vec<ShardLease>> {
+        self.expire(now);
+        let member = self.members.get_mut(&id)?;
+        member.until = now + member.timeout;
+        for (shard, generation) in released {
+            if let Some(shard) = self.shards.get_mut(usize::from(*shard)) {
+                shard
+                    .holder
+                    .take_if(|holder| holder.member == id && holder.generation == *generation);
+            }
+        }
+        self.balance(now);
+        Some(self.leases(id))
+    }
+
+    /// Lets a member go; whether it was one.
+    pub(crate) fn leave(&mut self, id: MemberId, now: Instant) -> bool {
+        self.expire(now);
+        let left = self.members.remove(&id);
+        self.balance(now);
+        left.is_some()
+    }
+
+    /// Whether a member holds a shard by a lease.
+    pub(crate) fn check(
+        &mut self,
+        id: MemberId,
+        shard: u16,
+        generation: u64,
+        now: Instant,
+    ) -> Result<(), Fenced> {
+        self.balance(now);
+        if !self.members.contains_key(&id) {
+            return Err(Fenced::Unknown);
+        }
+        let holder = self.shards.get(usize::from(shard));
+        let holder = holder.and_then(|shard| shard.holder.as_ref());
+        match holder {
+            Some(holder) if (holder.member, holder.generation) == (id, generation) => Ok(()),
+            _ => Err(Fenced::Lost),
+        }
+    }
+
+    /// The same, for a commit of its checkpoint: until its end nobody else gets the shard.
+    pub(crate) fn begin_commit(
+        &mut self,
+        id: MemberId,
+        shard: u16,
+        generation: u64,
+        now: Instant,
+    ) -> Result<(), Fenced> {
+        self.check(id, shard, generation, now)?;
+        if let Some(shard) = self.shards.get_mut(usize::from(shard)) {
+            shard.commits += 1;
+        }
+        Ok(())
+    }
+
+    /// A commit of a shard's checkpoint has ended.
+    pub(crate) fn end_commit(&mut self, shard: u16, now: Instant) {
+        if let Some(shard) = self.shards.get_mut(usize::from(shard)) {
+            shard.commits = shard.commits.saturating_sub(1);
+        }
+        self.balance(now);
+    }
+
+    /// The members, and who has which shard, at a moment.
+    pub(crate) fn at(
+        &mut self,
+        now: Instant,
+    ) -> (Vec<(MemberId, Member)>, Vec<Option<(MemberId, ShardLease)>>) {
+        self.balance(now);
+        let members = self.members.iter();
+        let members = members.map(|(id, member)| (*id, member.clone())).collect();
+        let shards = (0..).zip(&self.shards).map(|(shard, state)| {
+            let holder = state.holder.as_ref()?;
+            Some((holder.member, holder.lease(shard)))
+        });
+        (members, shards.collect())
+    }
+
+    /// The shards of a member, in their order.
+    fn leases(&self, id: MemberId) -> Vec<ShardLease> {
+        let held = (0..).zip(&self.shards).filter_map(|(shard, state)| {
+            let holder = state.holder.as_ref().filter(|holder| holder.member == id)?;
+            Some(holder.lease(shard))
+        });
+        held.collect()
+    }
+
+    /// Lets go of members that weren't heard of, and of shards that weren't released in time.
+    fn expire(&mut self, now: Instant) {
+        self.members.retain(|_, member| member.until > now);
+        for shard in &mut self.shards {
+            let members = &self.members;
+            shard.holder.take_if(|holder| {
+                let is_late = holder.closing.is_some_and(|until| until <= now);
+                is_late || !members.contains_key(&holder.member)
+            });
+        }
+    }
+
+    /// Gives free shards to those who have the fewest, and has those who have too many close some.
+    fn balance(&mut self, now: Instant) {
+        self.expire(now);
+        let mut load: BTreeMap<MemberId, usize> = self.members.keys().map(|id| (*id, 0)).collect();
+        let mut coming = 0;
+        for shard in &self.shards {
+            match &shard.holder {
+                Some(holder) if holder.closing.is_none() => {
+                    *load.entry(holder.member).or_default() += 1;
+                }
+                None if shard.commits == 0 => {}
+                _ => coming += 1,
+            }
+        }
+        for shard in &mut self.shards {
+            if shard.holder.is_some() || shard.commits > 0 {
+                continue;
+            }
+            let Some(member) = another(&mut load) else {
+                return;
+            };
+            self.generation += 1;
+            shard.holder = Some(Holder {
+                member,
+                generation: self.generation,
+                closing: None,
+            });
+        }
+        // Those that are on their way will go to those who have the fewest, too.
+        for _ in 0..coming {
+            another(&mut load);
+        }
+        loop {
+            let most = load.iter().max_by_key(|(_, load)| **load);
+            let least = load.iter().min_by_key(|(_, load)| **load);
+            let (Some((most, high)), Some((_, low))) = (most, least) else {
+                return;
+            };
+            if *high <= low + 1 {
+                return;
+            }
+            let most = *most;
+            let holders = self.shards.iter_mut().filter_map(|shard| shard.holder.as_mut());
+            let mut open = holders.filter(|holder| holder.member == most && holder.closing.is_none());
+            let (Some(holder), Some(member)) = (open.next(), self.members.get(&most)) else {
+                return;
+            };
+            holder.closing = Some(now + member.timeout);
+            load.entry(most).and_modify(|load| *load -= 1);
+            another(&mut load);
+        }
+    }
+}
+
+impl Holder {
+    fn lease(&self, shard: u16) -> ShardLease {
+        ShardLease {
+            shard,
+            generation: self.generation,
+            is_closing: self.closing.is_some(),
+        }
+    }
+}
+
+/// Whoever has the fewest gets one more.
+fn another(load: &mut BTreeMap<MemberId, usize>) -> Option<MemberId> {
+    let (id, load) = load.iter_mut().min_by_key(|(_, load)| **load)?;
+    *load += 1;
+    Some(*id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! Consumer groups of a table, and what their members do.
+
+use std::time::Duration;
+
+use souk_storage::FeedPhase;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::TableHandle;
+use crate::consumer_groups::{
+    Committing, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
+    SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, opened,
+};
+use crate::error::{EngineError, Result};
+use crate::index_admin::undisturbed;
+use crate::watch::WATCHES_MAX;
+
+/// Longest wait of a read of a shard.
+pub const READ_WAIT_MAX: Duration = Duration::from_secs(20);
+/// What is left of the time of a call when a read that waits answers.
+const READ_MARGIN: Duration = Duration::from_millis(500);
+/// How long a read that waits doesn't look again when there was nothing: each write of any table wakes it.
+const READ_PAUSE: Duration = Duration::from_millis(10);
+
+impl TableHandle {
+    /// Creates a consumer group, durably: from here on, changes are kept for it.
+    ///
+    /// # Errors
+    /// [`EngineError::ConsumerGroupExists`]; [`EngineError::LimitExceeded`] for
+    /// [`crate::consumer_groups::GROUPS_OF_TABLE_MAX`], [`crate::consumer_groups::SHARDS_OF_GROUP_MAX`],
+    /// [`crate::consumer_groups::SHARDS_MAX`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone; as
+    /// [`souk_storage::Database::create_feed`].
+    pub async fn create_consumer_group(&self, name: &str, options: GroupOptions) -> Result<()> {
+        self.check_all(&self.scope()?)?;
+        let (table, name) = (self.clone(), name.to_owned());
+        undisturbed(async move {
+            let inner = &table.inner;
+            let _changing = inner.changing.lock().await;
+            table.open.check_there()?;
+            inner
+                .consumer_groups
+                .create(&inner.database, &table.open.table, &name, options)
+                .await
+        })
+        .await
+    }
+
+    /// Tells what a consumer group is, who its members are, and how far it is.
+    ///
+    /// # Errors
+    /// [`EngineError::ConsumerGroupNotFound`]; what the store refuses.
+    pub async fn consumer_group(&self, name: &str) -> Result<GroupDescription> {
+        self.check_all(&self.scope()?)?;
+        let group = self.inner.consumer_groups.get(&self.open.table, name)?;
+        group.describe().await
+    }
+
+    /// All consumer groups of the table, by name: [`crate::consumer_groups::GROUPS_OF_TABLE_MAX`] at most.
+    ///
+    /// # Errors
+    /// What the store refuses.
+    pub async fn consumer_groups(&self) -> Result<Vec<GroupDescription>> {
+        self.check_all(&self.scope()?)?;
+        let mut described = Vec::new();
+        for group in self.inner.consumer_groups.of(self.open.table.id()) {
+            match group.describe().await {
+                Ok(group) => described.push(group),
+                // It was deleted a moment ago.
+                Err(EngineError::ConsumerGroupNotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(described)
+    }
+
+    /// Deletes a consumer group, durably, with its checkpoints.
+    ///
+    /// # Errors
+    /// [`EngineError::ConsumerGroupNotFound`]; what the store refuses.
+    pub async fn delete_consumer_group(&self, name: &str) -> Result<()> {
+        self.check_all(&self.scope()?)?;
+        let (table, name) = (self.clone(), name.to_owned());
+        undisturbed(async move {
+            let inner = &table.inner;
+            let _changing = inner.changing.lock().await;
+            let group = inner.consumer_groups.get(&table.open.table, &name)?;
+            let id = table.open.table.id();
+            inner.consumer_groups.remove(&inner.database, id, &group).await
+        })
+        .await
+    }
+
+    /// Joins a consumer group, as a new member: its id, and the shards that it has. `client` is how its program calls itself; it is
+    /// gone when it isn't heard of for `session_timeout`, which is held within [`SESSION_TIMEOUT_MIN`] and
+    /// [`SESSION_TIMEOUT_MAX`].
+    ///
+    /// # Errors
+    /// [`EngineError::ConsumerGroupNotFound`], [`EngineError::TooManyMembers`].
+    pub fn join_consumer_group(
+        &self,
+        group: &str,
+        client: String,
+        session_timeout: Duration,
+    ) -> Result<(MemberId, Vec<ShardLease>)> {
+        self.check_all(&self.scope()?)?;
+        let timeout = session_timeout.clamp(SESSION_TIMEOUT_MIN, SESSION_TIMEOUT_MAX);
+        let group = self.inner.consumer_groups.get(&self.open.table, group)?;
+        group.join(client, timeout)
+    }
+
+    /// Lets a consumer group hear of a member, which releases shards (by their numbers and generations); the shards that it has
+    /// from now on.
+    ///
+    /// # Errors
+    /// [`EngineError::ConsumerGroupNotFound`]; [`EngineError::MemberNotFound`] when it wasn't heard of for too long, or the process
+    /// was started again: it has to join again, and has no shards.
+    pub fn heartbeat(
+        &self,
+        group: &str,
+        member: MemberId,
+        released: &[(u16, u64)],
+    ) -> Result<Vec<ShardLease>> {
+        self.check_all(&self.scope()?)?;
+        let group = self.inner.consumer_groups.get(&self.open.table, group)?;
+        group.heartbeat(member, released)
+    }
+
+    /// Leaves a consumer group: others get the member's shards at once.
+    ///
+    /// # Errors
+    /// As [`TableHandle::heartbeat`].
+    pub fn leave_consumer_group(&self, group: &str, member: MemberId) -> Result<()> {
+        self.check_all(&self.scope()?)?;
+        let group = self.inner.consumer_groups.get(&self.open.table, group)?;
+        group.leave(member)
+    }
+
+    /// A shard, as a member has it now, where its client doesn't know by which lease.
+    ///
+    /// # Errors
+    /// As [`TableHandle::heartbeat`]; [`EngineError::ShardLost`].
+    pub fn held_shard(&self, group: &str, member: MemberId, shard: u16) -> Result<HeldShard> {
+        self.check_all(&self.scope()?)?;
+        let group = self.inner.consumer_groups.get(&self.open.table, group)?;
+        group.holding(member, shard)
+    }
+
+    /// Reads records of a shard: behind its checkpoint, when `after` is empty, or behind the token that an earlier read gave. `limit` is as in
+    /// [`souk_storage::Feed::read`]. When there are none yet, it waits for some, for `wait`, [`READ_WAIT_MAX`] at most, and until
+    /// shortly before the deadline of the call.
+    ///
+    /// # Errors
+    /// [`EngineError::ConsumerGroupNotFound`], [`EngineError::MemberNotFound`]; [`EngineError::ShardLost`] when it isn't the member's,
+    /// or no more; [`EngineError::TooManyWatches`], [`EngineError::Closing`]; as [`souk_storage::Feed::read_after`].
+    pub async fn read_shard(
+        &self,
+        held: &HeldShard,
+        after: &str,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<ShardRecords> {
+        self.check_all(&self.scope()?)?;
+        let inner = &self.inner;
+        let group = inner.consumer_groups.get(&self.open.table, &held.group)?;
+        let place = inner.watches.take(self.caller());
+        let _place = place.map_err(|of| EngineError::TooManyWatches { max: WATCHES_MAX, of })?;
+        let now = Instant::now();
+        let mut until = now + wait.min(READ_WAIT_MAX);
+        if let Some(deadline) = self.call.deadline {
+            until = until.min(deadline.checked_sub(READ_MARGIN).unwrap_or(now));
+        }
+        let mut after = match after {
+            "" => None,
+            given => Some(opened(given)?),
+        };
+        let mut sequences = inner.database.subscribe();
+        loop {
+            if inner.closing.is_cancelled() {
+                return Err(EngineError::Closing);
+            }
+            self.open.check_there()?;
+            let feed = group.held(held)?;
+            sequences.borrow_and_update();
+            let read = async {
+                let _turn = inner.read_ahead.turn().await;
+                match &after {
+                    Some(token) => feed.read_after(token, limit).await,
+                    None => feed.read(limit).await,
+                }
+            };
+            let batch = read.await.map_err(|error| group.refused(error))?;
+            let is_over = batch.phase == FeedPhase::Finished || Instant::now() >= until;
+            if !batch.records.is_empty() || is_over {
+                return Ok(batch.into());
+            }
+            if batch.caught_up {
+                let changed = timeout_at(until, sequences.changed());
+                match inner.closing.run_until_cancelled(changed).await {
+                    Some(Ok(Ok(()))) => sleep(READ_PAUSE).await,
+                    Some(Err(_)) => return Ok(batch.into()),
+                    Some(Ok(Err(_))) | None => return Err(EngineError::Closing),
+                }
+            }
+            after = Some(batch.token);
+        }
+    }
+
+    /// Commits a checkpoint of a shard, durably: what is behind it comes never again. Does nothing for the token that was committed
+    /// last. [`TableHandle::write_with`] and [`TableHandle::commit_transaction_with`] commit one with a write.
+    ///
+    /// # Errors
+    /// As [`TableHandle::read_shard`] of the member and the shard; as [`souk_storage::Feed::acknowledge`].
+    pub async fn commit_checkpoint(&self, checkpoint: &ShardCheckpoint) -> Result<()> {
+        self.check_all(&self.scope()?)?;
+        let committing = self.committing(checkpoint)?;
+        undisturbed(committing.commit()).await
+    }
+
+    /// The right to commit a checkpoint of a shard, of this table or another one.
+    pub(super) fn committing(&self, checkpoint: &ShardCheckpoint) -> Result<Committing> {
+        let table = self.inner.table(&checkpoint.table);
+        let table = table.ok_or_else(|| EngineError::TableNotFound {
+            table: checkpoint.table.clone(),
+        })?;
+        let group = self
+            .inner
+            .consumer_groups
+            .get(&table.table, &checkpoint.held.group)?;
+        group.committing(checkpoint)
+    }
+}

@@ -1,0 +1,364 @@
+//! Shards: several readers share the rows of a table, and write what they make of them with what they acknowledge.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use souk_storage::{
+    Acknowledgement, CommitOptions, Condition, Database, DatabaseOptions, Direction, Durability, Error, Feed,
+    FeedOptions, FeedShard, FeedSource, FeedStart, FeedToken, KeyKind, KeyValue, PrimaryKey, RangeRequest,
+    RequestRecord, RowOperation, RowWrite, Table, TableSchema, WriteBatch,
+};
+
+use super::replica::{Judge, Replica};
+
+const SHARDS: u16 = 5;
+const PARTITIONS: i64 = 40;
+const STEPS: usize = 600;
+
+fn name(shard: u16) -> String {
+    format!("shard_{shard}")
+}
+
+fn shards(table: &Table, source: FeedSource) -> Vec<(String, FeedOptions)> {
+    let shard = |index| {
+        let shard = FeedShard { index, count: SHARDS };
+        (name(index), FeedOptions::new(source).table(table).shard(shard))
+    };
+    (0..SHARDS).map(shard).collect()
+}
+
+fn key(partition: i64, id: i64) -> PrimaryKey {
+    let partition = format!("partition \0 {partition}");
+    PrimaryKey::new(vec![partition.as_str().into(), KeyValue::Integer(id)]).expect("a key")
+}
+
+fn put(key: PrimaryKey, value: i64) -> RowOperation {
+    let columns = vec![("a".into(), value.into())];
+    RowOperation::Put { key, columns }
+}
+
+async fn visits(database: &Database) -> Table {
+    let schema = TableSchema::new("visits")
+        .key("place", KeyKind::String)
+        .key("id", KeyKind::Integer)
+        .transactions();
+    database.ensure_table(schema).await.expect("a table")
+}
+
+fn batch(random: &mut fastrand::Rng, table: &Table) -> WriteBatch {
+    let mut batch = WriteBatch::new().durability(Durability::Buffered);
+    let keys: std::collections::BTreeSet<_> = (0..random.usize(1..5))
+        .map(|_| (random.i64(..PARTITIONS), random.i64(..4)))
+        .collect();
+    for (partition, id) in keys {
+        let key = key(partition, id);
+        let operation = match random.u8(..4) {
+            0 => RowOperation::Delete { key },
+            _ => put(key, random.i64(..)),
+        };
+        batch = batch.write(table, operation, Condition::none());
+    }
+    batch
+}
+
+/// A reader of a shard.
+#[derive(Default)]
+struct Reader {
+    replica: Replica,
+    judge: Judge,
+    ahead: Option<FeedToken>,
+}
+
+impl Reader {
+    /// Reads on; whether there was nothing more.
+    async fn read(&mut self, feed: &Feed, limit: usize) -> bool {
+        let batch = match &self.ahead {
+            Some(token) => feed.read_after(token, limit).await,
+            None => feed.read(limit).await,
+        };
+        let batch = batch.expect("a batch");
+        self.judge.take(&batch);
+        self.replica.take(&batch);
+        self.ahead = Some(batch.token);
+        batch.caught_up
+    }
+
+    async fn acknowledge(&mut self, feed: &Feed) {
+        if let Some(token) = self.ahead.take() {
+            feed.acknowledge(&token).await.expect("an acknowledgement");
+            self.judge.acknowledge();
+        }
+    }
+
+    fn lose(&mut self) {
+        self.ahead = None;
+        self.judge.lose();
+    }
+}
+
+#[tokio::test]
+async fn each_partition_is_in_one_shard_and_all_of_it_there() {
+    let mut random = crate::commits::random();
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = async |directory: &Path| {
+        let database = Database::open(directory, DatabaseOptions::default()).await;
+        database.expect("a database")
+    };
+    let mut database = open(directory.path()).await;
+    let mut table = visits(&database).await;
+    for _ in 0..STEPS / 4 {
+        database.write(batch(&mut random, &table)).await.expect("a write");
+    }
+    let before = database.last_sequence();
+    let feeds = shards(&table, FeedSource::BaseAndChanges);
+    database.create_feeds(feeds).await.expect("feeds");
+    let mut readers: Vec<Reader> = (0..SHARDS).map(|_| Reader::default()).collect();
+    let feed = |database: &Database, shard: usize| {
+        let shard = u16::try_from(shard).expect("a shard");
+        database.feed(&name(shard)).expect("a feed")
+    };
+    for _ in 0..STEPS {
+        let shard = random.usize(..readers.len());
+        match random.u8(..20) {
+            0..8 => {
+                database.write(batch(&mut random, &table)).await.expect("a write");
+            }
+            8..15 => {
+                readers[shard]
+                    .read(&feed(&database, shard), random.usize(1..9))
+                    .await;
+            }
+            15..18 => readers[shard].acknowledge(&feed(&database, shard)).await,
+            18 => readers[shard].lose(),
+            _ if random.u8(..10) == 0 => {
+                drop(table);
+                database.close().await.expect("a close");
+                drop(database);
+                database = open(directory.path()).await;
+                table = visits(&database).await;
+            }
+            _ => {}
+        }
+    }
+    let log = database.changes(before, 10_000).await.expect("changes");
+    let (mut rows, mut shard_of) = (BTreeMap::new(), BTreeMap::new());
+    let mut delivered = (0, 0);
+    for (shard, mut reader) in readers.into_iter().enumerate() {
+        let feed = feed(&database, shard);
+        while !reader.read(&feed, random.usize(1..50)).await {
+            reader.acknowledge(&feed).await;
+        }
+        reader.acknowledge(&feed).await;
+        for partition in 0..PARTITIONS {
+            let shard = u16::try_from(shard).expect("a shard");
+            let told = FeedShard {
+                index: shard,
+                count: SHARDS,
+            };
+            if told.has(&key(partition, 0)) {
+                assert_eq!(shard_of.insert(partition, shard), None, "{partition} is in two");
+            }
+        }
+        let of_shard = |key: &PrimaryKey| {
+            let index = u16::try_from(shard).expect("a shard");
+            FeedShard { index, count: SHARDS }.has(key)
+        };
+        for (_, key) in reader.replica.rows.keys() {
+            assert!(of_shard(key), "{key:?} isn't of shard {shard}");
+        }
+        let mut log = log.clone();
+        for change in &mut log {
+            change.rows.retain(|row| of_shard(&row.key));
+        }
+        let (base, changes) = reader.judge.finish(&log, |_| true);
+        delivered = (delivered.0 + base, delivered.1 + changes);
+        rows.extend(reader.replica.rows);
+    }
+    assert_eq!(shard_of.len(), usize::try_from(PARTITIONS).expect("a number"));
+    let snapshot = database.snapshot().await.expect("a snapshot");
+    let page = snapshot
+        .range(&table, &RangeRequest::all(Direction::Forward))
+        .await;
+    let expected = page.expect("a page").rows.into_iter();
+    let expected = expected.map(|row| ((table.id(), row.key.clone()), row));
+    assert_eq!(rows, expected.collect());
+    println!("{delivered:?} of {} changes", log.len());
+    assert!(delivered.0 > 0 && delivered.1 > 0, "{delivered:?}");
+}
+
+/// A database with a table, of which a feed has two records to tell.
+struct Telling {
+    database: Database,
+    table: Table,
+    feed: Feed,
+}
+
+impl Telling {
+    async fn new() -> Self {
+        let database = Database::in_memory(DatabaseOptions::default()).await;
+        let database = database.expect("a database");
+        let table = visits(&database).await;
+        let options = FeedOptions::new(FeedSource::Changes(FeedStart::Newest)).table(&table);
+        let feed = database.create_feed("feed", options).await.expect("a feed");
+        for id in 0..2 {
+            let batch = WriteBatch::of(&table, put(key(0, id), id), Condition::none());
+            database.write(batch).await.expect("a write");
+        }
+        Self {
+            database,
+            table,
+            feed,
+        }
+    }
+
+    /// The token behind the next record.
+    async fn next(&self) -> FeedToken {
+        self.feed.read(1).await.expect("a batch").token
+    }
+
+    async fn position(&self) -> u64 {
+        self.feed.describe().await.expect("a description").position
+    }
+
+    fn write(&self, id: i64, token: &FeedToken) -> WriteBatch {
+        let batch = WriteBatch::of(&self.table, put(key(1, id), id), Condition::must_not_exist());
+        batch.acknowledges(Acknowledgement::new(&self.feed, token))
+    }
+
+    async fn is_there(&self, id: i64) -> bool {
+        let snapshot = self.database.snapshot().await.expect("a snapshot");
+        let row = snapshot.get(&self.table, &key(1, id)).await;
+        row.expect("a read").is_some()
+    }
+}
+
+#[tokio::test]
+async fn a_write_happens_with_what_it_acknowledges_or_not_at_all() {
+    let telling = Telling::new().await;
+    let (start, token) = (telling.position().await, telling.next().await);
+    telling
+        .database
+        .write(telling.write(7, &token))
+        .await
+        .expect("both happen");
+    let moved = telling.position().await;
+    assert!(moved > start && telling.is_there(7).await);
+
+    // The same again, as of a reader who doesn't know what became of it: nothing happens.
+    let again = telling.database.write(telling.write(8, &token)).await;
+    assert!(matches!(again, Err(Error::FeedTokenStale { .. })), "{again:?}");
+    assert!(!telling.is_there(8).await);
+    // What is refused of the rows leaves the feed where it is.
+    let token = telling.next().await;
+    let refused = telling.database.write(telling.write(7, &token)).await;
+    assert!(
+        matches!(refused, Err(Error::ConditionFailed { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(telling.position().await, moved);
+    // A write that changes no row moves it, too.
+    let key = key(2, 0);
+    let nothing = WriteBatch::of(&telling.table, RowOperation::Delete { key }, Condition::none());
+    let nothing = nothing.acknowledges(Acknowledgement::new(&telling.feed, &token));
+    telling.database.write(nothing).await.expect("it moves");
+    assert!(telling.position().await > moved);
+}
+
+#[tokio::test]
+async fn a_write_that_is_repeated_by_its_request_is_answered_as_the_first_time() {
+    let telling = Telling::new().await;
+    let token = telling.next().await;
+    let request = RequestRecord {
+        id: [7; 16],
+        fingerprint: 1,
+        reply: "done".into(),
+    };
+    let write = || telling.write(7, &token).request(request.clone());
+    let first = telling.database.write(write()).await.expect("a write");
+    let position = telling.position().await;
+    let second = telling.database.write(write()).await.expect("the same answer");
+    assert_eq!((first.sequence, first.replayed), (second.sequence, None));
+    assert_eq!(second.replayed, Some("done".into()));
+    assert_eq!(telling.position().await, position);
+}
+
+#[tokio::test]
+async fn a_transaction_commits_with_what_it_acknowledges_or_not_at_all() {
+    let telling = Telling::new().await;
+    let token = telling.next().await;
+    let commit = async |id: i64| {
+        let mut transaction = telling
+            .database
+            .begin(&telling.table, "partition \0 1".into())
+            .await
+            .expect("a transaction");
+        let write = RowWrite::new(&telling.table, put(key(1, id), id), Condition::none());
+        transaction.write(vec![write]).await.expect("a write");
+        let options = CommitOptions {
+            acknowledges: Some(Acknowledgement::new(&telling.feed, &token)),
+            ..CommitOptions::default()
+        };
+        transaction.commit_with(options).await
+    };
+    let start = telling.position().await;
+    commit(7).await.expect("both happen");
+    let moved = telling.position().await;
+    assert!(moved > start && telling.is_there(7).await);
+    let again = commit(8).await;
+    assert!(matches!(again, Err(Error::FeedTokenStale { .. })), "{again:?}");
+    assert!(!telling.is_there(8).await);
+}
+
+#[tokio::test]
+async fn are_created_and_removed_all_or_none() {
+    let telling = Telling::new().await;
+    let (database, table) = (&telling.database, &telling.table);
+    let source = FeedSource::Changes(FeedStart::Newest);
+    let names = || {
+        database
+            .feeds()
+            .iter()
+            .map(|feed| feed.name().to_owned())
+            .collect::<Vec<_>>()
+    };
+
+    let mut feeds = shards(table, source);
+    feeds.push(("feed".to_owned(), FeedOptions::new(source)));
+    let taken = database.create_feeds(feeds).await;
+    assert!(matches!(taken, Err(Error::FeedExists { .. })), "{taken:?}");
+    assert_eq!(names(), ["feed"]);
+
+    let feeds = database.create_feeds(shards(table, source)).await.expect("feeds");
+    let (first, second) = (&feeds[0], &feeds[1]);
+    let token = first.read(1).await.expect("a batch").token;
+    let other = second.acknowledge(&token).await;
+    assert!(
+        matches!(other, Err(Error::Invalid { .. })),
+        "of another shard: {other:?}"
+    );
+    let shard = first.describe().await.expect("a description").shard;
+    let (index, count) = (0, SHARDS);
+    assert_eq!(shard, Some(FeedShard { index, count }));
+
+    let mut all: Vec<_> = (0..SHARDS).map(name).collect();
+    all.push("none".to_owned());
+    let unknown = database.remove_feeds(all.clone()).await;
+    assert!(matches!(unknown, Err(Error::FeedNotFound { .. })), "{unknown:?}");
+    all.pop();
+    assert_eq!(names().len(), 1 + all.len());
+    database.remove_feeds(all).await.expect("a removal");
+    assert_eq!(names(), ["feed"]);
+
+    for (index, count) in [(0, 65), (3, 3)] {
+        let options = FeedOptions::new(source).shard(FeedShard { index, count });
+        let refused = database.create_feed("other", options).await;
+        let is_refused = matches!(refused, Err(Error::LimitExceeded { .. } | Error::Invalid { .. }));
+        assert!(is_refused, "{refused:?}");
+    }
+    let elsewhere = Telling::new().await;
+    let refused = elsewhere
+        .database
+        .write(telling.write(7, &telling.next().await))
+        .await;
+    assert!(refused.is_err(), "a feed of another database");
+}

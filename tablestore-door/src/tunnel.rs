@@ -1,0 +1,512 @@
+//! Tunnels: consumer groups as clients know them. A tunnel is a consumer group of its name, its channels are the group's shards, its clients the
+//! members.
+//!
+//! What clients give back is made so that those who were taken for dead are refused: the version of a channel and the sequence number of a
+//! checkpoint hold the generation of the lease by which the client has the shard.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use prost::Message as _;
+use souk_engine::consumer_groups::{
+    GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX, ShardCheckpoint,
+    ShardDescription, ShardLease, ShardRecords,
+};
+use souk_engine::storage::limits::MAX_FEED_RECORDS;
+use souk_engine::storage::{
+    ChangeKind, Error as StoreError, FeedPhase, FeedRecord, FeedSource, FeedStart, RecordKind, TableSchema,
+};
+use souk_engine::{EngineError, TableHandle};
+use souk_tablestore::messages::tunnel::{self as pb, ChannelStatus, StartOffsetFlag, TunnelType};
+use souk_tablestore::{Answer, ErrorCode, Reason, SequenceInfo, ServiceError, decode, name};
+
+use crate::context::{Answered, Context};
+use crate::error::{invalid, refused, unsupported};
+use crate::stream;
+
+/// The token behind the last record of a channel that has an end.
+const FINISHED: &str = "finished";
+/// The place of a token that is that of the checkpoint, wherever it is.
+const CHECKPOINT: &str = "checkpoint";
+/// The format of tokens, as clients read them.
+const TOKEN_VERSION: i64 = 1;
+/// Longest name of a tunnel, bytes: it is a part of the names of its feeds.
+const NAME_BYTES_MAX: usize = 200;
+/// Longest name by which a client calls itself, characters.
+const TAG_CHARS_MAX: usize = 64;
+/// Bits of a channel's version below the generation: closing, and what the client adds when it closes.
+const VERSION_BITS: u32 = 2;
+/// Bits of a sequence number below the generation: checkpoints of a lease.
+const SEQUENCE_BITS: u32 = 32;
+
+/// A tunnel.
+struct Tunnel {
+    /// What clients call its table.
+    table_name: String,
+    name: String,
+    table: TableHandle,
+}
+
+impl Tunnel {
+    fn of(context: &Context, table_name: &str, tunnel: &str) -> Result<Self, ServiceError> {
+        if !name::is_name(tunnel) || tunnel.len() > NAME_BYTES_MAX {
+            return Err(invalid(format!(
+                "Invalid tunnel name: a letter or _, then letters, digits and _, at most {NAME_BYTES_MAX}."
+            )));
+        }
+        Ok(Self {
+            table_name: table_name.to_owned(),
+            name: tunnel.to_owned(),
+            table: context.table(table_name)?,
+        })
+    }
+
+    /// The tunnel of an id.
+    fn find(context: &Context, id: &str) -> Result<Self, ServiceError> {
+        let mut parts = id.split(':');
+        let (Some(table), Some(tunnel), Some(_), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(no_tunnel());
+        };
+        Self::of(context, table, tunnel).map_err(|_| no_tunnel())
+    }
+
+    /// What clients name it by: another one of its name has another id.
+    fn id(&self, group: &GroupDescription) -> String {
+        format!("{}:{}:{:x}", self.table_name, self.name, created(group))
+    }
+
+    async fn described(&self) -> Result<GroupDescription, ServiceError> {
+        self.table.consumer_group(&self.name).await.map_err(of_tunnel)
+    }
+
+    fn info(&self, context: &Context, group: &GroupDescription) -> Result<pb::TunnelInfo, ServiceError> {
+        let feed = group.shards.first().map(|shard| &shard.feed);
+        let kind = feed.map_or("", |feed| match (feed.base, feed.changes) {
+            (true, true) => "BaseAndStream",
+            (true, false) => "BaseData",
+            (false, _) => "Stream",
+        });
+        let is_at_rows = |shard: &ShardDescription| matches!(shard.feed.phase, FeedPhase::Base { .. });
+        let is_lost = |shard: &ShardDescription| {
+            matches!(
+                shard.feed.phase,
+                FeedPhase::Expired { .. } | FeedPhase::AheadOfLog
+            )
+        };
+        let stage = match group.shards.iter().any(is_at_rows) || kind == "BaseData" {
+            true => "ProcessBaseData",
+            false => "ProcessStream",
+        };
+        Ok(pb::TunnelInfo {
+            tunnel_id: self.id(group),
+            tunnel_type: kind.to_owned(),
+            table_name: self.table_name.clone(),
+            instance_name: context.instance_name(),
+            stream_id: stream::name_of(context, &self.table_name)?,
+            stage: stage.to_owned(),
+            expired: Some(group.shards.iter().any(is_lost)),
+            tunnel_name: Some(self.name.clone()),
+            public: Some(true),
+            stream_tunnel_config: None,
+            create_time: Some(created(group)),
+            stream_record_options: None,
+        })
+    }
+
+    /// A channel, as a client has it now.
+    fn held(&self, client: &str, channel: &str) -> Result<HeldShard, ServiceError> {
+        let member = member(client)?;
+        let shard = channel.parse().map_err(|_| no_channel())?;
+        self.table
+            .held_shard(&self.name, member, shard)
+            .map_err(of_tunnel)
+    }
+
+    async fn read(&self, held: &HeldShard, after: &str) -> Result<ShardRecords, ServiceError> {
+        let read = self
+            .table
+            .read_shard(held, after, MAX_FEED_RECORDS, Duration::ZERO);
+        read.await.map_err(of_tunnel)
+    }
+}
+
+fn created(group: &GroupDescription) -> i64 {
+    group.shards.first().map_or(0, |shard| shard.feed.created)
+}
+
+/// A place in a channel.
+enum Place {
+    /// Behind the last record.
+    Finished,
+    /// At the checkpoint.
+    Checkpoint,
+    /// Behind some records.
+    Behind(String),
+}
+
+impl Place {
+    /// The token of the place. Clients look into it to know whether it is of a stream, which they read less often when there is little.
+    fn token(&self) -> String {
+        let place = match self {
+            Self::Finished => return FINISHED.to_owned(),
+            Self::Checkpoint => CHECKPOINT.to_owned(),
+            Self::Behind(token) => token.clone(),
+        };
+        let content = pb::TokenContent {
+            primary_key: None,
+            iterator: Some(place),
+            timestamp: None,
+        };
+        let token = pb::Token {
+            version: TOKEN_VERSION,
+            content: content.encode_to_vec().into(),
+        };
+        BASE64.encode(token.encode_to_vec())
+    }
+
+    fn of_token(token: &str) -> Result<Self, ServiceError> {
+        if token == FINISHED {
+            return Ok(Self::Finished);
+        }
+        let read = || {
+            let token = pb::Token::decode(Bytes::from(BASE64.decode(token).ok()?)).ok()?;
+            let iterator = pb::TokenContent::decode(token.content).ok()?.iterator?;
+            Some(match iterator.as_str() {
+                CHECKPOINT => Self::Checkpoint,
+                _ => Self::Behind(iterator),
+            })
+        };
+        read().ok_or_else(|| invalid("Invalid token."))
+    }
+}
+
+/// Creates a tunnel.
+pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
+    let request: pb::CreateTunnelRequest = decode(body).map_err(Reason::from)?;
+    let given = request.tunnel;
+    let tunnel = Tunnel::of(context, &given.table_name, &given.tunnel_name)?;
+    let config = given.stream_tunnel_config.unwrap_or_default();
+    if config.end_offset.is_some() {
+        return Err(unsupported("the end of a tunnel"));
+    }
+    let options = given.stream_record_options.as_ref();
+    if options.is_some_and(|options| options.old_columns_to_get.is_some()) {
+        return Err(unsupported("rows as they were before a change"));
+    }
+    let start = match (config.start_offset, config.flag()) {
+        (Some(millis), _) => {
+            let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+            FeedStart::Time(millis.saturating_mul(1_000_000))
+        }
+        (None, StartOffsetFlag::Earliest) => FeedStart::Oldest,
+        (None, StartOffsetFlag::Latest) => FeedStart::Newest,
+    };
+    let source = match TunnelType::try_from(given.tunnel_type) {
+        Ok(TunnelType::BaseData) => FeedSource::Base,
+        Ok(TunnelType::Stream) => FeedSource::Changes(start),
+        Ok(TunnelType::BaseAndStream) => FeedSource::BaseAndChanges,
+        Err(_) => return Err(invalid("Invalid tunnel type.")),
+    };
+    let created = tunnel
+        .table
+        .create_consumer_group(&tunnel.name, GroupOptions::new(source));
+    created.await.map_err(of_tunnel)?;
+    let group = tunnel.described().await?;
+    Ok(Answer::ok(&pb::CreateTunnelResponse {
+        tunnel_id: tunnel.id(&group),
+    }))
+}
+
+/// Deletes a tunnel.
+pub(crate) async fn delete(context: &Context, body: Bytes) -> Answered {
+    let request: pb::DeleteTunnelRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::of(context, &request.table_name, &request.tunnel_name)?;
+    let deleted = tunnel.table.delete_consumer_group(&tunnel.name).await;
+    deleted.map_err(of_tunnel)?;
+    Ok(Answer::ok(&pb::DeleteTunnelResponse {}))
+}
+
+/// Lists the tunnels of a table, or of all.
+pub(crate) async fn list(context: &Context, body: Bytes) -> Answered {
+    let request: pb::ListTunnelRequest = decode(body).map_err(Reason::from)?;
+    let tables = match request.table_name.filter(|name| !name.is_empty()) {
+        Some(name) => vec![name],
+        None => context.tables().into_iter().map(|(name, _)| name).collect(),
+    };
+    let mut tunnels = Vec::new();
+    for table_name in tables {
+        let table = context.table(&table_name)?;
+        for group in table.consumer_groups().await.map_err(of_tunnel)? {
+            let tunnel = Tunnel {
+                table_name: table_name.clone(),
+                name: group.name.clone(),
+                table: table.clone(),
+            };
+            tunnels.push(tunnel.info(context, &group)?);
+        }
+    }
+    Ok(Answer::ok(&pb::ListTunnelResponse { tunnels }))
+}
+
+/// Tells of a tunnel, and of its channels.
+pub(crate) async fn describe(context: &Context, body: Bytes) -> Answered {
+    let request: pb::DescribeTunnelRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::of(context, &request.table_name, &request.tunnel_name)?;
+    let group = tunnel.described().await?;
+    let now = context.engine().now();
+    let channels = group.shards.iter().enumerate();
+    let channels: Vec<_> = channels
+        .map(|(shard, description)| channel_info(shard, description, now))
+        .collect();
+    Ok(Answer::ok(&pb::DescribeTunnelResponse {
+        tunnel: tunnel.info(context, &group)?,
+        tunnel_rpo: channels.iter().filter_map(|channel| channel.channel_rpo).min(),
+        channels,
+    }))
+}
+
+/// Tells of a channel at a time.
+fn channel_info(shard: usize, description: &ShardDescription, now: i64) -> pb::ChannelInfo {
+    let ShardDescription { feed, holder } = description;
+    let is_finished = feed.phase == FeedPhase::Finished;
+    let status = match holder {
+        _ if is_finished => ChannelStatus::Terminated,
+        Some((_, lease)) if lease.is_closing => ChannelStatus::Closing,
+        Some(_) => ChannelStatus::Open,
+        None => ChannelStatus::Close,
+    };
+    let is_of_rows = is_finished || matches!(feed.phase, FeedPhase::Base { .. });
+    let lag = i64::try_from(feed.lag.as_nanos()).unwrap_or(i64::MAX);
+    pb::ChannelInfo {
+        channel_id: shard.to_string(),
+        channel_type: Some(if is_of_rows { "BaseData" } else { "Stream" }.to_owned()),
+        channel_status: Some(status_name(status).to_owned()),
+        client_id: holder.as_ref().map(|(member, _)| member.to_string()),
+        // Up to when all changes are committed.
+        channel_rpo: Some(now.saturating_sub(lag)),
+        channel_count: None,
+    }
+}
+
+fn status_name(status: ChannelStatus) -> &'static str {
+    match status {
+        ChannelStatus::Open => "OPEN",
+        ChannelStatus::Closing => "CLOSING",
+        ChannelStatus::Close => "CLOSE",
+        ChannelStatus::Terminated => "TERMINATED",
+    }
+}
+
+/// Takes in a client.
+pub(crate) async fn connect(context: &Context, body: Bytes) -> Answered {
+    let request: pb::ConnectRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::find(context, &request.tunnel_id)?;
+    if tunnel.id(&tunnel.described().await?) != request.tunnel_id {
+        return Err(no_tunnel());
+    }
+    let config = request.client_config.unwrap_or_default();
+    let timeout = config.timeout.and_then(|seconds| u64::try_from(seconds).ok());
+    let timeout = timeout.map_or(SESSION_TIMEOUT_MAX, Duration::from_secs);
+    let tag = config.client_tag.unwrap_or_default();
+    let tag = tag.chars().take(TAG_CHARS_MAX).collect();
+    let joined = tunnel.table.join_consumer_group(&tunnel.name, tag, timeout);
+    let (member, _) = joined.map_err(of_tunnel)?;
+    Ok(Answer::ok(&pb::ConnectResponse {
+        client_id: member.to_string(),
+    }))
+}
+
+/// Hears of a client, and tells it what to do with channels.
+pub(crate) fn heartbeat(context: &Context, body: Bytes) -> Answered {
+    let request: pb::HeartbeatRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::find(context, &request.tunnel_id)?;
+    let member = member(&request.client_id)?;
+    let closed = request.channels.iter();
+    let closed = closed.filter(|channel| channel.status() == ChannelStatus::Close);
+    let released: Vec<_> = closed.filter_map(lease_of).collect();
+    let leases = tunnel.table.heartbeat(&tunnel.name, member, &released);
+    let leases = leases.map_err(of_tunnel)?;
+    let channels = leases.iter().map(|lease| {
+        let mut given = request.channels.iter();
+        let ended = given.find(|channel| {
+            channel.status() == ChannelStatus::Terminated
+                && lease_of(channel) == Some((lease.shard, lease.generation))
+        });
+        ended.cloned().unwrap_or_else(|| channel(lease))
+    });
+    Ok(Answer::ok(&pb::HeartbeatResponse {
+        channels: channels.collect(),
+    }))
+}
+
+/// A channel that a client is to have open, or to close.
+fn channel(lease: &ShardLease) -> pb::Channel {
+    let status = match lease.is_closing {
+        true => ChannelStatus::Closing,
+        false => ChannelStatus::Open,
+    };
+    let version = lease.generation << VERSION_BITS | u64::from(lease.is_closing);
+    pb::Channel {
+        channel_id: lease.shard.to_string(),
+        version: i64::try_from(version).unwrap_or(i64::MAX),
+        status: status.into(),
+        detail: None,
+    }
+}
+
+/// The shard of a channel, and the generation by which its client has it.
+fn lease_of(channel: &pb::Channel) -> Option<(u16, u64)> {
+    let shard = channel.channel_id.parse().ok()?;
+    let version = u64::try_from(channel.version).ok()?;
+    Some((shard, version >> VERSION_BITS))
+}
+
+/// Lets a client go.
+pub(crate) fn shutdown(context: &Context, body: Bytes) -> Answered {
+    let request: pb::ShutdownRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::find(context, &request.tunnel_id)?;
+    let member = member(&request.client_id)?;
+    let left = tunnel.table.leave_consumer_group(&tunnel.name, member);
+    left.map_err(of_tunnel)?;
+    Ok(Answer::ok(&pb::ShutdownResponse {}))
+}
+
+/// Where a client goes on in a channel.
+pub(crate) fn checkpoint_of(context: &Context, body: Bytes) -> Answered {
+    let request: pb::GetCheckpointRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::find(context, &request.tunnel_id)?;
+    let held = tunnel.held(&request.client_id, &request.channel_id)?;
+    let sequence_number = held.generation << SEQUENCE_BITS;
+    Ok(Answer::ok(&pb::GetCheckpointResponse {
+        checkpoint: Place::Checkpoint.token(),
+        sequence_number: i64::try_from(sequence_number).unwrap_or(i64::MAX),
+    }))
+}
+
+/// Reads records of a channel.
+pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
+    let request: pb::ReadRecordsRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::find(context, &request.tunnel_id)?;
+    let held = tunnel.held(&request.client_id, &request.channel_id)?;
+    let after = match Place::of_token(&request.token)? {
+        Place::Finished => {
+            return Ok(Answer::ok(&pb::ReadRecordsResponse {
+                records: Vec::new(),
+                next_token: FINISHED.to_owned(),
+                may_more_record: Some(false),
+            }));
+        }
+        Place::Checkpoint => String::new(),
+        Place::Behind(token) => token,
+    };
+    let batch = tunnel.read(&held, &after).await?;
+    let schema = tunnel.table.definition().schema.clone();
+    let next = match batch.phase {
+        FeedPhase::Finished => Place::Finished,
+        _ => Place::Behind(batch.token),
+    };
+    Ok(Answer::ok(&pb::ReadRecordsResponse {
+        records: told(&schema, &batch.records),
+        next_token: next.token(),
+        may_more_record: Some(!batch.caught_up),
+    }))
+}
+
+/// Records as clients read them. What a change has done is told as the put of all of the row.
+fn told(schema: &TableSchema, records: &[FeedRecord]) -> Vec<pb::Record> {
+    let (mut told, mut last, mut row_index) = (Vec::with_capacity(records.len()), 0, 0);
+    for record in records {
+        row_index = if record.sequence == last { row_index + 1 } else { 0 };
+        last = record.sequence;
+        let action = match record.kind {
+            RecordKind::Base | RecordKind::Change(ChangeKind::Put | ChangeKind::Update) => {
+                pb::ActionType::PutRow
+            }
+            RecordKind::Change(ChangeKind::Delete) => pb::ActionType::DeleteRow,
+        };
+        let sequence = SequenceInfo {
+            epoch: 0,
+            timestamp: record.time / 1000,
+            row_index,
+        };
+        let sequence = Some(sequence).filter(|_| record.kind != RecordKind::Base);
+        told.push(pb::Record {
+            action_type: action.into(),
+            record: stream::encoded(schema, &record.key, record.row.as_ref(), sequence),
+            origin_record: None,
+            latest_record: None,
+        });
+    }
+    told
+}
+
+/// Commits how far a client is in a channel.
+pub(crate) async fn checkpoint(context: &Context, body: Bytes) -> Answered {
+    let request: pb::CheckpointRequest = decode(body).map_err(Reason::from)?;
+    let tunnel = Tunnel::find(context, &request.tunnel_id)?;
+    let sequence_number = u64::try_from(request.sequence_number).unwrap_or_default();
+    let held = HeldShard {
+        group: tunnel.name.clone(),
+        member: member(&request.client_id)?,
+        shard: request.channel_id.parse().map_err(|_| no_channel())?,
+        generation: sequence_number >> SEQUENCE_BITS,
+    };
+    let token = match Place::of_token(&request.checkpoint)? {
+        Place::Checkpoint => None,
+        Place::Behind(token) => Some(token),
+        // Whoever has this token has been told everything.
+        Place::Finished => {
+            let mut batch = tunnel.read(&held, "").await?;
+            while batch.phase != FeedPhase::Finished {
+                batch = tunnel.read(&held, &batch.token).await?;
+            }
+            Some(batch.token)
+        }
+    };
+    if let Some(token) = token {
+        let checkpoint = ShardCheckpoint {
+            table: tunnel.table.name().to_owned(),
+            held,
+            token,
+        };
+        let committed = tunnel.table.commit_checkpoint(&checkpoint).await;
+        committed.map_err(of_tunnel)?;
+    }
+    Ok(Answer::ok(&pb::CheckpointResponse {}))
+}
+
+fn member(client: &str) -> Result<MemberId, ServiceError> {
+    // Whatever it is, it is no client that is there.
+    client.parse().map_err(|_| Reason::TunnelClientGone.into())
+}
+
+fn no_tunnel() -> ServiceError {
+    ServiceError::new(ErrorCode::ObjectNotExist, "Requested tunnel does not exist.")
+}
+
+fn no_channel() -> ServiceError {
+    invalid("Requested channel does not exist.")
+}
+
+/// What a client is told of an error about a tunnel.
+fn of_tunnel(error: EngineError) -> ServiceError {
+    match error {
+        EngineError::ConsumerGroupExists { .. } => Reason::TunnelExists.into(),
+        EngineError::ConsumerGroupNotFound { .. } => no_tunnel(),
+        EngineError::MemberNotFound { .. } => Reason::TunnelClientGone.into(),
+        EngineError::ShardLost { .. } | EngineError::Storage(StoreError::FeedTokenStale { .. }) => {
+            Reason::CheckpointMismatch.into()
+        }
+        EngineError::TooManyMembers { .. } | EngineError::TooManyWatches { .. } | EngineError::Closing => {
+            Reason::TunnelServerUnavailable.into()
+        }
+        EngineError::Storage(StoreError::ChangesTrimmed { .. } | StoreError::FeedAheadOfLog { .. }) => {
+            Reason::TunnelExpired.into()
+        }
+        error => refused(error),
+    }
+}
