@@ -60,7 +60,7 @@ impl Reading {
     /// What the schema says of a column.
     fn of(column: &ColumnDescriptor) -> Result<Self, FileError> {
         let untaken = |what: &str, instead| FileError::Untaken {
-            name: column.name().to_owned(),
+            name: column.path().parts().first().cloned().unwrap_or_default(),
             what: what.to_owned(),
             instead,
         };
@@ -80,7 +80,7 @@ impl Reading {
             _ => None,
         };
         if matches!(converted, ConvertedType::DECIMAL | ConvertedType::INTERVAL) {
-            return Err(untaken(&converted.to_string(), number));
+            return Err(untaken(&format!("{converted:?}"), number));
         }
         if matches!(column.logical_type_ref(), Some(LogicalType::Time(_)))
             || matches!(converted, ConvertedType::TIME_MILLIS | ConvertedType::TIME_MICROS)
