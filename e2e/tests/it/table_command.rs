@@ -85,7 +85,7 @@ async fn a_table_is_made_written_read_searched_and_moved() -> anyhow::Result<()>
     let ask = async |arguments: &[&str]| printed(&server, folder, arguments, "").await;
     let created = printed(&server, folder, &["create", "-"], NOTES).await?;
     assert_eq!(created[0]["table"]["name"], "notes");
-    assert_eq!(created[1]["index"]["name"], "notes.trial");
+    assert_eq!(created[1]["index"]["index"], "notes.trial");
 
     let row = r#"{"key":["ann"],"columns":{"text":"green tea in Uji","stars":5},"returning":{"row":"RETURN_ROW_KEY"}}"#;
     let put = ask(&["put", "notes", row]).await?;
