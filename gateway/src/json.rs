@@ -31,11 +31,12 @@ mod request;
 mod route;
 pub(crate) mod template;
 
+pub use request::parse;
 pub use route::RouteError;
 
 pub(crate) use decoded::{check as check_size, work};
 pub(crate) use parameters::is_text;
-pub(crate) use request::{media_type, parse};
+pub(crate) use request::media_type;
 pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
 
 use request::{BodyForm, JsonCall};
@@ -53,7 +54,10 @@ pub(crate) fn pool(contract: &[u8]) -> Result<DescriptorPool, RouteError> {
 }
 
 /// Decodes a message of a response, and writes it as JSON in one line.
-pub(crate) fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<(DynamicMessage, Vec<u8>), Status> {
+///
+/// # Errors
+/// INTERNAL: `message` isn't one of this `kind`.
+pub fn as_json(kind: MessageDescriptor, message: &[u8]) -> Result<(DynamicMessage, Vec<u8>), Status> {
     let message = DynamicMessage::decode(kind, message).map_err(|error| {
         StatusBuilder::internal_from("the answer of the service isn't of its contract", error)
     })?;

@@ -21,7 +21,7 @@
 //! - [`auth`]: authentication and authorization. [`origins`]: CORS; `hosts`: allowed host names.
 //! - [`config`]: settings and command line.
 //! - `behind`: the stack that all that isn't gRPC goes to.
-//! - `json`: JSON over HTTP; `openapi`: the document about it. `connect`: the protocol of Connect. `grpc_web`: gRPC-Web, for browsers.
+//! - [`json`]: JSON over HTTP; `openapi`: the document about it. `connect`: the protocol of Connect. `grpc_web`: gRPC-Web, for browsers.
 //! - `console`: the page at `/`. `front`: takes other protocols than gRPC to the front stack.
 //! - [`run`]: the process, and the [`Gateway`]: the front stack over its backends.
 //!
@@ -54,7 +54,7 @@ mod forward;
 mod front;
 mod grpc_web;
 mod hosts;
-mod json;
+pub mod json;
 pub mod metrics;
 mod monitor;
 mod one_message;

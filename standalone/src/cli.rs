@@ -11,7 +11,9 @@ mod restore;
 mod serve;
 mod stats;
 mod stores;
+mod table;
 mod tablestore;
+mod target;
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -62,6 +64,8 @@ enum Command {
 
 The code is 0 when every row was taken, 1 when some were refused (each is named) or the load was given up.")]
     Load(load::LoadArgs),
+    /// Tables of your own on a running server: creates them, reads and writes rows, imports and exports files.
+    Table(table::TableArgs),
     /// Measures how fast a part is on this machine, alone.
     #[command(after_help = "Example:
   souk bench storage --data /tmp/souk-bench --rows 1000000")]
@@ -121,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Alone(service) => process::main(service.run()),
         Command::Gateway(args) => process::main(souk_gateway::run(args)),
         Command::Load(args) => load::main(&args),
+        Command::Table(args) => table::main(&args),
         Command::Bench(args) => bench::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Backup(args) => backup::main(&args),

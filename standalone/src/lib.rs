@@ -7,6 +7,7 @@
 //! - [`load`]: loads rows through the services' batch calls.
 //! - [`dataset`]: data sets by name and size, and loading of the whole demo.
 //! - [`mod@bench`]: benchmarks of parts, each alone.
+//! - [`contract`]: messages as JSON. [`table`]: rows of users' tables from files, and to them.
 //! - [`services`]: the registration of the services.
 //! - `cli`: the command line.
 //!
@@ -19,10 +20,12 @@
 
 pub mod bench;
 mod cli;
+pub mod contract;
 pub mod data;
 pub mod dataset;
 pub mod generate;
 pub mod load;
 pub mod services;
+pub mod table;
 
 pub use cli::main;

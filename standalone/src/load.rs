@@ -7,6 +7,7 @@
 pub mod checkpoint;
 pub mod kind;
 pub mod ndjson;
+pub(crate) mod patience;
 pub mod progress;
 pub mod reject;
 mod send;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use souk_chassis::client::Client;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use checkpoint::{Checkpoint, CheckpointError};
 use kind::Kind;
@@ -127,7 +128,7 @@ pub async fn run<K: Kind>(
     outputs: LoadOutputs<'_>,
 ) -> Result<LoadReport, LoadError> {
     let streams = plan.streams.clamp(1, STREAMS_MAX);
-    let mut batches = produce::<K>(source, outputs.checkpoint.batches(), streams);
+    let (mut batches, mut source) = produce::<K>(source, outputs.checkpoint.batches(), streams);
     let sender = Sender::<K>::new(target, plan);
     let mut in_flight: JoinSet<Result<Outcome, LoadError>> = JoinSet::new();
     let mut report = LoadReport::default();
@@ -136,7 +137,13 @@ pub async fn run<K: Kind>(
     let ended = loop {
         tokio::select! {
             batch = batches.recv(), if more && in_flight.len() < streams => match batch {
-                None => more = false,
+                None => {
+                    more = false;
+                    // A source that panicked isn't at its end.
+                    if let Err(error) = (&mut source).await {
+                        break Err(LoadError::Task(error));
+                    }
+                }
                 Some(Err(error)) => break Err(LoadError::Source(error)),
                 Some(Ok(batch)) => {
                     let sender = sender.clone();
@@ -155,6 +162,8 @@ pub async fn run<K: Kind>(
                     outputs.progress.add(rows);
                     if saved.elapsed() >= CHECKPOINT_INTERVAL {
                         saved = Instant::now();
+                        // First: a load that is killed and goes on doesn't see these rows again.
+                        outputs.rejects.flush().map_err(LoadError::Rejects)?;
                         outputs.checkpoint.save()?;
                     }
                 }
@@ -175,9 +184,9 @@ fn produce<K: Kind>(
     source: impl Iterator<Item = Item<K::Row>> + Send + 'static,
     skip: u64,
     ahead: usize,
-) -> mpsc::Receiver<io::Result<Batch<K::Row>>> {
+) -> (mpsc::Receiver<io::Result<Batch<K::Row>>>, JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(ahead);
-    tokio::task::spawn_blocking(move || {
+    let source = tokio::task::spawn_blocking(move || {
         for batch in batches::<K>(source).skip(skip as usize) {
             // Nobody receives any more when the load was given up.
             if sender.blocking_send(batch).is_err() {
@@ -185,7 +194,7 @@ fn produce<K: Kind>(
             }
         }
     });
-    receiver
+    (receiver, source)
 }
 
 #[cfg(test)]

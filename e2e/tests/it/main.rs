@@ -40,6 +40,7 @@ mod redesign;
 mod rolling;
 mod rules;
 mod short_disks;
+mod table_command;
 mod table_indexes;
 mod trace;
 mod traced;

@@ -105,8 +105,12 @@ impl JsonCall {
     }
 }
 
-/// Reads a message, if it doesn't take too much memory; fields that it doesn't have are errors. serde_json ends at 128 levels.
-pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
+/// Reads a message, if it doesn't take too much memory; fields that it doesn't have are errors. Values may be written plainly. serde_json
+/// ends at 128 levels.
+///
+/// # Errors
+/// INVALID_ARGUMENT (JSON_MALFORMED, MESSAGE_TOO_DEEP) with line and column; RESOURCE_EXHAUSTED of what takes too much memory or time.
+pub fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
     decoded::check(json)?;
     let mut reader = serde_json::Deserializer::from_slice(json);
     let message = DynamicMessage::deserialize(kind.clone(), &mut reader);
@@ -117,7 +121,7 @@ pub(crate) fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Resu
     };
     message.or_else(|error| natural.ok_or(error)).map_err(|error| {
         let told = error.to_string();
-        let words = format!("the body isn't what the call takes: {}", quoted(&told));
+        let words = format!("the JSON isn't a {}: {}", kind.full_name(), quoted(&told));
         let reason = match told.contains("recursion limit exceeded") {
             true => "MESSAGE_TOO_DEEP",
             false => "JSON_MALFORMED",

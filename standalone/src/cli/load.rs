@@ -6,14 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use http::{HeaderName, HeaderValue, Uri};
 use souk_chassis::client::Client;
-use souk_chassis::config::{ClientConfig, ClientTlsConfig};
-use souk_chassis::methods::Methods;
-use souk_proto::FILE_DESCRIPTOR_SET;
 
-use super::complain;
-use super::stores::CommandError;
+use super::stores::{self, CommandError};
+use super::target::TargetArgs;
 use crate::dataset::{self, Dataset};
 use crate::generate::SEED;
 use crate::generate::tpch::Scale;
@@ -57,22 +53,8 @@ pub(super) struct LoadArgs {
     /// Your own rows: one JSON object a line, as the service's messages are written in JSON.
     #[arg(long, value_name = "NDJSON")]
     file: Option<PathBuf>,
-    /// Where the service, or the gateway, listens.
-    #[arg(long, value_name = "URI", default_value = "http://127.0.0.1:50051")]
-    target: Uri,
-    /// PEM file of the certificate authorities to trust for an https target.
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// PEM file of the client certificate chain.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// PEM file of the client certificate's private key.
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// A file with the API key of an admin or an operator, for services that let in only those whom they know. The variable
-    /// SOUK_API_KEY may hold the key itself.
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Batches in flight at a time.
     #[arg(long, value_name = "COUNT", default_value_t = STREAMS as u64, value_parser = clap::value_parser!(u64).range(1..=load::STREAMS_MAX as u64))]
     streams: u64,
@@ -92,26 +74,10 @@ pub(super) struct LoadArgs {
 
 /// Loads. The exit code is 0 if no row was refused.
 pub(super) fn main(args: &LoadArgs) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let loaded = runtime.map_err(CommandError::from).and_then(|runtime| {
-        let loaded = runtime.block_on(async {
-            tokio::select! {
-                loaded = args.run() => loaded,
-                _ = tokio::signal::ctrl_c() => Err("interrupted; go on with --resume".into()),
-            }
-        });
-        // Doesn't wait for a generator that is still computing rows.
-        runtime.shutdown_background();
-        loaded
-    });
-    match loaded {
-        Ok(report) if report.rejected == 0 => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            complain(error.as_ref());
-            ExitCode::FAILURE
-        }
-    }
+    stores::main_or("interrupted; go on with --resume", async {
+        let report = args.run().await?;
+        Ok(report.rejected == 0)
+    })
 }
 
 impl LoadArgs {
@@ -129,52 +95,11 @@ impl LoadArgs {
             .then(|| self.count.unwrap_or(ROWS_DEFAULT))
     }
 
-    /// The API key, from `--key-file` or the environment; `None` without either.
-    fn api_key(&self) -> Result<Option<HeaderValue>, CommandError> {
-        let text = match &self.key_file {
-            Some(path) => {
-                let read = std::fs::read_to_string(path);
-                read.map_err(|error| format!("{} can't be read: {error}", path.display()))?
-            }
-            None => match std::env::var("SOUK_API_KEY") {
-                Ok(text) => text,
-                Err(_) => return Ok(None),
-            },
-        };
-        // Without the cause, which would show the key.
-        let mut key = HeaderValue::try_from(text.trim()).map_err(|_| "the API key isn't one")?;
-        key.set_sensitive(true);
-        Ok(Some(key))
-    }
-
-    fn target(&self) -> Result<Client, CommandError> {
-        if self.ca.is_none() && self.target.scheme_str() == Some("https") {
-            return Err(
-                "an https target needs the authorities that its certificate is checked by: --ca".into(),
-            );
-        }
-        let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
-        let client = ClientConfig {
-            tls: ClientTlsConfig {
-                ca: self.ca.clone().unwrap_or_default(),
-                cert: self.cert.clone().unwrap_or_default(),
-                key: self.key.clone().unwrap_or_default(),
-                ..ClientTlsConfig::default()
-            },
-            ..ClientConfig::default()
-        };
-        let target = Client::remote("souk", &self.target, &client, methods)?;
-        Ok(match self.api_key()? {
-            Some(key) => target.with_header(HeaderName::from_static("x-api-key"), key),
-            None => target,
-        })
-    }
-
     async fn run(&self) -> Result<LoadReport, CommandError> {
         if self.scale_factor.is_some() && matches!(self.what, LoadKind::Shops | LoadKind::Media) {
             return Err("shops and media have no scale factor; use --count".into());
         }
-        let target = self.target()?;
+        let target = self.target.client()?;
         std::fs::create_dir_all(&self.state)?;
         if let Some(path) = self.rejects.as_ref().filter(|_| !self.resume) {
             // Emptied once: several kinds may be written to it.

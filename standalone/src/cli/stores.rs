@@ -118,14 +118,23 @@ fn folders_of_services(
 /// Runs a command to its end or an interrupt (SIGINT). It succeeds when `work` returns `true`; errors and their advice go to
 /// standard error.
 pub(super) fn main(work: impl Future<Output = Result<bool, CommandError>>) -> ExitCode {
+    main_or("interrupted", work)
+}
+
+/// The same, with other words for an interrupt.
+pub(super) fn main_or(
+    interrupted: &'static str,
+    work: impl Future<Output = Result<bool, CommandError>>,
+) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let done = runtime.map_err(CommandError::from).and_then(|runtime| {
         let done = runtime.block_on(async {
             tokio::select! {
                 done = work => done,
-                _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+                _ = tokio::signal::ctrl_c() => Err(interrupted.into()),
             }
         });
+        // Doesn't wait for a thread that still computes or reads rows.
         runtime.shutdown_background();
         done
     });

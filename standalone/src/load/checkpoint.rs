@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// Why a checkpoint can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,9 @@ pub enum CheckpointError {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
     dataset: String,
+    /// Names the load that began here, among all of that data set.
+    #[serde(default)]
+    run: String,
     /// All batches before this one are done.
     batches: u64,
     /// Rows in them.
@@ -69,6 +73,7 @@ impl Checkpoint {
     pub fn start(path: Option<&Path>, dataset: &str) -> Self {
         let place = Place {
             dataset: dataset.to_owned(),
+            run: Uuid::new_v4().to_string(),
             ..Place::default()
         };
         Self {
@@ -100,6 +105,12 @@ impl Checkpoint {
         }
         checkpoint.place = place;
         Ok(checkpoint)
+    }
+
+    /// A name of this load and of those that resume it alone.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.place.run
     }
 
     /// Batches that need not be sent again.
@@ -158,7 +169,11 @@ impl Checkpoint {
         }
     }
 
-    pub(super) fn save(&self) -> Result<(), CheckpointError> {
+    /// Writes down how far the load is.
+    ///
+    /// # Errors
+    /// When the file can't be written.
+    pub fn save(&self) -> Result<(), CheckpointError> {
         let Some(path) = &self.path else { return Ok(()) };
         // Beside it first, so that a crash leaves the old or the new one. A lost one costs replayed batches only.
         let written = serde_json::to_vec(&self.place)

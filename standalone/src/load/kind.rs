@@ -1,5 +1,7 @@
 //! What can be loaded: each kind's row and its batch call.
 
+use std::borrow::Cow;
+
 use prost::Message;
 use souk_chassis::client::Client;
 use souk_proto::media::v1::media_service_client::MediaServiceClient;
@@ -14,7 +16,12 @@ use souk_proto::order::v1::{
 };
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use souk_proto::shop::v1::{BatchCreateShopsRequest, Shop};
+use souk_proto::table::v1::row_write::Operation;
+use souk_proto::table::v1::table_service_client::TableServiceClient;
+use souk_proto::table::v1::{BatchWriteRowsRequest, PutRowRequest, RowPut, RowWrite};
 use tonic::{Request, Status};
+
+use crate::table::text;
 
 /// A kind of rows.
 pub trait Kind: Send + Sync + 'static {
@@ -26,7 +33,7 @@ pub trait Kind: Send + Sync + 'static {
     const MESSAGE: &'static str;
 
     /// The row's id.
-    fn id(row: &Self::Row) -> &str;
+    fn id(row: &Self::Row) -> Cow<'_, str>;
 
     /// Creates all rows or none.
     fn create(
@@ -54,8 +61,8 @@ impl Kind for Orders {
     const NAME: &'static str = "orders";
     const MESSAGE: &'static str = "souk.order.v1.Order";
 
-    fn id(row: &Order) -> &str {
-        &row.order_id
+    fn id(row: &Order) -> Cow<'_, str> {
+        (&row.order_id).into()
     }
 
     async fn create(target: Client, orders: Vec<Order>, request_id: String) -> Result<(), Status> {
@@ -80,8 +87,8 @@ impl Kind for Products {
     const NAME: &'static str = "products";
     const MESSAGE: &'static str = "souk.order.v1.Product";
 
-    fn id(row: &Product) -> &str {
-        &row.product_id
+    fn id(row: &Product) -> Cow<'_, str> {
+        (&row.product_id).into()
     }
 
     async fn create(target: Client, products: Vec<Product>, request_id: String) -> Result<(), Status> {
@@ -106,8 +113,8 @@ impl Kind for Consumers {
     const NAME: &'static str = "consumers";
     const MESSAGE: &'static str = "souk.order.v1.Person";
 
-    fn id(row: &Person) -> &str {
-        &row.id
+    fn id(row: &Person) -> Cow<'_, str> {
+        (&row.id).into()
     }
 
     async fn create(target: Client, consumers: Vec<Person>, request_id: String) -> Result<(), Status> {
@@ -132,8 +139,8 @@ impl Kind for Salespersons {
     const NAME: &'static str = "salespersons";
     const MESSAGE: &'static str = "souk.order.v1.Person";
 
-    fn id(row: &Person) -> &str {
-        &row.id
+    fn id(row: &Person) -> Cow<'_, str> {
+        (&row.id).into()
     }
 
     async fn create(target: Client, salespersons: Vec<Person>, request_id: String) -> Result<(), Status> {
@@ -156,8 +163,8 @@ impl Kind for Shops {
     const NAME: &'static str = "shops";
     const MESSAGE: &'static str = "souk.shop.v1.Shop";
 
-    fn id(row: &Shop) -> &str {
-        &row.shop_id
+    fn id(row: &Shop) -> Cow<'_, str> {
+        (&row.shop_id).into()
     }
 
     async fn create(target: Client, shops: Vec<Shop>, request_id: String) -> Result<(), Status> {
@@ -182,8 +189,8 @@ impl Kind for MediaItems {
     const NAME: &'static str = "media";
     const MESSAGE: &'static str = "souk.media.v1.Media";
 
-    fn id(row: &Media) -> &str {
-        &row.media_id
+    fn id(row: &Media) -> Cow<'_, str> {
+        (&row.media_id).into()
     }
 
     async fn create(target: Client, media: Vec<Media>, request_id: String) -> Result<(), Status> {
@@ -196,5 +203,41 @@ impl Kind for MediaItems {
             .batch_create_media(timed(request))
             .await;
         answer.map(drop)
+    }
+}
+
+/// Rows of a table that a user has defined. Each is put as a whole, and names its table, which is one in all of a load.
+#[derive(Clone, Copy, Debug)]
+pub struct TableRows;
+
+impl Kind for TableRows {
+    type Row = PutRowRequest;
+    const NAME: &'static str = "rows";
+    const MESSAGE: &'static str = "souk.table.v1.PutRowRequest";
+
+    fn id(row: &PutRowRequest) -> Cow<'_, str> {
+        text::of_key(&row.key).into()
+    }
+
+    async fn create(target: Client, rows: Vec<PutRowRequest>, request_id: String) -> Result<(), Status> {
+        let table = rows.first().map(|row| row.table.clone()).unwrap_or_default();
+        let put = |row: PutRowRequest| RowWrite {
+            operation: Some(Operation::Put(RowPut {
+                key: row.key,
+                columns: row.columns,
+                cells: row.cells,
+            })),
+            ..RowWrite::default()
+        };
+        let request = BatchWriteRowsRequest {
+            table,
+            writes: rows.into_iter().map(put).collect(),
+            // What a request id needs, which keeps a batch from being written twice.
+            atomic: true,
+            request_id,
+            ..BatchWriteRowsRequest::default()
+        };
+        let mut client = TableServiceClient::new(target);
+        client.batch_write_rows(timed(request)).await.map(drop)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prost::Message;
 use souk_chassis::client::Client;
@@ -11,14 +11,11 @@ use tonic_types::StatusExt as _;
 use uuid::Uuid;
 
 use super::kind::Kind;
+use super::patience::Patience;
 use super::reject::Reject;
 use super::source::Batch;
 use super::{LoadError, LoadPlan};
 
-/// The first pause before a batch is sent again; it doubles up to [`PAUSE_MAX`].
-const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// The longest pause, unless the service asks for more.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// The name space of request ids: version 5 of the project's name.
 const NAME_SPACE: Uuid = Uuid::from_u128(0x6f2b_1c3e_5d0a_5e7b_9c41_2a7d_88f0_31b4);
 
@@ -131,33 +128,17 @@ impl<K: Kind> Sender<K> {
     /// One call, again while the service asks for patience.
     async fn create(&self, rows: &[(u64, K::Row)]) -> Result<(), Status> {
         let request_id = self.request_id(rows).to_string();
-        let until = Instant::now() + self.patience;
-        let mut pause = PAUSE_MIN;
+        let mut patience = Patience::new(self.patience);
         loop {
             let messages = rows.iter().map(|(_, row)| row.clone()).collect();
             let Err(status) = K::create(self.target.clone(), messages, request_id.clone()).await else {
                 return Ok(());
             };
-            let asked = status.get_details_retry_info().and_then(|info| info.retry_delay);
-            // Up to twice as long, so that several streams don't come back together.
-            let jitter = Duration::from_millis(fastrand::u64(0..=pause.as_millis() as u64));
-            let wait = asked.unwrap_or(pause) + jitter;
-            if !is_passing(status.code()) || Instant::now() + wait > until {
+            if !patience.again(&status).await {
                 return Err(status);
             }
-            tracing::debug!(code = ?status.code(), ?wait, "a batch is sent again");
-            tokio::time::sleep(wait).await;
-            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
-}
-
-/// Worth another try with the same request id.
-fn is_passing(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Unavailable | Code::ResourceExhausted | Code::Aborted | Code::DeadlineExceeded
-    )
 }
 
 /// Says something about the rows of the batch, not about the service.

@@ -70,7 +70,7 @@ pub(super) fn batches<K: Kind>(
                     let length = row.encoded_len();
                     if length > ROW_BYTES {
                         let reason = format!("the row has {length} bytes, at most {ROW_BYTES} are taken");
-                        let id = K::id(&row).to_owned();
+                        let id = K::id(&row).into_owned();
                         batch
                             .unreadable
                             .push(Reject::new(number, id, "TOO_LARGE", reason));

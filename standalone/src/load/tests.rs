@@ -33,6 +33,14 @@ fn source(rows: u64) -> impl Iterator<Item = Item<Product>> + Send + 'static {
     numbered((0..rows).map(product))
 }
 
+fn target(shelf: &Shelf) -> Client {
+    let uri: Uri = format!("http://{}", shelf.address())
+        .parse()
+        .expect("an address is a URI");
+    let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true).expect("the contract reads");
+    Client::remote("shelf", &uri, &ClientConfig::default(), methods).expect("a URI with a host")
+}
+
 /// A load of `rows` products into `shelf`; gives what was refused too.
 async fn load(
     shelf: &Shelf,
@@ -40,18 +48,13 @@ async fn load(
     checkpoint: &mut Checkpoint,
     rows: impl Iterator<Item = Item<Product>> + Send + 'static,
 ) -> (Result<LoadReport, LoadError>, Vec<Reject>) {
-    let uri: Uri = format!("http://{}", shelf.address())
-        .parse()
-        .expect("an address is a URI");
-    let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true).expect("the contract reads");
-    let target = Client::remote("shelf", &uri, &ClientConfig::default(), methods).expect("a URI with a host");
     let mut rejects = Rejects::Kept(Vec::new());
     let outputs = LoadOutputs {
         checkpoint,
         rejects: &mut rejects,
         progress: &Progress::quiet(),
     };
-    let report = run::<Products>(target, plan, rows, outputs).await;
+    let report = run::<Products>(target(shelf), plan, rows, outputs).await;
     match rejects {
         Rejects::Kept(mut kept) => {
             kept.sort_by_key(|reject| reject.row);
@@ -246,6 +249,47 @@ async fn a_load_that_broke_goes_on_where_it_was() {
         matches!(damaged, Err(CheckpointError::Damaged { .. })),
         "{damaged:?}"
     );
+}
+
+#[tokio::test]
+async fn a_source_that_panics_isnt_at_its_end() {
+    let shelf = Shelf::start(Trouble::default()).await;
+    let mut checkpoint = Checkpoint::start(None, "products test");
+    let rows = source(500).chain(std::iter::once_with(|| panic!("a file that nobody foresaw")));
+    let (report, _) = load(&shelf, &plan(), &mut checkpoint, rows).await;
+    assert!(matches!(report, Err(LoadError::Task(_))), "{report:?}");
+}
+
+#[tokio::test]
+async fn refused_rows_are_in_their_file_before_the_checkpoint_passes_them() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [state, refused] = ["products.json", "refused"].map(|name| folder.path().join(name));
+    let shelf = Shelf::start(Trouble {
+        busy_calls: 1,
+        busy_for: CHECKPOINT_INTERVAL,
+        ..Trouble::default()
+    })
+    .await;
+    let bad = Item::Unreadable(Reject::new(0, "", "UNREADABLE", "bad"));
+    let (checkpoint, listed) = (state.clone(), refused.clone());
+    // The source is asked for the third batch while the first is written.
+    let look = std::iter::once_with(move || {
+        while !checkpoint.exists() {
+            std::thread::yield_now();
+        }
+        let list = std::fs::read_to_string(&listed).expect("the file");
+        assert!(list.contains("UNREADABLE"), "{list:?}");
+        Item::Row(1_000, product(1_000))
+    });
+    let rows = std::iter::once(bad).chain(source(399)).chain(look);
+    let outputs = LoadOutputs {
+        checkpoint: &mut Checkpoint::start(Some(&state), "products test"),
+        rejects: &mut Rejects::file(&refused, false).expect("a file"),
+        progress: &Progress::quiet(),
+    };
+    let plan = LoadPlan { streams: 1, ..plan() };
+    let report = run::<Products>(target(&shelf), &plan, rows, outputs).await;
+    assert_eq!(report.expect("only a row is wrong").rejected, 1);
 }
 
 #[test]

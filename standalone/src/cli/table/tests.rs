@@ -1,0 +1,126 @@
+use std::fs;
+
+use clap::Parser;
+use souk_api::testing::serve;
+use souk_chassis::methods::Methods;
+use souk_proto::FILE_DESCRIPTOR_SET;
+use souk_proto::table::v1::{DeleteRowRequest, GetRowRequest, KeyType};
+use souk_proto::r#type::v1::{Value, value::Kind};
+use souk_table_svc::TableServices;
+
+use super::*;
+
+#[derive(Parser)]
+struct Souk {
+    #[command(flatten)]
+    args: TableArgs,
+}
+
+const NOTES: &str = r#"{"name": "notes", "key": [{"name": "author", "type": "KEY_TYPE_STRING"}]}"#;
+
+#[test]
+fn a_definition_is_a_table_with_or_without_more_indexes() {
+    let (table, indexes) = definition(NOTES.as_bytes()).expect("a table");
+    assert_eq!(
+        (table.name.as_str(), table.key[0].r#type()),
+        ("notes", KeyType::String)
+    );
+    assert!(indexes.is_empty());
+    let index = r#"{"index": "notes.trial", "sourceIndex": "notes"}"#;
+    let both = format!(r#"{{"table": {NOTES}, "indexes": [{index}]}}"#);
+    let (with_indexes, indexes) = definition(both.as_bytes()).expect("both");
+    assert_eq!((with_indexes, indexes[0].index.as_str()), (table, "notes.trial"));
+    for (wrong, words) in [
+        ("{".to_owned(), "EOF"),
+        (
+            format!(r#"{{"table": {NOTES}, "index": []}}"#),
+            "\"index\" isn't known",
+        ),
+        (format!(r#"{{"table": {NOTES}, "indexes": {{}}}}"#), "a list"),
+        (r#"{"nam": "notes"}"#.to_owned(), "souk.table.v1.Table"),
+        (
+            format!(r#"{{"table": {NOTES}, "indexes": [{{"name": "x"}}]}}"#),
+            "CreateIndexRequest",
+        ),
+    ] {
+        let told = definition(wrong.as_bytes()).expect_err("wrong").to_string();
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
+fn each_command_takes_a_server() {
+    for (line, taken) in [
+        ("create notes.json", true),
+        ("put notes {} --target http://example.com:1 --key-file key", true),
+        ("get notes [1] --columns a,b", true),
+        ("get notes", false),
+        ("range notes --prefix [1] --descending --limit 5", true),
+        ("range notes --prefix [1] --to [2]", false),
+        ("range notes --limit 0", false),
+        ("search notes {}", true),
+        ("import notes rows.csv --resume --streams 1", true),
+        ("import notes", false),
+        ("import notes rows --format xml", false),
+        (
+            "export notes rows.parquet --resume --columns a:integer,b:time",
+            true,
+        ),
+        ("export notes --format csv", true),
+        ("export notes --format csv --resume", false),
+    ] {
+        let line = ["table"].into_iter().chain(line.split(' '));
+        assert_eq!(
+            Souk::try_parse_from(line.clone()).is_ok(),
+            taken,
+            "{:?}",
+            line.collect::<Vec<_>>()
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_import_of_the_same_file_puts_its_rows_again() -> Result<(), CommandError> {
+    let server = serve::<TableServices>()
+        .await
+        .map_err(|error| error.to_string())?;
+    let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+    let target = Client::local(server.stack.clone(), "tables", methods);
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (table, _) = definition(NOTES.as_bytes())?;
+    let mut service = service(target.clone());
+    service
+        .create_table(CreateTableRequest { table: Some(table) })
+        .await?;
+    fs::write(path("notes.csv"), "author\nann\n")?;
+    let line = [
+        "table",
+        "import",
+        "notes",
+        &path("notes.csv"),
+        "--state",
+        &path("state"),
+    ];
+    let TableCommand::Import(On { what: import, .. }) = Souk::try_parse_from(line)?.args.what else {
+        panic!("another command");
+    };
+    let kind = Some(Kind::StringValue("ann".to_owned()));
+    let (table, key) = ("notes".to_owned(), vec![Value { kind }]);
+    for _ in 0..2 {
+        assert!(import.run(target.clone()).await?);
+        let get = GetRowRequest {
+            table: table.clone(),
+            key: key.clone(),
+            ..GetRowRequest::default()
+        };
+        service.get_row(get).await?;
+        let delete = DeleteRowRequest {
+            table: table.clone(),
+            key: key.clone(),
+            ..DeleteRowRequest::default()
+        };
+        service.delete_row(delete).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! `souk table import` and `export`.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use souk_chassis::client::Client;
+
+use super::table;
+use crate::cli::stores::{CommandError, say};
+use crate::load::checkpoint::Checkpoint;
+use crate::load::kind::TableRows;
+use crate::load::progress::Progress;
+use crate::load::reject::Rejects;
+use crate::load::{self, LoadOutputs, LoadPlan, STREAMS};
+use crate::table::export::{self, ExportPlan};
+use crate::table::format::Format;
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ImportArgs {
+    /// The table.
+    table: String,
+    /// The file.
+    file: PathBuf,
+    /// The format; without it the name of the file tells.
+    #[arg(long)]
+    format: Option<Format>,
+    /// Writes refused rows to this file, one JSON object each with line, code and reason, instead of to standard error.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// Goes on with an import of the same file that was interrupted.
+    #[arg(long)]
+    resume: bool,
+    /// Folder of what says how far imports are.
+    #[arg(long, value_name = "FOLDER", default_value = ".souk-load")]
+    state: PathBuf,
+    /// Batches in flight at a time; with 1, rows are written in the order of the file.
+    #[arg(long, value_name = "COUNT", default_value_t = STREAMS as u64, value_parser = clap::value_parser!(u64).range(1..=load::STREAMS_MAX as u64))]
+    streams: u64,
+    /// Shows the progress on standard error also where that is no terminal.
+    #[arg(long)]
+    progress: bool,
+}
+
+impl ImportArgs {
+    /// Imports; `true` when no row was refused.
+    pub(super) async fn run(&self, target: Client) -> Result<bool, CommandError> {
+        let Self { file: path, .. } = self;
+        let format = format(self.format, path)?;
+        let table = table(target.clone(), &self.table).await?;
+        let unread = |error: &dyn std::fmt::Display| format!("{} can't be read: {error}", path.display());
+        let file = File::open(path).map_err(|error| unread(&error))?;
+        let bytes = file.metadata()?.len();
+        let rows = format
+            .rows(file, &table)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::create_dir_all(&self.state)?;
+        let state = self.state.join(format!("table-{}.json", self.table));
+        // With its length: a file that has changed isn't gone on with.
+        let name = format!("{} of {bytes} bytes into table {}", path.display(), self.table);
+        let mut checkpoint = match self.resume {
+            true => Checkpoint::resume(&state, &name)?,
+            false => Checkpoint::start(Some(&state), &name),
+        };
+        let mut rejects = match &self.rejects {
+            Some(path) => Rejects::file(path, self.resume)?,
+            None => Rejects::StandardError,
+        };
+        // Before the first row is sent: those that resume it have the same request ids, and no other import has. One of the same file
+        // writes its rows again.
+        checkpoint.save()?;
+        let plan = LoadPlan {
+            streams: self.streams as usize,
+            ..LoadPlan::new(format!("{name}, {}", checkpoint.run()))
+        };
+        let progress = progress(&self.table, checkpoint.rows(), self.progress);
+        let outputs = LoadOutputs {
+            checkpoint: &mut checkpoint,
+            rejects: &mut rejects,
+            progress: &progress,
+        };
+        let report = load::run::<TableRows>(target, &plan, rows, outputs).await;
+        progress.finish();
+        let report = report?;
+        let taken = checkpoint.rows() - report.rejected;
+        checkpoint.remove()?;
+        say(format_args!(
+            "{}: {taken} rows taken, {} refused",
+            self.table, report.rejected
+        ))?;
+        Ok(report.rejected == 0)
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The table.
+    table: String,
+    /// The file; without it rows go to standard output.
+    file: Option<PathBuf>,
+    /// The format; without it the name of the file tells.
+    #[arg(long)]
+    format: Option<Format>,
+    /// Columns that get one of their own in CSV and Parquet, as name:type, beside the key and what is declared.
+    #[arg(long, value_name = "NAME:TYPE", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Goes on with an export to the same file that was interrupted, behind the last key in it.
+    #[arg(long, requires = "file")]
+    resume: bool,
+    /// Shows the progress on standard error also where that is no terminal.
+    #[arg(long)]
+    progress: bool,
+}
+
+impl ExportArgs {
+    /// Exports.
+    pub(super) async fn run(&self, target: Client) -> Result<(), CommandError> {
+        let plan = ExportPlan {
+            format: format(self.format, self.file.as_deref().unwrap_or(Path::new("")))?,
+            table: table(target.clone(), &self.table).await?,
+            columns: self.columns.clone(),
+            path: self.file.clone(),
+            resume: self.resume,
+        };
+        let progress = progress(&self.table, 0, self.progress);
+        let report = export::run(target, plan, &progress).await;
+        progress.finish();
+        let report = report?;
+        let of = match report.sequence {
+            0 => "the last of them as they are now".to_owned(),
+            sequence => format!("all as of sequence {sequence}"),
+        };
+        // Standard output may have the rows.
+        writeln!(io::stderr(), "{}: {} rows, {of}", self.table, report.rows)?;
+        Ok(())
+    }
+}
+
+fn format(given: Option<Format>, path: &Path) -> Result<Format, CommandError> {
+    let format = given.or_else(|| Format::of_name(path));
+    Ok(format.ok_or("the name of the file doesn't tell its format; give --format ndjson, csv or parquet")?)
+}
+
+/// Shown on a terminal, and where it is asked for.
+fn progress(name: &str, done: u64, is_asked: bool) -> Progress {
+    match is_asked || io::stderr().is_terminal() {
+        true => Progress::new(name, done, None),
+        false => Progress::quiet(),
+    }
+}

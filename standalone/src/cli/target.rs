@@ -1,0 +1,77 @@
+//! The server that a command talks to.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use http::{HeaderName, HeaderValue, Uri};
+use souk_chassis::client::Client;
+use souk_chassis::config::{ClientConfig, ClientTlsConfig};
+use souk_chassis::methods::Methods;
+use souk_proto::FILE_DESCRIPTOR_SET;
+
+use super::stores::CommandError;
+
+/// Where a server is, and who asks.
+#[derive(Clone, Debug, Args)]
+pub(super) struct TargetArgs {
+    /// Where the service, or the gateway, listens.
+    #[arg(long, value_name = "URI", default_value = "http://127.0.0.1:50051")]
+    target: Uri,
+    /// PEM file of the certificate authorities to trust for an https target.
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// PEM file of the client certificate chain.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// PEM file of the client certificate's private key.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// A file with the API key of an admin or an operator, for services that let in only those whom they know. The variable
+    /// SOUK_API_KEY may hold the key itself.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl TargetArgs {
+    /// The API key, from `--key-file` or the environment; `None` without either.
+    fn api_key(&self) -> Result<Option<HeaderValue>, CommandError> {
+        let text = match &self.key_file {
+            Some(path) => {
+                let read = std::fs::read_to_string(path);
+                read.map_err(|error| format!("{} can't be read: {error}", path.display()))?
+            }
+            None => match std::env::var("SOUK_API_KEY") {
+                Ok(text) => text,
+                Err(_) => return Ok(None),
+            },
+        };
+        // Without the cause, which would show the key.
+        let mut key = HeaderValue::try_from(text.trim()).map_err(|_| "the API key isn't one")?;
+        key.set_sensitive(true);
+        Ok(Some(key))
+    }
+
+    /// The way to it.
+    pub(super) fn client(&self) -> Result<Client, CommandError> {
+        if self.ca.is_none() && self.target.scheme_str() == Some("https") {
+            return Err(
+                "an https target needs the authorities that its certificate is checked by: --ca".into(),
+            );
+        }
+        let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+        let client = ClientConfig {
+            tls: ClientTlsConfig {
+                ca: self.ca.clone().unwrap_or_default(),
+                cert: self.cert.clone().unwrap_or_default(),
+                key: self.key.clone().unwrap_or_default(),
+                ..ClientTlsConfig::default()
+            },
+            ..ClientConfig::default()
+        };
+        let target = Client::remote("souk", &self.target, &client, methods)?;
+        Ok(match self.api_key()? {
+            Some(key) => target.with_header(HeaderName::from_static("x-api-key"), key),
+            None => target,
+        })
+    }
+}

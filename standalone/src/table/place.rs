@@ -1,0 +1,117 @@
+//! How far an export has come, in a file beside its own, so that it can go on.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// What a file has of a table. Everything up to here is on the disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// Which table.
+    pub(super) table: String,
+    /// The columns of the file, and with them its format.
+    pub(super) shape: String,
+    /// The last key, as JSON; empty before the first row.
+    pub(super) key: String,
+    /// Goes on behind it in the same snapshot; empty when that is gone.
+    pub(super) token: String,
+    /// Rows so far.
+    pub(super) rows: u64,
+    /// Bytes of the file, or pieces of one of Parquet.
+    pub(super) mark: u64,
+}
+
+/// Why an export can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The file.
+    #[error("{path}, which says how far the export is, can't be read or written")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Its content.
+    #[error("{path} doesn't say how far an export is; leave --resume out to begin anew")]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// It is of another export.
+    #[error("{path} is of an export of {found}, not of {wanted}; leave --resume out to begin anew")]
+    Other {
+        /// Which.
+        path: PathBuf,
+        /// What it is of.
+        found: String,
+        /// What is exported.
+        wanted: String,
+    },
+    /// The rows aren't there.
+    #[error("{path} has fewer bytes than were written of it; leave --resume out to begin anew")]
+    Shorter {
+        /// The file with rows.
+        path: PathBuf,
+    },
+}
+
+impl Place {
+    /// Where it is kept, of the file at `path`.
+    pub(super) fn path(path: &Path) -> PathBuf {
+        path.with_added_extension("resume")
+    }
+
+    /// Reads where an export is; its beginning when there is no such file.
+    pub(super) fn read(path: &Path, wanted: Self) -> Result<Self, PlaceError> {
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(wanted),
+            Err(source) => {
+                let path = path.to_owned();
+                return Err(PlaceError::Io { path, source });
+            }
+        };
+        let place: Self = serde_json::from_slice(&text).map_err(|source| {
+            let path = path.to_owned();
+            PlaceError::Damaged { path, source }
+        })?;
+        if (&place.table, &place.shape) != (&wanted.table, &wanted.shape) {
+            let of = |place: &Self| format!("{} as {}", place.table, place.shape);
+            return Err(PlaceError::Other {
+                path: path.to_owned(),
+                found: of(&place),
+                wanted: of(&wanted),
+            });
+        }
+        Ok(place)
+    }
+
+    /// Keeps it. A crash leaves the old or the new one.
+    pub(super) fn save(&self, path: &Path) -> Result<(), PlaceError> {
+        let beside = path.with_added_extension("new");
+        let saved = serde_json::to_vec(self)
+            .map_err(io::Error::from)
+            .and_then(|text| fs::write(&beside, text))
+            .and_then(|()| fs::rename(&beside, path));
+        saved.map_err(|source| {
+            let path = path.to_owned();
+            PlaceError::Io { path, source }
+        })
+    }
+
+    /// There is nothing left to go on with.
+    pub(super) fn remove(path: &Path) -> Result<(), PlaceError> {
+        match fs::remove_file(path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                let path = path.to_owned();
+                Err(PlaceError::Io { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
