@@ -156,26 +156,93 @@ fn unanswered(hops: &[Hop<'_>], evidence: &Evidence, service_of: impl Fn(&str) -
     Some(Finding { fault, service })
 }
 
-/// Calls that were long in the network.
+/// Calls that were long in the network: of the services that answered too large a share of theirs late, the one with most of them.
 fn late(hops: &[Hop<'_>]) -> Option<Finding> {
-    let answered: Vec<_> = hops
-        .iter()
-        .filter_map(|hop| Some((hop.server?, hop.network_ns()?)))
-        .collect();
-    let late: Vec<_> = answered
-        .iter()
-        .filter(|(_, network_ns)| *network_ns > NETWORK_NS)
-        .collect();
-    let (server, _) = late.first()?;
-    let of_service = answered.iter().filter(|(of, _)| of.service == server.service);
-    let percent = late.len() * 100 / of_service.count().max(1);
+    // The late calls of each service, and all that it answered.
+    let mut services: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for hop in hops {
+        if let (Some(server), Some(network_ns)) = (hop.server, hop.network_ns()) {
+            let (late, answered) = services.entry(server.service.as_str()).or_default();
+            *late += usize::from(network_ns > NETWORK_NS);
+            *answered += 1;
+        }
+    }
+    let shares = services.into_iter();
+    let (_, percent, service) = shares
+        .map(|(service, (late, answered))| (late, late * 100 / answered, service))
+        .filter(|(_, percent, _)| *percent >= SOME_PERCENT)
+        .max()?;
     let fault = match percent {
         ALL_PERCENT.. => Fault::Delay,
-        SOME_PERCENT.. => Fault::Loss,
-        _ => return None,
+        _ => Fault::Loss,
     };
     Some(Finding {
         fault,
-        service: server.service.clone(),
+        service: service.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GATEWAY: &str = "souk-gateway";
+    const MEDIA: &str = "souk-media";
+    const SHOP: &str = "souk-shop";
+
+    fn span(service: &str, kind: SpanKind, id: String, parent_id: Option<String>, end_ns: u64) -> Span {
+        Span {
+            service: service.to_owned(),
+            name: String::new(),
+            kind,
+            trace_id: String::new(),
+            span_id: id,
+            parent_id,
+            start_ns: 0,
+            end_ns,
+            attributes: BTreeMap::from([("rpc.method".to_owned(), String::new())]),
+            error: false,
+            links: Vec::new(),
+            trace_state: String::new(),
+        }
+    }
+
+    /// The spans of answered calls to a service, which spent this time in the network.
+    fn calls(service: &str, count: usize, network_ns: u64) -> Vec<Span> {
+        let call = |number| {
+            let client = format!("{service} {network_ns} {number}");
+            let server = format!("{client} answered");
+            [
+                span(GATEWAY, SpanKind::Client, client.clone(), None, network_ns),
+                span(service, SpanKind::Server, server, Some(client), 0),
+            ]
+        };
+        (0..count).flat_map(call).collect()
+    }
+
+    #[test]
+    fn late_calls_are_counted_for_each_service() {
+        for (services, found) in [
+            ([(MEDIA, 0, 10), (SHOP, 24, 0)], Some((Fault::Delay, SHOP))),
+            // A single late one of a busy machine, before those that were lost.
+            ([(MEDIA, 1, 9), (SHOP, 8, 16)], Some((Fault::Loss, SHOP))),
+            ([(MEDIA, 1, 0), (SHOP, 8, 16)], Some((Fault::Loss, SHOP))),
+            // More late ones in number, but not for how many there are.
+            ([(MEDIA, 15, 85), (SHOP, 10, 0)], Some((Fault::Delay, SHOP))),
+            ([(MEDIA, 1, 9), (SHOP, 1, 9)], None),
+        ] {
+            let spans = services.iter().flat_map(|(service, late, in_time)| {
+                [calls(service, *late, 2 * NETWORK_NS), calls(service, *in_time, 0)]
+            });
+            let evidence = Evidence {
+                spans: spans.flatten().collect(),
+                ..Evidence::default()
+            };
+            let found = found.map(|(fault, service)| Finding {
+                fault,
+                service: service.to_owned(),
+            });
+            assert_eq!(diagnose(&evidence, str::to_owned), found, "{services:?}");
+        }
+    }
 }
