@@ -107,10 +107,26 @@ impl Log {
     pub(crate) fn follow(&self, process: &str, stderr: impl Read + Send + 'static) {
         let (log, process) = (self.clone(), process.to_owned());
         std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let line = LogLine::parse(&process, &line);
+            // Not `lines`: a line that is no UTF-8 would end the reading.
+            for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+                let line = LogLine::parse(&process, &String::from_utf8_lossy(&line));
                 log.0.send_modify(|lines| lines.push(line));
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_that_is_no_utf_8_is_a_line_like_others() -> anyhow::Result<()> {
+        let log = Log::default();
+        log.follow("order", &b"\xff broken\n{\"message\":\"whole\"}\n"[..]);
+        log.wait_for(|line| line.message == "whole").await?;
+        let messages: Vec<_> = log.lines().into_iter().map(|line| line.message).collect();
+        assert_eq!(messages, ["\u{fffd} broken", "whole"]);
+        Ok(())
     }
 }
