@@ -60,8 +60,8 @@ const SENT: [HeaderName; 15] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebConfig {
-    /// Origins of the pages that may call, as in `https://shop.example`; a port of `*` is any port, `*` alone is every
-    /// page. None by default. At most [`ORIGINS_MAX`].
+    /// Origins of the pages that may call, as in `https://shop.example`; without a port it is the default one, a port of
+    /// `*` is any port, `*` alone is every page. None by default. At most [`ORIGINS_MAX`].
     pub origins: Vec<String>,
     /// Whether the gateway serves its own page; on by default.
     pub console: ConsoleMode,
@@ -181,11 +181,25 @@ fn is_own<B>(origin: &HeaderValue, request: &Request<B>) -> bool {
         Some(authority) => Some(authority.as_str()),
         None => request.headers().get(HOST).and_then(|host| host.to_str().ok()),
     };
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    matches!((origin, host), (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host))
+    let origin = origin.to_str().unwrap_or_default();
+    let (Some((scheme, _)), Some(host)) = (origin.split_once("://"), host) else {
+        return false;
+    };
+    let own = format!("{scheme}://{host}");
+    without_default_port(origin).eq_ignore_ascii_case(without_default_port(&own))
 }
 
-/// An entry of [`WebConfig::origins`], in lower case.
+/// `origin` as browsers write it: without the port that its scheme has by default.
+fn without_default_port(origin: &str) -> &str {
+    let port = match origin.split_once("://") {
+        Some(("http", _)) => ":80",
+        Some(("https", _)) => ":443",
+        _ => return origin,
+    };
+    origin.strip_suffix(port).unwrap_or(origin)
+}
+
+/// An entry of [`WebConfig::origins`], in lower case and without a default port.
 #[derive(Debug, PartialEq, Eq)]
 enum Pattern {
     Every,
@@ -222,14 +236,14 @@ impl Pattern {
         Some(if any_port {
             Self::AnyPort(origin)
         } else {
-            Self::One(origin)
+            Self::One(without_default_port(&origin).to_owned())
         })
     }
 
     fn matches(&self, origin: &str) -> bool {
         match self {
             Self::Every => true,
-            Self::One(one) => one == origin,
+            Self::One(one) => one == without_default_port(origin),
             Self::AnyPort(host) => origin.strip_prefix(host.as_str()).is_some_and(|rest| {
                 rest.is_empty()
                     || rest.strip_prefix(':').is_some_and(|port| {
@@ -253,15 +267,36 @@ mod tests {
         assert!(matches("http://localhost:*", "http://localhost"));
         assert!(matches("http://[::1]:*", "http://[::1]:80"));
         assert!(matches("*", "null"));
+        assert!(matches("https://shop.example:443", "https://shop.example"));
+        assert!(matches("https://shop.example", "https://shop.example:443"));
+        assert!(matches("HTTP://[::1]:80", "http://[::1]"));
         for (pattern, origin) in [
             ("https://shop.example", "http://shop.example"),
             ("https://shop.example", "https://shop.example.evil"),
             ("https://shop.example", "https://shop.example:8443"),
+            ("https://shop.example:80", "https://shop.example"),
+            ("http://shop.example:443", "http://shop.example"),
             ("http://localhost:*", "http://localhost.evil:80"),
             ("http://localhost:*", "http://localhost:80.evil"),
             ("http://localhost:*", "null"),
         ] {
             assert!(!matches(pattern, origin), "{pattern} {origin}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_the_servers_own_with_or_without_the_default_port() {
+        for (origin, host, own) in [
+            ("https://shop.example", "shop.example:443", true),
+            ("http://shop.example", "Shop.example:80", true),
+            ("https://shop.example", "shop.example", true),
+            ("https://shop.example", "shop.example:80", false),
+            ("http://shop.example", "shop.example:443", false),
+            ("null", "null", false),
+        ] {
+            let request = Request::get("/").header(HOST, host).body(());
+            let found = is_own(&HeaderValue::from_static(origin), &request.expect("a request"));
+            assert_eq!(found, own, "{origin} {host}");
         }
     }
 
