@@ -2,7 +2,7 @@
 
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
-use prost_reflect::{DescriptorPool, DynamicMessage};
+use prost_reflect::{DescriptorPool, DynamicMessage, Value};
 use serde_json::json;
 use tonic::body::Body;
 use tonic::{Code, Status};
@@ -13,18 +13,29 @@ use super::{JSON, whole};
 /// The client cancelled the call. Not a standard status, but the one that google.rpc.Code gives.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// `status` as the JSON of `google.rpc.Status`; of code and message alone when a detail is of a type that `pool` doesn't know.
+/// `status` as the JSON of `google.rpc.Status`, without the details of types that `pool` doesn't know.
 pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
     let full = pool
         .get_message_by_name("google.rpc.Status")
         .filter(|_| !status.details().is_empty())
         .and_then(|kind| DynamicMessage::decode(kind, status.details()).ok())
-        .and_then(|message| serde_json::to_vec(&message).ok());
+        .and_then(|mut message| {
+            let details = message.get_field_by_name_mut("details");
+            if let Some(details) = details.and_then(Value::as_list_mut) {
+                details.retain(|detail| detail.as_message().is_some_and(has_json));
+            }
+            serde_json::to_vec(&message).ok()
+        });
     full.unwrap_or_else(|| {
         json!({"code": i32::from(status.code()), "message": status.message()})
             .to_string()
             .into_bytes()
     })
+}
+
+/// Whether `detail` can be written as JSON: for that its type has to be known.
+fn has_json(detail: &DynamicMessage) -> bool {
+    serde_json::to_writer(std::io::sink(), detail).is_ok()
 }
 
 /// The HTTP response to a call that failed with `status`.
@@ -69,7 +80,55 @@ fn http_status(code: Code) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message as _;
+    use serde_json::Value as Json;
+    use tonic_types::pb;
+
     use super::*;
+
+    fn detail(kind: &str, message: &impl prost::Message) -> prost_types::Any {
+        prost_types::Any {
+            type_url: format!("type.googleapis.com/{kind}"),
+            value: message.encode_to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_detail_of_an_unknown_type_takes_no_other_with_it() {
+        let info = pb::ErrorInfo {
+            reason: "ORDER_NOT_FOUND".to_owned(),
+            ..pb::ErrorInfo::default()
+        };
+        let resource = pb::ResourceInfo {
+            resource_type: "order".to_owned(),
+            ..pb::ResourceInfo::default()
+        };
+        let known = [
+            json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "ORDER_NOT_FOUND"}),
+            json!({"@type": "type.googleapis.com/google.rpc.ResourceInfo", "resourceType": "order"}),
+        ];
+        let unknown = detail("of.another.Contract", &info);
+        let pool = crate::json::pool(souk_proto::FILE_DESCRIPTOR_SET).expect("our own descriptors");
+        let written = |details: Vec<prost_types::Any>| -> Json {
+            let full = pb::Status {
+                code: Code::NotFound.into(),
+                message: "no order".to_owned(),
+                details,
+            };
+            let status = Status::with_details(Code::NotFound, "no order", full.encode_to_vec().into());
+            serde_json::from_slice(&json(&pool, &status)).expect("JSON")
+        };
+        let mixed = vec![
+            detail("google.rpc.ErrorInfo", &info),
+            unknown.clone(),
+            detail("google.rpc.ResourceInfo", &resource),
+        ];
+        assert_eq!(
+            written(mixed),
+            json!({"code": 5, "message": "no order", "details": known})
+        );
+        assert_eq!(written(vec![unknown]), json!({"code": 5, "message": "no order"}));
+    }
 
     #[test]
     fn codes_have_the_status_that_google_gives_them() {
