@@ -245,6 +245,23 @@ impl Feed {
         Acknowledgement::new(self, token).commit().await
     }
 
+    /// The token behind the last row of a feed of rows alone ([`FeedSource::Base`]), for whoever has been told that there is no more.
+    /// Nothing is read.
+    ///
+    /// # Errors
+    /// [`Error::FeedNotFound`]; [`Error::Invalid`] of a feed that delivers changes: it has no end.
+    pub fn end(&self) -> Result<FeedToken> {
+        let (definition, mut checkpoint) = self.shared.feeds.get(&self.name)?;
+        if definition.delivers != Delivers::Base || checkpoint.stage == Stage::Lost {
+            return Err(Error::invalid(
+                "the end of a feed",
+                "is none where changes are told",
+            ));
+        }
+        checkpoint.stage = Stage::Finished;
+        Ok(FeedToken::new(&definition, &checkpoint, &self.shared.histories))
+    }
+
     /// Describes its options, its position, and how far it is behind the log.
     ///
     /// # Errors

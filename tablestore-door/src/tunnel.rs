@@ -459,13 +459,7 @@ pub(crate) async fn checkpoint(context: &Context, body: Bytes) -> Answered {
         Place::Checkpoint => None,
         Place::Behind(token) => Some(token),
         // Whoever has this token has been told everything.
-        Place::Finished => {
-            let mut batch = tunnel.read(&held, "").await?;
-            while batch.phase != FeedPhase::Finished {
-                batch = tunnel.read(&held, &batch.token).await?;
-            }
-            Some(batch.token)
-        }
+        Place::Finished => Some(tunnel.table.end_of_shard(&held).map_err(of_tunnel)?),
     };
     if let Some(token) = token {
         let checkpoint = ShardCheckpoint {

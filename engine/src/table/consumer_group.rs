@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::TableHandle;
 use crate::consumer_groups::{
     Committing, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
-    SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, opened,
+    SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, opened, sealed,
 };
 use crate::error::{EngineError, Result};
 use crate::index_admin::undisturbed;
@@ -202,6 +202,17 @@ impl TableHandle {
             }
             after = Some(batch.token);
         }
+    }
+
+    /// The token behind the last record of a shard of a group of rows alone, for clients that know that place by a name of their own.
+    ///
+    /// # Errors
+    /// As [`TableHandle::heartbeat`]; [`EngineError::ShardLost`]; what the store refuses: a group that delivers changes has no end.
+    pub fn end_of_shard(&self, held: &HeldShard) -> Result<String> {
+        self.check_all(&self.scope()?)?;
+        let group = self.inner.consumer_groups.get(&self.open.table, &held.group)?;
+        let token = group.held(held)?.end().map_err(|error| group.refused(error))?;
+        Ok(sealed(&token))
     }
 
     /// Commits a checkpoint of a shard, durably: what is behind it comes never again. Does nothing for the token that was committed

@@ -334,6 +334,26 @@ async fn clients_share_the_channels_and_go_on_from_checkpoints() {
 }
 
 #[tokio::test]
+async fn a_tunnel_with_changes_has_no_end() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    client.create(&plain("notes")).await;
+    let tunnel = create(&mut client, TunnelType::BaseAndStream).await;
+    let mut worker = Worker::connect(&mut client, &tunnel).await;
+    worker.beat(&mut client).await;
+    let channel = worker.open().remove(0);
+    assert!(!worker.read(&mut client, &channel, &mut Vec::new()).await);
+    let mut ended = worker.checkpoint(&channel);
+    ended.checkpoint = "finished".to_owned();
+    let refused = client.refused("tunnel/checkpoint", &ended).await;
+    refused.is(
+        400,
+        "OTSParameterInvalid",
+        "the end of a feed is none where changes are told.",
+    );
+}
+
+#[tokio::test]
 async fn a_tunnel_of_rows_ends() {
     let server = Server::start().await;
     let mut client = server.client("demo");

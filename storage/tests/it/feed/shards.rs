@@ -5,8 +5,8 @@ use std::path::Path;
 
 use souk_storage::{
     Acknowledgement, CommitOptions, Condition, Database, DatabaseOptions, Direction, Durability, Error, Feed,
-    FeedOptions, FeedShard, FeedSource, FeedStart, FeedToken, KeyKind, KeyValue, PrimaryKey, RangeRequest,
-    RequestRecord, RowOperation, RowWrite, Table, TableSchema, WriteBatch,
+    FeedOptions, FeedPhase, FeedShard, FeedSource, FeedStart, FeedToken, KeyKind, KeyValue, PrimaryKey,
+    RangeRequest, RequestRecord, RowOperation, RowWrite, Table, TableSchema, WriteBatch,
 };
 
 use super::replica::{Judge, Replica};
@@ -93,6 +93,26 @@ impl Reader {
     fn lose(&mut self) {
         self.ahead = None;
         self.judge.lose();
+    }
+}
+
+#[tokio::test]
+async fn only_a_feed_of_rows_alone_has_an_end() {
+    let options = DatabaseOptions::default();
+    let database = Database::in_memory(options).await.expect("a database");
+    let create = async |name, source| database.create_feed(name, FeedOptions::new(source)).await;
+    let rows = create("rows", FeedSource::Base).await.expect("a feed");
+    let end = rows.end().expect("an end");
+    rows.acknowledge(&end).await.expect("an acknowledgement");
+    let batch = rows.read(9).await.expect("a batch");
+    assert_eq!(batch.phase, FeedPhase::Finished);
+    assert_eq!((batch.records.len(), batch.token), (0, end));
+    for (name, source) in [
+        ("changes", FeedSource::Changes(FeedStart::Oldest)),
+        ("both", FeedSource::BaseAndChanges),
+    ] {
+        let feed = create(name, source).await.expect("a feed");
+        assert!(matches!(feed.end(), Err(Error::Invalid { .. })), "{name}");
     }
 }
 
