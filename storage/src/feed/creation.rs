@@ -28,12 +28,14 @@ impl Database {
         Ok(self.handle(name))
     }
 
-    /// Creates feeds, all or none: those of changes from [`FeedStart::Newest`] on, and those of base rows, from one moment on.
+    /// Creates feeds, all or none: those of changes from [`FeedStart::Newest`] on, and those of base rows, from one moment on. They
+    /// are given back in the order in which they were asked for.
     ///
     /// # Errors
     /// As [`Database::create_feed`]; [`Error::FeedExists`] of a name that is there twice.
     pub async fn create_feeds(&self, feeds: Vec<(String, FeedOptions)>) -> Result<Vec<Feed>> {
         let mut checked = BTreeMap::new();
+        let asked: Vec<String> = feeds.iter().map(|(name, _)| name.clone()).collect();
         for (name, options) in feeds {
             let tables = self.tables_of(&name, &options)?;
             if checked.contains_key(&name) {
@@ -83,12 +85,10 @@ impl Database {
                 ..Commit::default()
             };
             shared.kv.commit(commit).await?;
-            let created = created.into_iter().map(|(name, definition, checkpoint)| {
-                let feed = database.handle(&name);
+            for (name, definition, checkpoint) in created {
                 shared.feeds.insert(name, definition, checkpoint);
-                feed
-            });
-            Ok(created.collect())
+            }
+            Ok(asked.iter().map(|name| database.handle(name)).collect())
         })
         .await
     }

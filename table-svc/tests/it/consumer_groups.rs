@@ -258,6 +258,30 @@ async fn members_share_the_shards_and_take_over_from_each_other() -> TestResult 
 }
 
 #[tokio::test]
+async fn shards_have_the_same_numbers_after_a_restart() -> TestResult {
+    let (running, mut client) = open().await?;
+    create(&mut client, notes()).await?;
+    let mut of_groups = groups(&running);
+    of_groups
+        .create_consumer_group(group(ConsumerGroupSource::Changes, 12))
+        .await?;
+    let member = Member::join(&mut of_groups).await?;
+    let mut tokens = Vec::new();
+    for lease in &member.leases {
+        tokens.push(read(&mut of_groups, member.read(lease, "")).await?.token);
+    }
+    drop((client, of_groups));
+    let running = reopen(running).await?;
+    let mut of_groups = groups(&running);
+    let member = Member::join(&mut of_groups).await?;
+    assert_eq!(member.leases.len(), tokens.len());
+    for (lease, token) in member.leases.iter().zip(&tokens) {
+        read(&mut of_groups, member.read(lease, token)).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_checkpoint_outlives_the_process_and_its_members_do_not() -> TestResult {
     let (running, mut client, mut of_groups) = told().await?;
     for number in 1..=2 {

@@ -360,6 +360,18 @@ async fn are_created_and_removed_all_or_none() {
     let (index, count) = (0, SHARDS);
     assert_eq!(shard, Some(FeedShard { index, count }));
 
+    // By name, 10 comes before 2.
+    let many = (0..12).map(|index| {
+        let shard = FeedShard { index, count: 12 };
+        (format!("many_{index}_x"), FeedOptions::new(source).shard(shard))
+    });
+    let many = database.create_feeds(many.collect()).await.expect("feeds");
+    for (index, feed) in (0..).zip(&many) {
+        let shard = feed.describe().await.expect("a description").shard;
+        assert_eq!(shard, Some(FeedShard { index, count: 12 }));
+        feed.remove().await.expect("a removal");
+    }
+
     let mut all: Vec<_> = (0..SHARDS).map(name).collect();
     all.push("none".to_owned());
     let unknown = database.remove_feeds(all.clone()).await;
