@@ -174,6 +174,8 @@ pub struct FeedRecord {
     pub key: PrimaryKey,
     /// Sequence of the change; of a base row, of the change that last wrote it.
     pub sequence: u64,
+    /// Which row of that change it is, from 0, among all that it has; 0 for base rows.
+    pub index: usize,
     /// When that change was made, nanoseconds since the Unix epoch.
     pub time: i64,
     /// W3C `traceparent` of the change's writer; `None` for base rows.
@@ -214,8 +216,8 @@ impl Feed {
     }
 
     /// Reads on from the acknowledged position. Returns at most `limit` records (0, or more than [`MAX_FEED_RECORDS`],
-    /// means [`MAX_FEED_RECORDS`]), and at most [`crate::limits::MAX_FEED_BYTES`], or more where the records of the last change exceed it: a change is never split. The
-    /// same records come again until they are acknowledged. [`crate::Database::subscribe`] tells when there may be more.
+    /// means [`MAX_FEED_RECORDS`]), or more where the last change has more rows, and at most [`crate::limits::MAX_FEED_BYTES`], or one record that is larger: only a
+    /// change that is larger than that comes in parts, its sequence with the last of them. The same records come again until they are acknowledged. [`crate::Database::subscribe`] tells when there may be more.
     ///
     /// # Errors
     /// [`Error::FeedNotFound`]; [`Error::ChangesTrimmed`] when it has expired; [`Error::FeedAheadOfLog`];
@@ -259,6 +261,7 @@ impl Feed {
             ));
         }
         checkpoint.stage = Stage::Finished;
+        checkpoint.rows = 0;
         Ok(FeedToken::new(&definition, &checkpoint, &self.shared.histories))
     }
 
@@ -313,11 +316,8 @@ impl Feed {
     fn checkpoint_of(&self, definition: &Definition, token: &FeedToken) -> Result<Checkpoint> {
         let checkpoint = token.checkpoint(definition, &self.shared.histories)?;
         let last = *self.shared.kv.sequence().borrow();
-        if checkpoint.position > last {
-            return Err(Error::invalid(
-                format!("token of feed {:?} at {}", self.name, checkpoint.position),
-                format!("is beyond the end of the log, {last}"),
-            ));
+        if checkpoint.reached() > last {
+            return Err(Error::invalid("token of a feed", "is beyond the end of the log"));
         }
         Ok(checkpoint)
     }

@@ -65,7 +65,7 @@ impl Feeds {
         for (key, value) in stored {
             let name = key::feed_of(key)?;
             let (definition, mut checkpoint) = codec::decode(&name, value)?;
-            if checkpoint.position > last && checkpoint.stage != Stage::Lost {
+            if checkpoint.reached() > last && checkpoint.stage != Stage::Lost {
                 checkpoint.stage = Stage::Lost;
                 lost.push(name.clone());
             }

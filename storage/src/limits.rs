@@ -72,14 +72,16 @@ pub const MAX_TABLES: usize = 1024;
 pub const MAX_CONSUMERS: usize = 1024;
 /// Most feeds of a database.
 pub const MAX_FEEDS: usize = 1024;
-/// Most records one read of a feed returns; a change is never split, so that the last one may go beyond.
+/// Most records one read of a feed returns; the last change may go beyond.
 pub const MAX_FEED_RECORDS: usize = 5000;
-/// Most bytes one read of a feed returns, as messages have rows; a change is never split, so that a larger one comes alone.
+/// Most bytes one read of a feed returns, as messages have rows; a larger change comes in parts, a larger row alone.
 pub const MAX_FEED_BYTES: usize = MAX_SHOWN_BYTES;
 /// Most shards of a feed.
 pub const MAX_FEED_SHARDS: u16 = 64;
 /// Most changes that one read of a feed scans before it returns what it found.
 pub const MAX_FEED_SCANNED_CHANGES: usize = 10_000;
+/// Most bytes of the log that it looks through, and the last change whole.
+pub const MAX_FEED_SCANNED_BYTES: usize = 64 << 20;
 /// Longest use of one snapshot by a feed that reads base rows: a snapshot keeps old data on the disk.
 pub const FEED_SNAPSHOT_LIFE: Duration = Duration::from_secs(60);
 /// The longest a feed may keep changes that are past the retention.

@@ -418,10 +418,8 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
 
 /// Records as clients read them. What a change has done is told as the put of all of the row.
 fn told(schema: &TableSchema, records: &[FeedRecord]) -> Vec<pb::Record> {
-    let (mut told, mut last, mut row_index) = (Vec::with_capacity(records.len()), 0, 0);
+    let mut told = Vec::with_capacity(records.len());
     for record in records {
-        row_index = if record.sequence == last { row_index + 1 } else { 0 };
-        last = record.sequence;
         let action = match record.kind {
             RecordKind::Base | RecordKind::Change(ChangeKind::Put | ChangeKind::Update) => {
                 pb::ActionType::PutRow
@@ -431,7 +429,7 @@ fn told(schema: &TableSchema, records: &[FeedRecord]) -> Vec<pb::Record> {
         let sequence = SequenceInfo {
             epoch: 0,
             timestamp: record.time / 1000,
-            row_index,
+            row_index: u32::try_from(record.index).unwrap_or(u32::MAX),
         };
         let sequence = Some(sequence).filter(|_| record.kind != RecordKind::Base);
         told.push(pb::Record {

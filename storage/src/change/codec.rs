@@ -80,26 +80,10 @@ pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> R
     let mut rows = Vec::new();
     let read = || -> Result<Change, Malformed> {
         let (time, trace) = read(sequence, bytes, |table, kind, key, image| {
-            if !wanted(table, kind, key) {
-                return Ok(());
+            if wanted(table, kind, key) {
+                let row = row_change(sequence, rows.last(), (table, kind), key, image)?;
+                rows.push(row);
             }
-            let key = PrimaryKey::decode(key).map_err(|_| Malformed("a primary key"))?;
-            let bare = image.is_empty();
-            // Rows of a table mostly have columns of the same names.
-            let other = rows.last().and_then(|row: &RowChange| row.row.as_ref());
-            let image = |key: &PrimaryKey| decode_body(other, key.clone(), sequence, image);
-            let (row, parting) = match kind {
-                ChangeKind::Delete if bare => (None, None),
-                ChangeKind::Delete => (None, Some(image(&key)?)),
-                ChangeKind::Put | ChangeKind::Update => (Some(image(&key)?), None),
-            };
-            rows.push(RowChange {
-                table,
-                key,
-                kind,
-                row,
-                parting,
-            });
             Ok(())
         })?;
         Ok(Change {
@@ -110,6 +94,83 @@ pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> R
         })
     };
     read().map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
+}
+
+/// A part of a change.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) time: i64,
+    pub(crate) trace: Option<String>,
+    /// Its rows, each with its place among all rows of the change, from 0.
+    pub(crate) rows: Vec<(usize, RowChange)>,
+    /// About the bytes of them, as messages have rows.
+    pub(crate) bytes: usize,
+    /// The place of the first wanted row behind them; `None`: there is no more.
+    pub(crate) next: Option<usize>,
+}
+
+/// The wanted rows (`None`: all) of a log entry from a place on, as many as `room` has bytes for, and one at least. The others aren't decoded.
+pub(crate) fn decode_part(
+    sequence: u64,
+    bytes: &[u8],
+    wanted: Option<Wanted<'_>>,
+    from: usize,
+    room: usize,
+) -> Result<Part> {
+    let (mut rows, mut taken, mut next, mut place) = (Vec::<(usize, RowChange)>::new(), 0, None, 0);
+    let read = read(sequence, bytes, |table, kind, key, image| {
+        let at = place;
+        place += 1;
+        let is_wanted = || wanted.is_none_or(|wanted| wanted(table, kind, key));
+        if at < from || next.is_some() || !is_wanted() {
+            return Ok(());
+        }
+        let before = rows.last().map(|(_, row)| row);
+        let row = row_change(sequence, before, (table, kind), key, image)?;
+        let bytes = row.message_bytes();
+        if !rows.is_empty() && taken + bytes > room {
+            next = Some(at);
+        } else {
+            taken += bytes;
+            rows.push((at, row));
+        }
+        Ok(())
+    });
+    let (time, trace) = read
+        .map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))?;
+    Ok(Part {
+        time,
+        trace: (!trace.is_empty()).then(|| trace.to_owned()),
+        rows,
+        bytes: taken,
+        next,
+    })
+}
+
+/// A row of a change behind another one: rows of a table mostly have columns of the same names.
+fn row_change(
+    sequence: u64,
+    before: Option<&RowChange>,
+    (table, kind): (TableId, ChangeKind),
+    key: &[u8],
+    image: &[u8],
+) -> Result<RowChange, Malformed> {
+    let key = PrimaryKey::decode(key).map_err(|_| Malformed("a primary key"))?;
+    let bare = image.is_empty();
+    let other = before.and_then(|row| row.row.as_ref());
+    let image = |key: &PrimaryKey| decode_body(other, key.clone(), sequence, image);
+    let (row, parting) = match kind {
+        ChangeKind::Delete if bare => (None, None),
+        ChangeKind::Delete => (None, Some(image(&key)?)),
+        ChangeKind::Put | ChangeKind::Update => (Some(image(&key)?), None),
+    };
+    Ok(RowChange {
+        table,
+        key,
+        kind,
+        row,
+        parting,
+    })
 }
 
 /// Goes over a log entry without decoding its rows: table, kind and bytes of each. Gives the change's time.

@@ -29,7 +29,8 @@ pub(super) async fn read(
         checkpoint.position = snapshot.sequence();
     } else {
         log::check_kept(&*snapshot, checkpoint.position).await?;
-        let records = catch_up(feed, definition, cut, &mut checkpoint.position, &snapshot, limit).await?;
+        let at = (&mut checkpoint.position, &mut checkpoint.rows);
+        let records = catch_up(feed, definition, cut, at, &snapshot, limit).await?;
         if !records.is_empty() || checkpoint.position < snapshot.sequence() {
             return Ok(records);
         }
@@ -61,30 +62,23 @@ async fn catch_up(
     feed: &Feed,
     definition: &Definition,
     cut: &Cut,
-    position: &mut u64,
+    (position, rows): (&mut u64, &mut usize),
     snapshot: &Arc<dyn KvSnapshot>,
     limit: usize,
 ) -> Result<Vec<FeedRecord>> {
     let last = snapshot.sequence();
     let handed = feed.shared.feeds.may_have_handed(&feed.name, cut);
     if !handed && *cut == Cut::start() {
-        *position = last;
+        (*position, *rows) = (last, 0);
         return Ok(Vec::new());
     }
     let wanted = |table: TableId, kind: ChangeKind, key: &[u8]| {
         definition.has_row(table, key) && (cut.is_above(table, key) || (handed && kind == ChangeKind::Delete))
     };
-    let mut records = Vec::new();
-    while records.is_empty() && *position < last {
-        let before = *position;
-        let step = limit.max(changes::SIFTED_CHANGES);
-        records = changes::until(&**snapshot, position, last, limit, step, Some(&wanted)).await?;
-        records = without_present(records, cut, &**snapshot).await?;
-        if *position == before {
-            break;
-        }
-    }
-    Ok(records)
+    // It is the reader's to go on, by the token, when it was nothing but what it isn't told.
+    let step = limit.max(changes::SIFTED_CHANGES);
+    let records = changes::until(&**snapshot, (position, rows), last, limit, step, Some(&wanted)).await?;
+    without_present(records, cut, &**snapshot).await
 }
 
 /// Drops the records of rows behind the cut that the snapshot has.
@@ -155,6 +149,7 @@ async fn rows(
             table: id,
             key: row.key.clone(),
             sequence: row.revision,
+            index: 0,
             time: row.written,
             trace: None,
             kind: RecordKind::Base,

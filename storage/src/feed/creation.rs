@@ -60,10 +60,12 @@ impl Database {
                     FeedSource::Base | FeedSource::BaseAndChanges => Checkpoint {
                         stage: Stage::Base { cut: Cut::start() },
                         position: snapshot.sequence(),
+                        rows: 0,
                     },
                     FeedSource::Changes(start) => Checkpoint {
                         stage: Stage::Changes,
                         position: database.first_position(&name, &*snapshot, start).await?,
+                        rows: 0,
                     },
                 };
                 let definition = Definition {

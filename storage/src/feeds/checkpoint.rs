@@ -53,6 +53,8 @@ pub(crate) struct Checkpoint {
     pub(crate) stage: Stage,
     /// A sequence.
     pub(crate) position: u64,
+    /// Rows of the change behind it that have been looked at, too: of one that is larger than an answer.
+    pub(crate) rows: usize,
 }
 
 /// What a feed is at.
@@ -112,6 +114,11 @@ impl Cut {
 }
 
 impl Checkpoint {
+    /// The last change of which something has been looked at.
+    pub(crate) fn reached(&self) -> u64 {
+        self.position.saturating_add(u64::from(self.rows > 0))
+    }
+
     /// Whether it is as far as another or further.
     pub(crate) fn reaches(&self, other: &Self) -> bool {
         let further = match (&self.stage, &other.stage) {
@@ -121,6 +128,6 @@ impl Checkpoint {
             | (Stage::Changes | Stage::Finished, Stage::Lost)
             | (Stage::Lost, _) => false,
         };
-        further && self.position >= other.position
+        further && (self.position, self.rows) >= (other.position, other.rows)
     }
 }

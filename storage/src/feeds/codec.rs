@@ -2,7 +2,7 @@
 //!
 //! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, of a
 //! shard (format 2) its number and the number of shards, then its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
-//! checkpoint: stage, position u64, and in the base stage the cut.
+//! checkpoint: stage, position u64, within a change (a bit of the stage) the number of its rows, and in the base stage the cut.
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +29,8 @@ const CHANGES: u8 = 2;
 const BASE_AND_CHANGES: u8 = 3;
 const FINISHED: u8 = 3;
 const LOST: u8 = 4;
+/// The bit of a stage that stands within a change.
+const WITHIN: u8 = 0x80;
 
 /// A place in a feed; survives being sent away as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +40,7 @@ impl FeedToken {
     pub(crate) fn new(definition: &Definition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
         let mut out = vec![TOKEN_FORMAT];
         out.extend_from_slice(&definition.created.to_be_bytes());
-        out.extend_from_slice(&histories.of(checkpoint.position).to_be_bytes());
+        out.extend_from_slice(&histories.of(checkpoint.reached()).to_be_bytes());
         put_checkpoint(&mut out, checkpoint);
         Self(out.into())
     }
@@ -68,7 +70,7 @@ impl FeedToken {
             let history = reader.u64()?;
             let checkpoint = read_checkpoint(&mut reader)?;
             reader.finish()?;
-            if histories.of(checkpoint.position) != history {
+            if histories.of(checkpoint.reached()) != history {
                 return Err(Malformed(
                     "this history; it is of one that a restore or an accepted loss has ended",
                 ));
@@ -173,8 +175,12 @@ fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {
         Stage::Finished => (FINISHED, None),
         Stage::Lost => (LOST, None),
     };
-    out.push(stage);
+    let is_within = checkpoint.rows > 0;
+    out.push(if is_within { stage | WITHIN } else { stage });
     out.extend_from_slice(&checkpoint.position.to_be_bytes());
+    if is_within {
+        put_varint(out, checkpoint.rows as u64);
+    }
     if let Some(cut) = cut {
         put_bytes(out, cut.as_bytes());
     }
@@ -183,7 +189,11 @@ fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {
 fn read_checkpoint(reader: &mut Reader<'_>) -> Result<Checkpoint, Malformed> {
     let stage = reader.u8()?;
     let position = reader.u64()?;
-    let stage = match stage {
+    let rows = match stage & WITHIN {
+        0 => 0,
+        _ => usize::try_from(reader.varint()?).map_err(|_| Malformed("a number of rows"))?,
+    };
+    let stage = match stage & !WITHIN {
         BASE => Stage::Base {
             cut: Cut::from_bytes(reader.bytes()?).ok_or(Malformed("a table or the key of a row"))?,
         },
@@ -192,5 +202,9 @@ fn read_checkpoint(reader: &mut Reader<'_>) -> Result<Checkpoint, Malformed> {
         LOST => Stage::Lost,
         _ => return Err(Malformed("a stage")),
     };
-    Ok(Checkpoint { stage, position })
+    Ok(Checkpoint {
+        stage,
+        position,
+        rows,
+    })
 }

@@ -44,7 +44,7 @@ pub(crate) async fn changes_until(
 }
 
 /// The entries of the changes after `after` up to `last` (at most the snapshot's), not decoded.
-pub(super) async fn entries_until(
+pub(crate) async fn entries_until(
     snapshot: &dyn KvSnapshot,
     after: u64,
     last: u64,

@@ -15,15 +15,20 @@ fn definition(delivers: Delivers) -> Definition {
 
 fn checkpoints() -> Vec<Checkpoint> {
     let row = Cut::row(TableId(300), &PrimaryKey::string("a\0b").unwrap());
-    [
+    let stages = [
         Stage::Base { cut: Cut::start() },
         Stage::Base { cut: row },
         Stage::Changes,
         Stage::Finished,
         Stage::Lost,
-    ]
-    .map(|stage| Checkpoint { stage, position: 7 })
-    .into()
+    ];
+    let at = |stage: &Stage, rows| Checkpoint {
+        stage: stage.clone(),
+        position: 7,
+        rows,
+    };
+    let checkpoints = stages.iter().flat_map(|stage| [at(stage, 0), at(stage, 300)]);
+    checkpoints.collect()
 }
 
 #[test]
@@ -70,7 +75,9 @@ fn takes_tokens_of_its_feed_and_history_only() {
             };
             let found = token.checkpoint(&definition, &histories);
             assert_eq!(found.is_ok(), fits, "{delivers:?} {checkpoint:?}");
-            assert_eq!(token.checkpoint(&definition, &forked).is_ok(), fits);
+            // The change that it is within is of the fork.
+            let is_before = checkpoint.rows == 0;
+            assert_eq!(token.checkpoint(&definition, &forked).is_ok(), fits && is_before);
             assert!(token.checkpoint(&definition, &restored).is_err());
             assert!(found.is_err() || found.unwrap() == checkpoint);
             assert!(token.checkpoint(&other, &histories).is_err());

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use souk_storage::{
-    Acknowledgement, CommitOptions, Condition, Database, DatabaseOptions, Direction, Durability, Error, Feed,
-    FeedOptions, FeedPhase, FeedShard, FeedSource, FeedStart, FeedToken, KeyKind, KeyValue, PrimaryKey,
-    RangeRequest, RequestRecord, RowOperation, RowWrite, Table, TableSchema, WriteBatch,
+    Acknowledgement, ColumnChange, CommitOptions, Condition, Database, DatabaseOptions, Direction,
+    Durability, Error, Feed, FeedBatch, FeedOptions, FeedPhase, FeedShard, FeedSource, FeedStart, FeedToken,
+    KeyKind, KeyValue, PrimaryKey, RangeRequest, RequestRecord, RowOperation, RowWrite, Table, TableSchema,
+    WriteBatch,
 };
 
 use super::replica::{Judge, Replica};
@@ -94,6 +95,70 @@ impl Reader {
         self.ahead = None;
         self.judge.lose();
     }
+}
+
+#[tokio::test]
+async fn a_change_that_is_larger_than_an_answer_comes_in_parts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = async || {
+        let database = Database::open(directory.path(), DatabaseOptions::default()).await;
+        database.expect("a database")
+    };
+    let database = open().await;
+    let table = visits(&database).await;
+    let text = "x".repeat(900 << 10);
+    for id in 0..8 {
+        let columns = vec![("a".into(), text.as_str().into())];
+        let key = key(1, id);
+        let batch = WriteBatch::of(&table, RowOperation::Put { key, columns }, Condition::none());
+        database.write(batch).await.expect("a write");
+    }
+    let options = FeedOptions::new(FeedSource::Changes(FeedStart::Newest)).table(&table);
+    let feed = database.create_feed("feed", options).await.expect("a feed");
+    // A small write, of which the log has all of the rows.
+    let mut batch = WriteBatch::new();
+    for id in 0..8 {
+        let change = ColumnChange::Put {
+            column: "b".to_owned(),
+            value: 1.into(),
+            version: None,
+        };
+        let operation = RowOperation::Update {
+            key: key(1, id),
+            changes: vec![change],
+        };
+        batch = batch.write(&table, operation, Condition::none());
+    }
+    let change = database.write(batch).await.expect("a write").sequence;
+    database
+        .write(WriteBatch::of(&table, put(key(1, 9), 9), Condition::none()))
+        .await
+        .expect("a write");
+
+    let told = |batch: &FeedBatch| {
+        let records = batch.records.iter();
+        let told = records.map(|record| (record.sequence, record.index));
+        (batch.sequence, told.collect::<Vec<_>>())
+    };
+    let first = feed.read(0).await.expect("a batch");
+    let of_change = |rows: std::ops::Range<usize>| rows.map(|index| (change, index)).collect::<Vec<_>>();
+    assert_eq!(told(&first), (change - 1, of_change(0..3)));
+    let second = feed.read_after(&first.token, 0).await.expect("a batch");
+    assert_eq!(told(&second), (change - 1, of_change(3..6)));
+    assert!(!second.caught_up);
+    feed.acknowledge(&second.token).await.expect("an acknowledgement");
+    let stale = feed.acknowledge(&first.token).await;
+    assert!(matches!(stale, Err(Error::FeedTokenStale { .. })), "{stale:?}");
+    drop((table, feed));
+    database.close().await.expect("a close");
+    drop(database);
+
+    let database = open().await;
+    let feed = database.feed("feed").expect("the feed");
+    let third = feed.read(0).await.expect("a batch");
+    let mut rest = of_change(6..8);
+    rest.push((change + 1, 0));
+    assert_eq!(told(&third), (change + 1, rest));
 }
 
 #[tokio::test]
