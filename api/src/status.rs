@@ -223,6 +223,17 @@ fn of_engine(error: EngineError) -> Status {
             .metadata("shard", shard)
             .metadata("generation", generation)
             .build(),
+            EngineError::ShardBusy { group, shard } => StatusBuilder::aborted(
+                "SHARD_BUSY",
+                format!(
+                    "another read of shard {shard} of consumer group {group:?} has begun, or another checkpoint of it is being \
+                     committed; read a shard once at a time, or commit again later"
+                ),
+            )
+            .metadata("group", group)
+            .metadata("shard", shard)
+            .retry_after(RETRY_CONTENDED)
+            .build(),
             EngineError::ChangesTrimmed { after, oldest } => StatusBuilder::new(
                 tonic::Code::OutOfRange,
                 "CHANGES_TRIMMED",

@@ -21,7 +21,9 @@ use souk_storage::{
     Acknowledgement, Database, Error as StoreError, Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase,
     FeedRecord, FeedShard, FeedSource, FeedToken, Table, TableId,
 };
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use self::members::{Fenced, Members};
@@ -36,6 +38,9 @@ pub const GROUPS_OF_TABLE_MAX: usize = 16;
 pub const SHARDS_OF_GROUP_MAX: u16 = MAX_FEED_SHARDS;
 /// Most shards of all consumer groups of a process: each is a feed, and search indexes need some, too.
 pub const SHARDS_MAX: usize = 512;
+/// Shards that are read at a time; other reads wait for their turn. Each has up to [`souk_storage::limits::MAX_FEED_SCANNED_BYTES`] of the
+/// log in memory.
+pub const SHARD_READS_MAX: usize = 4;
 /// Shards of a consumer group, where its creator doesn't say.
 pub const SHARDS_DEFAULT: u16 = 8;
 /// The shortest time after which a member that isn't heard of is gone.
@@ -171,9 +176,13 @@ pub(crate) fn opened(given: &str) -> Result<FeedToken> {
     }
 }
 
-/// The consumer groups of all tables, by table and name.
-#[derive(Debug, Default)]
-pub(crate) struct ConsumerGroups(Mutex<BTreeMap<(TableId, String), Arc<Group>>>);
+/// The consumer groups of all tables.
+#[derive(Debug)]
+pub(crate) struct ConsumerGroups {
+    /// By table and name.
+    groups: Mutex<BTreeMap<(TableId, String), Arc<Group>>>,
+    reads: Semaphore,
+}
 
 /// A consumer group.
 #[derive(Debug)]
@@ -235,7 +244,16 @@ impl ConsumerGroups {
             Some(((id, name), Arc::new(group)))
         };
         let groups = found.into_iter().filter_map(|(key, feeds)| named(key, feeds));
-        Self(Mutex::new(groups.collect()))
+        Self {
+            groups: Mutex::new(groups.collect()),
+            reads: Semaphore::new(SHARD_READS_MAX),
+        }
+    }
+
+    /// Waits for a turn to read a shard.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // Nobody closes it.
+        self.reads.acquire().await.ok()
     }
 
     /// Creates one, durably. Nobody else changes tables or groups meanwhile.
@@ -249,7 +267,7 @@ impl ConsumerGroups {
         let count = options.shards.max(1);
         limit("SHARDS_OF_GROUP_MAX", SHARDS_OF_GROUP_MAX.into(), count.into())?;
         let (of_table, shards) = {
-            let groups = self.0.lock();
+            let groups = self.groups.lock();
             let of_table = groups.keys().filter(|(id, _)| *id == table.id()).count();
             (
                 of_table,
@@ -274,7 +292,7 @@ impl ConsumerGroups {
             error => error.into(),
         })?;
         let group = Group::new(table.name().into(), name, feeds);
-        self.0
+        self.groups
             .lock()
             .insert((table.id(), name.to_owned()), Arc::new(group));
         Ok(())
@@ -285,7 +303,7 @@ impl ConsumerGroups {
         let names = group.feeds.iter().map(|feed| feed.name().to_owned());
         let removed = database.remove_feeds(names.collect()).await;
         removed.map_err(|error| group.refused(error))?;
-        self.0.lock().remove(&(table, group.name.clone()));
+        self.groups.lock().remove(&(table, group.name.clone()));
         Ok(())
     }
 
@@ -299,14 +317,14 @@ impl ConsumerGroups {
 
     /// Those of a table, by name.
     pub(crate) fn of(&self, table: TableId) -> Vec<Arc<Group>> {
-        let groups = self.0.lock();
+        let groups = self.groups.lock();
         let of_table = groups.iter().filter(|((id, _), _)| *id == table);
         of_table.map(|(_, group)| Arc::clone(group)).collect()
     }
 
     /// The one of a name.
     pub(crate) fn get(&self, table: &Table, name: &str) -> Result<Arc<Group>> {
-        let groups = self.0.lock();
+        let groups = self.groups.lock();
         let group = groups.get(&(table.id(), name.to_owned())).map(Arc::clone);
         group.ok_or_else(|| EngineError::ConsumerGroupNotFound {
             table: table.name().to_owned(),
@@ -395,6 +413,24 @@ impl Group {
         self.feed(held)
     }
 
+    /// Begins a read of a shard, which its member has. It ends the one before; what is given is cancelled when it is to end itself.
+    pub(crate) fn reading(&self, held: &HeldShard) -> Result<CancellationToken> {
+        let now = Instant::now();
+        let begun = self
+            .members
+            .lock()
+            .begin_read(held.member, held.shard, held.generation, now);
+        begun.map_err(|fenced| self.fenced(held, fenced))
+    }
+
+    /// Why a read of a shard was ended.
+    pub(crate) fn ended(&self, held: &HeldShard) -> EngineError {
+        match self.held(held) {
+            Ok(_) => self.fenced(held, Fenced::Busy),
+            Err(error) => error,
+        }
+    }
+
     /// The right to commit a checkpoint.
     pub(crate) fn committing(self: &Arc<Self>, checkpoint: &ShardCheckpoint) -> Result<Committing> {
         let ShardCheckpoint { held, token, .. } = checkpoint;
@@ -442,6 +478,10 @@ impl Group {
                 group: self.name.clone(),
                 shard: held.shard,
                 generation: held.generation,
+            },
+            Fenced::Busy => EngineError::ShardBusy {
+                group: self.name.clone(),
+                shard: held.shard,
             },
         }
     }

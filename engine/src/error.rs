@@ -235,6 +235,14 @@ pub enum EngineError {
         /// Number of the lease.
         generation: u64,
     },
+    /// The same is being done with the shard already: one read of a lease, and one commit of a shard, at a time.
+    #[error("shard {shard} of consumer group {group:?} is being read or committed already")]
+    ShardBusy {
+        /// The group.
+        group: String,
+        /// The shard.
+        shard: u16,
+    },
     /// Changes after the wanted sequence aren't kept any more.
     #[error("changes after {after} are trimmed; the oldest that is kept is {oldest}")]
     ChangesTrimmed {

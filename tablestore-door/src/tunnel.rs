@@ -493,9 +493,10 @@ fn of_tunnel(error: EngineError) -> ServiceError {
         EngineError::ShardLost { .. } | EngineError::Storage(StoreError::FeedTokenStale { .. }) => {
             Reason::CheckpointMismatch.into()
         }
-        EngineError::TooManyMembers { .. } | EngineError::TooManyWatches { .. } | EngineError::Closing => {
-            Reason::TunnelServerUnavailable.into()
-        }
+        EngineError::TooManyMembers { .. }
+        | EngineError::TooManyWatches { .. }
+        | EngineError::ShardBusy { .. }
+        | EngineError::Closing => Reason::TunnelServerUnavailable.into(),
         EngineError::Storage(StoreError::ChangesTrimmed { .. } | StoreError::FeedAheadOfLog { .. }) => {
             Reason::TunnelExpired.into()
         }

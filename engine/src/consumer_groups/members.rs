@@ -4,7 +4,8 @@
 //! lease with a number, its generation, that no other lease of the group has had: who comes with an old one, as a member that was
 //! frozen, is refused. Shards are spread so that no member has two more than another. One that has to go to another member is
 //! closing first: its holder may finish what it has read, commit, and release it; what isn't released within its holder's session
-//! timeout is taken. A shard whose checkpoint is being committed goes to nobody else before that is done.
+//! timeout is taken. A shard whose checkpoint is being committed goes to nobody else before that is done. A shard is read once at a
+//! time, and one checkpoint of it is committed: more would have no use, and cost as if each were a shard.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 
 /// Most members of a consumer group.
@@ -75,8 +77,8 @@ pub(crate) struct Member {
 #[derive(Debug, Default)]
 struct Shard {
     holder: Option<Holder>,
-    /// Commits of its checkpoint that are on their way.
-    commits: usize,
+    /// Whether a commit of its checkpoint is on its way.
+    is_committing: bool,
 }
 
 #[derive(Debug)]
@@ -85,6 +87,8 @@ struct Holder {
     generation: u64,
     /// When it is taken, if it is closing.
     closing: Option<Instant>,
+    /// Ends the read of it that is under way: with the lease, or when the next one begins.
+    reading: Option<DropGuard>,
 }
 
 /// Why a member may not do something with a shard.
@@ -94,6 +98,8 @@ pub(crate) enum Fenced {
     Unknown,
     /// It doesn't hold the shard, or not by that lease.
     Lost,
+    /// The same is being done with it already.
+    Busy,
 }
 
 impl Members {
@@ -187,15 +193,35 @@ impl Members {
     ) -> Result<(), Fenced> {
         self.check(id, shard, generation, now)?;
         if let Some(shard) = self.shards.get_mut(usize::from(shard)) {
-            shard.commits += 1;
+            if shard.is_committing {
+                return Err(Fenced::Busy);
+            }
+            shard.is_committing = true;
         }
         Ok(())
+    }
+
+    /// The same, for a read of it, which ends the one before: what is given is cancelled when it is to end.
+    pub(crate) fn begin_read(
+        &mut self,
+        id: MemberId,
+        shard: u16,
+        generation: u64,
+        now: Instant,
+    ) -> Result<CancellationToken, Fenced> {
+        self.check(id, shard, generation, now)?;
+        let ends = CancellationToken::new();
+        let shard = self.shards.get_mut(usize::from(shard));
+        if let Some(holder) = shard.and_then(|shard| shard.holder.as_mut()) {
+            holder.reading = Some(ends.clone().drop_guard());
+        }
+        Ok(ends)
     }
 
     /// A commit of a shard's checkpoint has ended.
     pub(crate) fn end_commit(&mut self, shard: u16, now: Instant) {
         if let Some(shard) = self.shards.get_mut(usize::from(shard)) {
-            shard.commits = shard.commits.saturating_sub(1);
+            shard.is_committing = false;
         }
         self.balance(now);
     }
@@ -246,12 +272,12 @@ impl Members {
                 Some(holder) if holder.closing.is_none() => {
                     *load.entry(holder.member).or_default() += 1;
                 }
-                None if shard.commits == 0 => {}
+                None if !shard.is_committing => {}
                 _ => coming += 1,
             }
         }
         for shard in &mut self.shards {
-            if shard.holder.is_some() || shard.commits > 0 {
+            if shard.holder.is_some() || shard.is_committing {
                 continue;
             }
             let Some(member) = another(&mut load) else {
@@ -262,6 +288,7 @@ impl Members {
                 member,
                 generation: self.generation,
                 closing: None,
+                reading: None,
             });
         }
         // Those that are on their way will go to those who have the fewest, too.

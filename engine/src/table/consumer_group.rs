@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::TableHandle;
 use crate::consumer_groups::{
-    Committing, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
+    Committing, Group, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
     SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, opened, sealed,
 };
 use crate::error::{EngineError, Result};
@@ -18,8 +18,10 @@ use crate::watch::WATCHES_MAX;
 pub const READ_WAIT_MAX: Duration = Duration::from_secs(20);
 /// What is left of the time of a call when a read that waits answers.
 const READ_MARGIN: Duration = Duration::from_millis(500);
-/// How long a read that waits doesn't look again when there was nothing: each write of any table wakes it.
+/// How long a read that waits doesn't look again when there was nothing, at first: each write of any table wakes it.
 const READ_PAUSE: Duration = Duration::from_millis(10);
+/// The same, when there was nothing again and again.
+const READ_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 impl TableHandle {
     /// Creates a consumer group, durably: from here on, changes are kept for it.
@@ -150,7 +152,7 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::ConsumerGroupNotFound`], [`EngineError::MemberNotFound`]; [`EngineError::ShardLost`] when it isn't the member's,
-    /// or no more; [`EngineError::TooManyWatches`], [`EngineError::Closing`]; as [`souk_storage::Feed::read_after`].
+    /// or no more; [`EngineError::ShardBusy`] when another read by the same lease began; [`EngineError::TooManyWatches`], [`EngineError::Closing`]; as [`souk_storage::Feed::read_after`].
     pub async fn read_shard(
         &self,
         held: &HeldShard,
@@ -161,6 +163,22 @@ impl TableHandle {
         self.check_all(&self.scope()?)?;
         let inner = &self.inner;
         let group = inner.consumer_groups.get(&self.open.table, &held.group)?;
+        let ends = group.reading(held)?;
+        let read = self.read_on(&group, held, after, limit, wait);
+        let read = ends.run_until_cancelled(read).await;
+        read.unwrap_or_else(|| Err(group.ended(held)))
+    }
+
+    /// The same, of a group, where no other read of the lease is under way.
+    async fn read_on(
+        &self,
+        group: &Group,
+        held: &HeldShard,
+        after: &str,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<ShardRecords> {
+        let inner = &self.inner;
         let place = inner.watches.take(self.caller());
         let _place = place.map_err(|of| EngineError::TooManyWatches { max: WATCHES_MAX, of })?;
         let now = Instant::now();
@@ -173,6 +191,7 @@ impl TableHandle {
             given => Some(opened(given)?),
         };
         let mut sequences = inner.database.subscribe();
+        let mut pause = READ_PAUSE;
         loop {
             if inner.closing.is_cancelled() {
                 return Err(EngineError::Closing);
@@ -181,13 +200,15 @@ impl TableHandle {
             let feed = group.held(held)?;
             sequences.borrow_and_update();
             let read = async {
-                let _turn = inner.read_ahead.turn().await;
+                let _turn = inner.consumer_groups.turn().await;
                 match &after {
                     Some(token) => feed.read_after(token, limit).await,
                     None => feed.read(limit).await,
                 }
             };
             let batch = read.await.map_err(|error| group.refused(error))?;
+            // Whoever has it now goes on from there.
+            group.held(held)?;
             let is_over = batch.phase == FeedPhase::Finished || Instant::now() >= until;
             if !batch.records.is_empty() || is_over {
                 return Ok(batch.into());
@@ -195,10 +216,11 @@ impl TableHandle {
             if batch.caught_up {
                 let changed = timeout_at(until, sequences.changed());
                 match inner.closing.run_until_cancelled(changed).await {
-                    Some(Ok(Ok(()))) => sleep(READ_PAUSE).await,
+                    Some(Ok(Ok(()))) => sleep(pause).await,
                     Some(Err(_)) => return Ok(batch.into()),
                     Some(Ok(Err(_))) | None => return Err(EngineError::Closing),
                 }
+                pause = (2 * pause).min(READ_PAUSE_MAX);
             }
             after = Some(batch.token);
         }

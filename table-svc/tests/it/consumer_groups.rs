@@ -4,6 +4,7 @@ mod members;
 
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use souk_api::testing::{Running, reopen};
 use souk_chassis::server::Stack;
 use souk_proto::table::v1::consumer_group_service_client::ConsumerGroupServiceClient;
@@ -215,6 +216,49 @@ async fn a_group_tells_rows_and_then_changes_from_its_checkpoint_on() -> TestRes
 
 fn refused(result: Result<(), Status>) -> (Code, String) {
     refusal(result.map(tonic::Response::new))
+}
+
+#[tokio::test]
+async fn another_read_of_a_shard_ends_the_one_before() -> TestResult {
+    let (_running, mut client, mut groups) = told().await?;
+    let member = Member::join(&mut groups).await?;
+    let mut waiting = member.read(&member.leases[0], "");
+    waiting.wait = seconds(20);
+    let start = || {
+        let (mut groups, waiting) = (groups.clone(), waiting.clone());
+        tokio::spawn(async move { read(&mut groups, waiting).await })
+    };
+    let (first, second) = (start(), start());
+    let (ended, other) = match select(first, second).await {
+        Either::Left(ended) | Either::Right(ended) => ended,
+    };
+    assert_eq!(
+        refused(ended?.map(drop)),
+        (Code::Aborted, "SHARD_BUSY".to_owned())
+    );
+    client.put_row(word(1)).await?;
+    let told = tokio::time::timeout(Duration::from_secs(10), other).await??;
+    assert_eq!(keys(&told?), [(ShardRecordKind::Put, 1)]);
+
+    // It ends with its lease, too, long before its time.
+    waiting.after = read(&mut groups, member.read(&member.leases[0], "")).await?.token;
+    let last = {
+        let (mut groups, waiting) = (groups.clone(), waiting.clone());
+        tokio::spawn(async move { read(&mut groups, waiting).await })
+    };
+    tokio::task::yield_now().await;
+    let leave = LeaveConsumerGroupRequest {
+        table: "notes".to_owned(),
+        group: "copy".to_owned(),
+        member_id: member.id.clone(),
+    };
+    groups.leave_consumer_group(leave).await?;
+    let gone = tokio::time::timeout(Duration::from_secs(10), last).await??;
+    assert_eq!(
+        refused(gone.map(drop)),
+        (Code::NotFound, "MEMBER_NOT_FOUND".to_owned())
+    );
+    Ok(())
 }
 
 #[tokio::test]

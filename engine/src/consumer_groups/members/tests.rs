@@ -95,6 +95,8 @@ fn step(random: &mut fastrand::Rng, members: &mut Members, oracle: &mut Oracle, 
             if !oracle.is_there(id, *now) {
                 assert_eq!(begun, Err(Fenced::Unknown));
             }
+            let under_way = oracle.commits.iter().any(|(_, shard, _)| *shard == lease.shard);
+            assert!(!under_way || begun.is_err(), "two commits of {lease:?}");
             if begun.is_ok() {
                 assert_eq!(
                     oracle.given[&lease.shard],
@@ -219,11 +221,31 @@ fn a_commit_keeps_its_shard_from_others_until_it_has_ended() {
     let of_ann = members.join(ann, String::new(), TIMEOUT, now).expect("room");
     let lease = of_ann[0];
     members.begin_commit(ann, 0, lease.generation, now).expect("hers");
+    let another = members.begin_commit(ann, 0, lease.generation, now);
+    assert_eq!(another, Err(Fenced::Busy), "one at a time");
     assert!(members.leave(ann, now));
     assert_eq!(members.join(bob, String::new(), TIMEOUT, now), Some(Vec::new()));
     members.end_commit(0, now);
     let of_bob = members.heartbeat(bob, &[], now).expect("a member");
     assert_eq!(of_bob.len(), 1);
+}
+
+#[test]
+fn a_read_ends_with_its_lease_or_when_the_next_begins() {
+    let mut members = Members::new(1);
+    let now = Instant::now();
+    let ann = member(1);
+    let of_ann = members.join(ann, String::new(), TIMEOUT, now).expect("room");
+    let generation = of_ann[0].generation;
+    let read = |members: &mut Members| members.begin_read(ann, 0, generation, now).expect("hers");
+    let first = read(&mut members);
+    assert!(!first.is_cancelled());
+    let second = read(&mut members);
+    assert!(first.is_cancelled() && !second.is_cancelled());
+    assert!(members.leave(ann, now));
+    assert!(second.is_cancelled());
+    let late = members.begin_read(ann, 0, generation, now);
+    assert_eq!(late.err(), Some(Fenced::Unknown));
 }
 
 #[test]
