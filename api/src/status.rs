@@ -186,14 +186,14 @@ fn of_engine(error: EngineError) -> Status {
             .build(),
             EngineError::ConsumerGroupExists { table, group } => StatusBuilder::already_exists(
                 "CONSUMER_GROUP_EXISTS",
-                format!("{table} has a consumer group {group}; choose another name, or delete that one"),
+                format!("{table:?} has a consumer group {group:?}; choose another name, or delete that one"),
             )
             .metadata("table", table)
             .metadata("group", group)
             .build(),
             EngineError::ConsumerGroupNotFound { table, group } => StatusBuilder::not_found(
                 "CONSUMER_GROUP_NOT_FOUND",
-                format!("{table} has no consumer group {group}; check the name, or create it"),
+                format!("{table:?} has no consumer group {group:?}; check the name, or create it"),
             )
             .metadata("table", table)
             .metadata("group", group)
@@ -208,7 +208,8 @@ fn of_engine(error: EngineError) -> Status {
             EngineError::MemberNotFound { group, member } => StatusBuilder::not_found(
                 "MEMBER_NOT_FOUND",
                 format!(
-                    "{member:?} is no member of consumer group {group}: it has left, wasn't heard of for its session timeout, or the                      server has started again since; join again, and drop what was read and isn't committed"
+                    "{member:?} is no member of consumer group {group:?}: it has left, wasn't heard of for its session timeout, or the \
+                     server has started again since; join again, and drop what was read and isn't committed"
                 ),
             )
             .metadata("group", group)
@@ -216,7 +217,8 @@ fn of_engine(error: EngineError) -> Status {
             EngineError::ShardLost { group, shard, generation } => StatusBuilder::aborted(
                 "SHARD_LOST",
                 format!(
-                    "shard {shard} of consumer group {group} isn't the member's by generation {generation}; send a heartbeat to learn                      which shards it has, and drop what was read of this one and isn't committed"
+                    "shard {shard} of consumer group {group:?} isn't the member's by generation {generation}; send a heartbeat to learn \
+                     which shards it has, and drop what was read of this one and isn't committed"
                 ),
             )
             .metadata("group", group)

@@ -312,7 +312,9 @@ pub(crate) async fn connect(context: &Context, body: Bytes) -> Answered {
     let timeout = config.timeout.and_then(|seconds| u64::try_from(seconds).ok());
     let timeout = timeout.map_or(SESSION_TIMEOUT_MAX, Duration::from_secs);
     let tag = config.client_tag.unwrap_or_default();
-    let tag = tag.chars().take(TAG_CHARS_MAX).collect();
+    // Whoever asks who is there is told it.
+    let tag = tag.chars().filter(|char| !char.is_control());
+    let tag = tag.take(TAG_CHARS_MAX).collect();
     let joined = tunnel.table.join_consumer_group(&tunnel.name, tag, timeout);
     let (member, _) = joined.map_err(of_tunnel)?;
     Ok(Answer::ok(&pb::ConnectResponse {

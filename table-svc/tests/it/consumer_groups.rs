@@ -262,6 +262,36 @@ async fn another_read_of_a_shard_ends_the_one_before() -> TestResult {
 }
 
 #[tokio::test]
+async fn what_is_no_name_or_id_is_refused_without_being_told_again() -> TestResult {
+    let (_running, _client, mut groups) = told().await?;
+    let member = Member::join(&mut groups).await?;
+    let long = "x".repeat(20_000);
+    let mut of_group = member.read(&member.leases[0], "");
+    of_group.group = "copy\n\u{1b}[31m".to_owned();
+    let mut of_member = member.read(&member.leases[0], "");
+    of_member.member_id.clone_from(&long);
+    let of_token = member.read(&member.leases[0], &long);
+    for request in [of_group, of_member, of_token] {
+        let refused = groups.read_shard(request).await.expect_err("no name or id");
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(refused.message().len() < 1_000, "{refused}");
+        assert!(!refused.message().contains('\u{1b}'), "{refused}");
+    }
+    let unknown = GetConsumerGroupRequest {
+        table: "notes".to_owned(),
+        group: "hidden".to_owned(),
+    };
+    let refused = groups.get_consumer_group(unknown).await.expect_err("no group");
+    // What is quoted stays out of the log.
+    assert!(refused.message().contains("\"hidden\""), "{refused}");
+    let mut gone = member.clone();
+    gone.id = "00000000-0000-4000-8000-000000000000".to_owned();
+    let refused = gone.beat(&mut groups).await.expect_err("no member");
+    assert!(!refused.message().contains("  "), "{refused}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn members_share_the_shards_and_take_over_from_each_other() -> TestResult {
     let (running, mut client) = open().await?;
     create(&mut client, notes()).await?;
