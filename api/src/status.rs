@@ -198,9 +198,16 @@ fn of_engine(error: EngineError) -> Status {
             .metadata("table", table)
             .metadata("group", group)
             .build(),
-            EngineError::TooManyMembers { max } => StatusBuilder::resource_exhausted(
+            EngineError::TooManyMembers { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_MEMBERS",
-                format!("the consumer group has {max} members already; let one leave, or join when one is gone"),
+                match of {
+                    LimitOf::All => {
+                        format!("the consumer group has {max} members already; let one leave, or join when one is gone")
+                    }
+                    LimitOf::Caller => format!(
+                        "its caller has its share of the {max} members of the consumer group; let one leave, or join when one is gone"
+                    ),
+                },
             )
             .metadata("limit", max)
             .retry_after(RETRY_AFTER_FAILURE)
@@ -208,8 +215,8 @@ fn of_engine(error: EngineError) -> Status {
             EngineError::MemberNotFound { group, member } => StatusBuilder::not_found(
                 "MEMBER_NOT_FOUND",
                 format!(
-                    "{member:?} is no member of consumer group {group:?}: it has left, wasn't heard of for its session timeout, or the \
-                     server has started again since; join again, and drop what was read and isn't committed"
+                    "{member:?} is no member of consumer group {group:?}: it has left, wasn't heard of for its session timeout, is of \
+                     other credentials, or the server has started again since; join again, and drop what was read and isn't committed"
                 ),
             )
             .metadata("group", group)

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use souk_storage::limits::{MAX_FEED_HOLD, MAX_FEED_SHARDS};
 use souk_storage::{
     Acknowledgement, Database, Error as StoreError, Feed, FeedBatch, FeedDescription, FeedOptions, FeedPhase,
@@ -365,41 +365,63 @@ impl Group {
         })
     }
 
-    pub(crate) fn join(&self, client: String, timeout: Duration) -> Result<(MemberId, Vec<ShardLease>)> {
-        let id = MemberId::random();
-        let joined = self.members.lock().join(id, client, timeout, Instant::now());
-        let leases = joined.ok_or(EngineError::TooManyMembers { max: MEMBERS_MAX })?;
+    pub(crate) fn join(
+        &self,
+        caller: Option<Arc<str>>,
+        client: String,
+        timeout: Duration,
+    ) -> Result<(MemberId, Vec<ShardLease>)> {
+        let (id, now) = (MemberId::random(), Instant::now());
+        let joined = self.members.lock().join(id, client, caller, timeout, now);
+        let leases = joined.map_err(|of| EngineError::TooManyMembers { max: MEMBERS_MAX, of })?;
         Ok((id, leases))
     }
 
-    pub(crate) fn heartbeat(&self, member: MemberId, released: &[(u16, u64)]) -> Result<Vec<ShardLease>> {
-        let leases = self.members.lock().heartbeat(member, released, Instant::now());
+    /// Those who are there, where a member is a caller's.
+    fn members_of(&self, caller: Option<&Arc<str>>, member: MemberId) -> Result<MutexGuard<'_, Members>> {
+        let members = self.members.lock();
+        match members.is_of(member, caller) {
+            true => Ok(members),
+            false => Err(self.no_member(member)),
+        }
+    }
+
+    pub(crate) fn heartbeat(
+        &self,
+        caller: Option<&Arc<str>>,
+        member: MemberId,
+        released: &[(u16, u64)],
+    ) -> Result<Vec<ShardLease>> {
+        let mut members = self.members_of(caller, member)?;
+        let leases = members.heartbeat(member, released, Instant::now());
         leases.ok_or_else(|| self.no_member(member))
     }
 
-    pub(crate) fn leave(&self, member: MemberId) -> Result<()> {
-        match self.members.lock().leave(member, Instant::now()) {
+    pub(crate) fn leave(&self, caller: Option<&Arc<str>>, member: MemberId) -> Result<()> {
+        match self.members_of(caller, member)?.leave(member, Instant::now()) {
             true => Ok(()),
             false => Err(self.no_member(member)),
         }
     }
 
     /// A shard, as a member has it now.
-    pub(crate) fn holding(&self, member: MemberId, shard: u16) -> Result<HeldShard> {
-        let (members, shards) = self.members.lock().at(Instant::now());
-        let holder = shards.get(usize::from(shard)).copied().flatten();
-        let lease = holder.filter(|(holder, _)| *holder == member);
-        let held = HeldShard {
+    pub(crate) fn holding(
+        &self,
+        caller: Option<&Arc<str>>,
+        member: MemberId,
+        shard: u16,
+    ) -> Result<HeldShard> {
+        let lease = self
+            .members_of(caller, member)?
+            .lease(member, shard, Instant::now());
+        let mut held = HeldShard {
             group: self.name.clone(),
             member,
             shard,
-            generation: lease.map_or(0, |(_, lease)| lease.generation),
+            generation: 0,
         };
-        match lease {
-            Some(_) => Ok(held),
-            None if members.iter().any(|(id, _)| *id == member) => Err(self.fenced(&held, Fenced::Lost)),
-            None => Err(self.fenced(&held, Fenced::Unknown)),
-        }
+        held.generation = lease.map_err(|fenced| self.fenced(&held, fenced))?.generation;
+        Ok(held)
     }
 
     /// The feed of a shard, which its member has.
@@ -414,12 +436,11 @@ impl Group {
     }
 
     /// Begins a read of a shard, which its member has. It ends the one before; what is given is cancelled when it is to end itself.
-    pub(crate) fn reading(&self, held: &HeldShard) -> Result<CancellationToken> {
+    pub(crate) fn reading(&self, caller: Option<&Arc<str>>, held: &HeldShard) -> Result<CancellationToken> {
         let now = Instant::now();
-        let begun = self
-            .members
-            .lock()
-            .begin_read(held.member, held.shard, held.generation, now);
+        let begun =
+            self.members_of(caller, held.member)?
+                .begin_read(held.member, held.shard, held.generation, now);
         begun.map_err(|fenced| self.fenced(held, fenced))
     }
 
@@ -432,14 +453,17 @@ impl Group {
     }
 
     /// The right to commit a checkpoint.
-    pub(crate) fn committing(self: &Arc<Self>, checkpoint: &ShardCheckpoint) -> Result<Committing> {
+    pub(crate) fn committing(
+        self: &Arc<Self>,
+        caller: Option<&Arc<str>>,
+        checkpoint: &ShardCheckpoint,
+    ) -> Result<Committing> {
         let ShardCheckpoint { held, token, .. } = checkpoint;
         let acknowledgement = Acknowledgement::new(self.feed(held)?, &opened(token)?);
         let now = Instant::now();
-        let begun = self
-            .members
-            .lock()
-            .begin_commit(held.member, held.shard, held.generation, now);
+        let begun =
+            self.members_of(caller, held.member)?
+                .begin_commit(held.member, held.shard, held.generation, now);
         begun.map_err(|fenced| self.fenced(held, fenced))?;
         Ok(Committing {
             group: Arc::clone(self),
@@ -504,6 +528,22 @@ fn parts(feed: &str) -> Option<(TableId, u16, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_is_its_callers_alone() {
+        let group = Group::new("notes".into(), "copy", Vec::new());
+        let [ann, bob] = ["ann", "bob"].map(Arc::<str>::from);
+        let joined = group.join(Some(ann.clone()), String::new(), SESSION_TIMEOUT_DEFAULT);
+        let (member, _) = joined.expect("room");
+        let is_unknown = |error| matches!(error, Some(EngineError::MemberNotFound { .. }));
+        for other in [Some(&bob), None] {
+            assert!(is_unknown(group.heartbeat(other, member, &[]).err()));
+            assert!(is_unknown(group.holding(other, member, 0).err()));
+            assert!(is_unknown(group.leave(other, member).err()));
+        }
+        group.heartbeat(Some(&ann), member, &[]).expect("hers");
+        group.leave(Some(&ann), member).expect("hers");
+    }
 
     #[test]
     fn feeds_tell_their_groups_by_their_names() {

@@ -212,12 +212,14 @@ pub enum EngineError {
         group: String,
     },
     /// A consumer group has as many members as it may have.
-    #[error("the consumer group has {max} members")]
+    #[error("the consumer group has {max} members {of}")]
     TooManyMembers {
         /// [`crate::consumer_groups::MEMBERS_MAX`].
         max: usize,
+        /// Whose: [`LimitOf::Caller`] has its share of them.
+        of: LimitOf,
     },
-    /// It isn't a member of the consumer group, or no more.
+    /// It isn't a member of the consumer group, or no more, or another caller's.
     #[error("{member} is no member of consumer group {group:?}")]
     MemberNotFound {
         /// The group.

@@ -6,15 +6,21 @@
 //! closing first: its holder may finish what it has read, commit, and release it; what isn't released within its holder's session
 //! timeout is taken. A shard whose checkpoint is being committed goes to nobody else before that is done. A shard is read once at a
 //! time, and one checkpoint of it is committed: more would have no use, and cost as if each were a shard.
+//!
+//! A member is its caller's alone: others are told its id, and may not do anything by it. A caller gets one more while it has fewer than
+//! are free, as of [`crate::places`].
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
+
+use crate::error::LimitOf;
 
 /// Most members of a consumer group.
 pub const MEMBERS_MAX: usize = 128;
@@ -69,6 +75,8 @@ pub(crate) struct Members {
 pub(crate) struct Member {
     /// How its program calls itself.
     pub(crate) client: String,
+    /// Whose it is; `None` where callers can't be told apart.
+    caller: Option<Arc<str>>,
     pub(crate) timeout: Duration,
     /// When it is gone unless it is heard of.
     pub(crate) until: Instant,
@@ -111,27 +119,42 @@ impl Members {
         }
     }
 
-    /// Takes in a new member; what it has. `None` when there are [`MEMBERS_MAX`].
+    /// Takes in a new member of a caller's; what it has. An error says whose limit is reached, of [`MEMBERS_MAX`].
     pub(crate) fn join(
         &mut self,
         id: MemberId,
         client: String,
+        caller: Option<Arc<str>>,
         timeout: Duration,
         now: Instant,
-    ) -> Option<Vec<ShardLease>> {
+    ) -> Result<Vec<ShardLease>, LimitOf> {
         self.expire(now);
-        if self.members.len() >= MEMBERS_MAX {
-            return None;
+        let free = MEMBERS_MAX.saturating_sub(self.members.len());
+        if free == 0 {
+            return Err(LimitOf::All);
+        }
+        if caller.is_some() {
+            let own = self.members.values().filter(|member| member.caller == caller);
+            if own.count() >= free {
+                return Err(LimitOf::Caller);
+            }
         }
         let until = now + timeout;
         let member = Member {
             client,
+            caller,
             timeout,
             until,
         };
         self.members.insert(id, member);
         self.balance(now);
-        Some(self.leases(id))
+        Ok(self.leases(id))
+    }
+
+    /// Whether a member is a caller's.
+    pub(crate) fn is_of(&self, id: MemberId, caller: Option<&Arc<str>>) -> bool {
+        let member = self.members.get(&id);
+        member.is_some_and(|member| member.caller.as_ref() == caller)
     }
 
     /// Hears of a member, which releases shards; what it has from now on. `None` when it isn't one.
@@ -181,6 +204,18 @@ impl Members {
             Some(holder) if (holder.member, holder.generation) == (id, generation) => Ok(()),
             _ => Err(Fenced::Lost),
         }
+    }
+
+    /// The lease by which a member has a shard now.
+    pub(crate) fn lease(&mut self, id: MemberId, shard: u16, now: Instant) -> Result<ShardLease, Fenced> {
+        self.balance(now);
+        if !self.members.contains_key(&id) {
+            return Err(Fenced::Unknown);
+        }
+        let holder = self.shards.get(usize::from(shard));
+        let holder = holder.and_then(|shard| shard.holder.as_ref());
+        let own = holder.filter(|holder| holder.member == id);
+        own.map(|holder| holder.lease(shard)).ok_or(Fenced::Lost)
     }
 
     /// The same, for a commit of its checkpoint: until its end nobody else gets the shard.

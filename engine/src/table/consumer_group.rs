@@ -96,7 +96,7 @@ impl TableHandle {
     /// [`SESSION_TIMEOUT_MAX`].
     ///
     /// # Errors
-    /// [`EngineError::ConsumerGroupNotFound`], [`EngineError::TooManyMembers`].
+    /// [`EngineError::ConsumerGroupNotFound`]; [`EngineError::TooManyMembers`] for all, or for the caller's share.
     pub fn join_consumer_group(
         &self,
         group: &str,
@@ -106,15 +106,15 @@ impl TableHandle {
         self.check_all(&self.scope()?)?;
         let timeout = session_timeout.clamp(SESSION_TIMEOUT_MIN, SESSION_TIMEOUT_MAX);
         let group = self.inner.consumer_groups.get(&self.open.table, group)?;
-        group.join(client, timeout)
+        group.join(self.caller(), client, timeout)
     }
 
     /// Lets a consumer group hear of a member, which releases shards (by their numbers and generations); the shards that it has
     /// from now on.
     ///
     /// # Errors
-    /// [`EngineError::ConsumerGroupNotFound`]; [`EngineError::MemberNotFound`] when it wasn't heard of for too long, or the process
-    /// was started again: it has to join again, and has no shards.
+    /// [`EngineError::ConsumerGroupNotFound`]; [`EngineError::MemberNotFound`] when it wasn't heard of for too long, the process was
+    /// started again, or it is another caller's: it has to join again, and has no shards.
     pub fn heartbeat(
         &self,
         group: &str,
@@ -123,7 +123,7 @@ impl TableHandle {
     ) -> Result<Vec<ShardLease>> {
         self.check_all(&self.scope()?)?;
         let group = self.inner.consumer_groups.get(&self.open.table, group)?;
-        group.heartbeat(member, released)
+        group.heartbeat(self.caller().as_ref(), member, released)
     }
 
     /// Leaves a consumer group: others get the member's shards at once.
@@ -133,7 +133,7 @@ impl TableHandle {
     pub fn leave_consumer_group(&self, group: &str, member: MemberId) -> Result<()> {
         self.check_all(&self.scope()?)?;
         let group = self.inner.consumer_groups.get(&self.open.table, group)?;
-        group.leave(member)
+        group.leave(self.caller().as_ref(), member)
     }
 
     /// A shard, as a member has it now, where its client doesn't know by which lease.
@@ -143,7 +143,7 @@ impl TableHandle {
     pub fn held_shard(&self, group: &str, member: MemberId, shard: u16) -> Result<HeldShard> {
         self.check_all(&self.scope()?)?;
         let group = self.inner.consumer_groups.get(&self.open.table, group)?;
-        group.holding(member, shard)
+        group.holding(self.caller().as_ref(), member, shard)
     }
 
     /// Reads records of a shard: behind its checkpoint, when `after` is empty, or behind the token that an earlier read gave. `limit` is as in
@@ -163,7 +163,7 @@ impl TableHandle {
         self.check_all(&self.scope()?)?;
         let inner = &self.inner;
         let group = inner.consumer_groups.get(&self.open.table, &held.group)?;
-        let ends = group.reading(held)?;
+        let ends = group.reading(self.caller().as_ref(), held)?;
         let read = self.read_on(&group, held, after, limit, wait);
         let read = ends.run_until_cancelled(read).await;
         read.unwrap_or_else(|| Err(group.ended(held)))
@@ -258,6 +258,6 @@ impl TableHandle {
             .inner
             .consumer_groups
             .get(&table.table, &checkpoint.held.group)?;
-        group.committing(checkpoint)
+        group.committing(self.caller().as_ref(), checkpoint)
     }
 }

@@ -76,7 +76,7 @@ fn step(random: &mut fastrand::Rng, members: &mut Members, oracle: &mut Oracle, 
     match (random.u8(..20), id) {
         (0..2, _) | (_, None) => {
             let id = member(random.u128(..));
-            let leases = members.join(id, "test".to_owned(), TIMEOUT, *now);
+            let leases = members.join(id, "test".to_owned(), None, TIMEOUT, *now);
             oracle.told(id, leases.expect("room"), *now);
         }
         (2, Some(id)) => {
@@ -168,14 +168,14 @@ fn one_that_was_frozen_is_refused_and_what_is_not_released_is_taken() {
     let mut members = Members::new(2);
     let now = Instant::now();
     let [ann, bob] = [1, 2].map(member);
-    let join = |members: &mut Members, id, now| members.join(id, String::new(), TIMEOUT, now);
+    let join = |members: &mut Members, id, now| members.join(id, String::new(), None, TIMEOUT, now);
     let of_ann = join(&mut members, ann, now).expect("room");
     assert_eq!(of_ann.len(), 2);
     let open = of_ann.iter().map(|lease| lease.is_closing).collect::<Vec<_>>();
     assert_eq!(open, [false, false]);
     assert_eq!(
         join(&mut members, bob, now),
-        Some(Vec::new()),
+        Ok(Vec::new()),
         "the shards are Ann's"
     );
     let later = now + TIMEOUT / 2;
@@ -218,13 +218,18 @@ fn a_commit_keeps_its_shard_from_others_until_it_has_ended() {
     let mut members = Members::new(1);
     let now = Instant::now();
     let [ann, bob] = [1, 2].map(member);
-    let of_ann = members.join(ann, String::new(), TIMEOUT, now).expect("room");
+    let of_ann = members
+        .join(ann, String::new(), None, TIMEOUT, now)
+        .expect("room");
     let lease = of_ann[0];
     members.begin_commit(ann, 0, lease.generation, now).expect("hers");
     let another = members.begin_commit(ann, 0, lease.generation, now);
     assert_eq!(another, Err(Fenced::Busy), "one at a time");
     assert!(members.leave(ann, now));
-    assert_eq!(members.join(bob, String::new(), TIMEOUT, now), Some(Vec::new()));
+    assert_eq!(
+        members.join(bob, String::new(), None, TIMEOUT, now),
+        Ok(Vec::new())
+    );
     members.end_commit(0, now);
     let of_bob = members.heartbeat(bob, &[], now).expect("a member");
     assert_eq!(of_bob.len(), 1);
@@ -235,7 +240,9 @@ fn a_read_ends_with_its_lease_or_when_the_next_begins() {
     let mut members = Members::new(1);
     let now = Instant::now();
     let ann = member(1);
-    let of_ann = members.join(ann, String::new(), TIMEOUT, now).expect("room");
+    let of_ann = members
+        .join(ann, String::new(), None, TIMEOUT, now)
+        .expect("room");
     let generation = of_ann[0].generation;
     let read = |members: &mut Members| members.begin_read(ann, 0, generation, now).expect("hers");
     let first = read(&mut members);
@@ -254,11 +261,35 @@ fn there_are_so_many_members_and_no_more() {
     let now = Instant::now();
     let mut join = |id: usize, now| {
         let id = member(id.try_into().expect("a number"));
-        members.join(id, String::new(), TIMEOUT, now)
+        members.join(id, String::new(), None, TIMEOUT, now)
     };
     for id in 0..MEMBERS_MAX {
-        assert!(join(id, now).is_some());
+        assert!(join(id, now).is_ok());
     }
-    assert_eq!(join(MEMBERS_MAX, now), None);
-    assert!(join(MEMBERS_MAX, now + TIMEOUT).is_some(), "all others are gone");
+    assert_eq!(join(MEMBERS_MAX, now), Err(LimitOf::All));
+    assert!(join(MEMBERS_MAX, now + TIMEOUT).is_ok(), "all others are gone");
+}
+
+#[test]
+fn one_caller_leaves_members_to_others() {
+    let mut members = Members::new(1);
+    let now = Instant::now();
+    let mut next = 0;
+    let mut all = |caller: &str| {
+        let caller: Arc<str> = caller.into();
+        let mut count = 0;
+        loop {
+            next += 1;
+            let joined = members.join(member(next), String::new(), Some(caller.clone()), TIMEOUT, now);
+            match joined {
+                Ok(_) => count += 1,
+                Err(of) => return (count, of),
+            }
+        }
+    };
+    assert_eq!(all("ann"), (MEMBERS_MAX / 2, LimitOf::Caller));
+    assert_eq!(all("bob"), (MEMBERS_MAX / 4, LimitOf::Caller));
+    let (ann, bob): (Arc<str>, Arc<str>) = ("ann".into(), "bob".into());
+    assert!(members.is_of(member(1), Some(&ann)));
+    assert!(!members.is_of(member(1), Some(&bob)) && !members.is_of(member(1), None));
 }
