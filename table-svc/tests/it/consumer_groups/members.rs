@@ -33,6 +33,7 @@ const WRITERS: usize = 3;
 const PLACES: usize = 30;
 const SHARDS: i32 = 7;
 const TIMEOUT: Duration = Duration::from_secs(1);
+
 /// How long all of it goes on.
 fn length() -> Duration {
     let given = std::env::var("SOUK_GROUP_SECONDS").ok();
@@ -175,6 +176,7 @@ impl Group {
         let mut held: BTreeMap<i32, Held> = BTreeMap::new();
         hold(&mut held, joined.leases);
         let (mut beat, mut released) = (Instant::now(), Vec::new());
+        let mut freeze = next_freeze(&mut random);
         loop {
             if beat.elapsed() >= TIMEOUT / 4 {
                 let closing = held
@@ -207,13 +209,13 @@ impl Group {
                 if held.lease.closing && held.open.is_empty() {
                     continue;
                 }
-                match self.work(&member, held, &mut random).await? {
+                match self.work(&member, held, &mut freeze, &mut random).await? {
                     Some(progress) => quiet &= !progress,
                     None => lost.push(*shard),
                 }
             }
             lost.iter().for_each(|shard| drop(held.remove(shard)));
-            if random.u16(..2_000) == 0 {
+            if random.u16(..500) == 0 {
                 self.ledger().note("members that left");
                 let left = self.groups.leave_consumer_group(LeaveConsumerGroupRequest {
                     table: EVENTS.to_owned(),
@@ -241,6 +243,7 @@ impl Group {
         &mut self,
         member: &str,
         held: &mut Held,
+        freeze: &mut Instant,
         random: &mut Rng,
     ) -> Result<Option<bool>, Status> {
         let floor = self.ledger().committed.clone();
@@ -264,9 +267,10 @@ impl Group {
         held.open.extend(events);
         held.after.clone_from(&answer.token);
         held.caught_up = answer.caught_up;
-        if random.u16(..400) == 0 {
+        if Instant::now() >= *freeze {
             self.ledger().note("freezes");
             sleep(TIMEOUT.mul_f64(random.f64() * 2.5)).await;
+            *freeze = next_freeze(random);
         }
         if progress && random.u8(..4) == 0 && !held.lease.closing {
             return Ok(Some(true));
@@ -307,6 +311,11 @@ impl Group {
             _ => Err(status.clone()),
         }
     }
+}
+
+/// When a member freezes next, between what it reads and its commit.
+fn next_freeze(random: &mut Rng) -> Instant {
+    Instant::now() + TIMEOUT.mul_f64(1.0 + random.f64() * 5.0)
 }
 
 /// What a member has from now on: of a shard that it had before by the same lease it goes on where it was.
