@@ -344,7 +344,14 @@ impl Group {
         }
     }
 
-    pub(crate) async fn describe(&self) -> Result<GroupDescription> {
+    /// When it was created, nanoseconds since the Unix epoch.
+    pub(crate) fn created(&self) -> Result<i64> {
+        let created = self.feeds.first().map_or(Ok(0), Feed::created);
+        created.map_err(|error| self.refused(error))
+    }
+
+    /// See [`Feed::describe_all`].
+    pub(crate) async fn describe(&self, lags: bool) -> Result<GroupDescription> {
         let now = Instant::now();
         let (members, holders) = self.members.lock().at(now);
         let members = members.into_iter().map(|(member, is)| MemberDescription {
@@ -353,15 +360,15 @@ impl Group {
             session_timeout: is.timeout,
             left: is.until.saturating_duration_since(now),
         });
-        let mut shards = Vec::with_capacity(self.feeds.len());
-        for (feed, holder) in self.feeds.iter().zip(holders) {
-            let feed = feed.describe().await.map_err(|error| self.refused(error))?;
-            shards.push(ShardDescription { feed, holder });
-        }
+        let feeds = Feed::describe_all(&self.feeds, lags).await;
+        let feeds = feeds.map_err(|error| self.refused(error))?;
+        let shards = feeds.into_iter().zip(holders);
         Ok(GroupDescription {
             name: self.name.clone(),
             members: members.collect(),
-            shards,
+            shards: shards
+                .map(|(feed, holder)| ShardDescription { feed, holder })
+                .collect(),
         })
     }
 

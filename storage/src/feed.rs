@@ -270,8 +270,27 @@ impl Feed {
     /// # Errors
     /// [`Error::FeedNotFound`], [`Error::Corrupt`], [`Error::Unavailable`].
     pub async fn describe(&self) -> Result<FeedDescription> {
-        let (definition, checkpoint) = self.shared.feeds.get(&self.name)?;
-        description::describe(self, &definition, &checkpoint).await
+        let described = description::describe(std::slice::from_ref(self), true).await?;
+        let described = described.into_iter().next();
+        described.ok_or_else(|| Error::FeedNotFound {
+            feed: self.name.clone(),
+        })
+    }
+
+    /// Describes feeds of one database as of one moment, in their order: without [`FeedDescription::lag`], nothing of the log is read.
+    ///
+    /// # Errors
+    /// As [`Feed::describe`], of any of them.
+    pub async fn describe_all(feeds: &[Self], lags: bool) -> Result<Vec<FeedDescription>> {
+        description::describe(feeds, lags).await
+    }
+
+    /// When it was created, nanoseconds since the Unix epoch: tells it from others that had its name.
+    ///
+    /// # Errors
+    /// [`Error::FeedNotFound`].
+    pub fn created(&self) -> Result<i64> {
+        Ok(self.shared.feeds.get(&self.name)?.0.created)
     }
 
     /// Removes the feed, so that the log isn't held back for it any more. While the device is short of space this still

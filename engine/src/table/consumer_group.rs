@@ -53,10 +53,23 @@ impl TableHandle {
     pub async fn consumer_group(&self, name: &str) -> Result<GroupDescription> {
         self.check_all(&self.scope()?)?;
         let group = self.inner.consumer_groups.get(&self.open.table, name)?;
-        group.describe().await
+        // The changes that lags are told by may be large.
+        let _turn = self.inner.consumer_groups.turn().await;
+        group.describe(true).await
     }
 
-    /// All consumer groups of the table, by name: [`crate::consumer_groups::GROUPS_OF_TABLE_MAX`] at most.
+    /// When a consumer group was created, nanoseconds since the Unix epoch: tells it from others that had its name.
+    ///
+    /// # Errors
+    /// [`EngineError::ConsumerGroupNotFound`].
+    pub fn consumer_group_created(&self, name: &str) -> Result<i64> {
+        self.check_all(&self.scope()?)?;
+        let group = self.inner.consumer_groups.get(&self.open.table, name)?;
+        group.created()
+    }
+
+    /// All consumer groups of the table, by name: [`crate::consumer_groups::GROUPS_OF_TABLE_MAX`] at most. Without the lags of their
+    /// shards ([`souk_storage::FeedDescription::lag`]).
     ///
     /// # Errors
     /// What the store refuses.
@@ -64,7 +77,7 @@ impl TableHandle {
         self.check_all(&self.scope()?)?;
         let mut described = Vec::new();
         for group in self.inner.consumer_groups.of(self.open.table.id()) {
-            match group.describe().await {
+            match group.describe(false).await {
                 Ok(group) => described.push(group),
                 // It was deleted a moment ago.
                 Err(EngineError::ConsumerGroupNotFound { .. }) => {}

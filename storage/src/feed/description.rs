@@ -1,10 +1,11 @@
 //! What a feed tells about itself.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::feed::Feed;
-use crate::feeds::checkpoint::{Checkpoint, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{Delivers, Stage};
 use crate::feeds::shard::FeedShard;
 use crate::id::TableId;
 use crate::read::log;
@@ -33,7 +34,7 @@ pub struct FeedDescription {
     pub position: u64,
     /// Changes behind the position, of all tables; 0 when it doesn't wait for any.
     pub lag_changes: u64,
-    /// How long ago the first change behind the position was made.
+    /// How long ago the first change behind the position was made; zero where that wasn't asked for.
     pub lag: Duration,
 }
 
@@ -74,13 +75,34 @@ impl FeedPhase {
     }
 }
 
-pub(super) async fn describe(
-    feed: &Feed,
-    definition: &Definition,
-    checkpoint: &Checkpoint,
-) -> Result<FeedDescription> {
-    let snapshot = feed.shared.kv.snapshot().await?;
+/// Describes feeds of one database as of one moment. Only for their lags anything of the log is read, each change of it once.
+pub(super) async fn describe(feeds: &[Feed], lags: bool) -> Result<Vec<FeedDescription>> {
+    let Some(shared) = feeds.first().map(|feed| &feed.shared) else {
+        return Ok(Vec::new());
+    };
+    let snapshot = shared.kv.snapshot().await?;
     let trimmed = log::trimmed(&*snapshot).await?;
+    let mut described = Vec::with_capacity(feeds.len());
+    let mut times = BTreeMap::<u64, i64>::new();
+    for feed in feeds {
+        let (mut description, first) = standing(feed, snapshot.sequence(), trimmed)?;
+        if let Some(first) = first.filter(|_| lags) {
+            let since = match times.get(&first) {
+                Some(since) => *since,
+                None => log::time::time_of(&*snapshot, first).await?,
+            };
+            times.insert(first, since);
+            let age = shared.options.clock.now().saturating_sub(since);
+            description.lag = Duration::from_nanos(u64::try_from(age).unwrap_or(0));
+        }
+        described.push(description);
+    }
+    Ok(described)
+}
+
+/// A feed where the log ends and is trimmed so, and the first change that it waits for, if there is one.
+fn standing(feed: &Feed, last: u64, trimmed: u64) -> Result<(FeedDescription, Option<u64>)> {
+    let (definition, checkpoint) = feed.shared.feeds.get(&feed.name)?;
     let waits = match checkpoint.stage {
         Stage::Base { .. } => definition.delivers != Delivers::Base,
         Stage::Changes => true,
@@ -93,21 +115,13 @@ pub(super) async fn describe(
     } else {
         FeedPhase::of(&checkpoint.stage)
     };
-    let last = snapshot.sequence();
     let lag_changes = if waits {
         last.saturating_sub(checkpoint.position)
     } else {
         0
     };
     let first = checkpoint.position.max(trimmed).saturating_add(1);
-    let lag = if lag_changes > 0 && first <= last {
-        let since = log::time::time_of(&*snapshot, first).await?;
-        let age = feed.shared.options.clock.now().saturating_sub(since);
-        Duration::from_nanos(u64::try_from(age).unwrap_or(0))
-    } else {
-        Duration::ZERO
-    };
-    Ok(FeedDescription {
+    let description = FeedDescription {
         name: feed.name.clone(),
         created: definition.created,
         base: definition.delivers != Delivers::Changes,
@@ -118,6 +132,7 @@ pub(super) async fn describe(
         phase,
         position: checkpoint.position,
         lag_changes,
-        lag,
-    })
+        lag: Duration::ZERO,
+    };
+    Ok((description, (lag_changes > 0 && first <= last).then_some(first)))
 }

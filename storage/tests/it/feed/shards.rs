@@ -425,6 +425,17 @@ async fn are_created_and_removed_all_or_none() {
     let (index, count) = (0, SHARDS);
     assert_eq!(shard, Some(FeedShard { index, count }));
 
+    let write = WriteBatch::of(table, put(key(1, 1), 1), Condition::none());
+    database.write(write).await.expect("a write");
+    for lags in [true, false] {
+        let described = Feed::describe_all(&feeds, lags).await.expect("descriptions");
+        for (feed, of_all) in feeds.iter().zip(described) {
+            let alone = feed.describe().await.expect("a description");
+            assert_eq!((&of_all.name, of_all.shard), (&alone.name, alone.shard));
+            assert!(of_all.lag_changes > 0, "{of_all:?}");
+            assert!(lags || of_all.lag.is_zero(), "{of_all:?}");
+        }
+    }
     // By name, 10 comes before 2.
     let many = (0..12).map(|index| {
         let shard = FeedShard { index, count: 12 };
