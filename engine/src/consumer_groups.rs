@@ -307,10 +307,22 @@ impl ConsumerGroups {
         Ok(())
     }
 
-    /// Removes those of a table that is dropped.
-    pub(crate) async fn remove_of(&self, database: &Database, table: TableId) -> Result<()> {
-        for group in self.of(table) {
-            self.remove(database, table, &group).await?;
+    /// Removes those of a table that is dropped, by its name, and what tables that are gone have left. Nobody else changes tables
+    /// meanwhile.
+    pub(crate) async fn remove_of(&self, database: &Database, table: &str) -> Result<()> {
+        let tables = database.tables();
+        let stays = |id| {
+            tables
+                .iter()
+                .any(|there| there.id() == id && there.name() != table)
+        };
+        let gone: Vec<_> = {
+            let groups = self.groups.lock();
+            let gone = groups.iter().filter(|((id, _), _)| !stays(*id));
+            gone.map(|((id, _), group)| (*id, Arc::clone(group))).collect()
+        };
+        for (id, group) in gone {
+            self.remove(database, id, &group).await?;
         }
         Ok(())
     }

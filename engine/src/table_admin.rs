@@ -291,8 +291,6 @@ impl Engine {
                 // From here on it is gone, whatever happens: its entry has no table.
                 self.database().delete_table(&open.table).await?;
                 self.close_table(&open).await?;
-                let groups = &self.inner().consumer_groups;
-                groups.remove_of(self.database(), open.table.id()).await?;
             }
             Err(error @ EngineError::TableOfCode { .. }) => return Err(error),
             // It couldn't be opened, or only half of it is there.
@@ -328,6 +326,9 @@ impl Engine {
     /// Removes what there is of a table that isn't open.
     async fn clear(&self, name: &str) -> Result<()> {
         let inner = self.inner();
+        // Before its entry: whoever repeats what failed half-way comes here again.
+        let groups = &inner.consumer_groups;
+        groups.remove_of(self.database(), name).await?;
         catalog::remove(self.database(), &inner.folder, name).await?;
         let closed = inner.closed.lock().remove(name);
         if closed.is_some() {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use souk_engine::consumer_groups::{GroupOptions, SHARDS_DEFAULT};
 use souk_engine::definition::MAX_TABLE_NAME_BYTES;
 use souk_engine::index::{Field, FieldKind, Query, SearchRequest};
 use souk_engine::index_admin::IndexPhase;
 use souk_engine::storage::limits::MAX_CONSUMERS;
 use souk_engine::storage::{
-    Condition, Error as StoreError, FreeSpace, KeyKind, PrimaryKey, RowOperation, SecondaryIndexSchema,
-    TableSchema, Value, WriteBatch,
+    Condition, Error as StoreError, FeedSource, FeedStart, FreeSpace, KeyKind, PrimaryKey, RowOperation,
+    SecondaryIndexSchema, TableSchema, Value, WriteBatch,
 };
 use souk_engine::{
     Engine, EngineConfig, EngineError, Health, IndexChange, Search, TableDefinition, TableHandle, TableWrite,
@@ -164,6 +165,9 @@ async fn a_table_that_cant_be_opened_stays_closed_and_keeps_nothing_from_it() {
     for name in ["broken", "whole"] {
         let created = engine.create_table(table(name)).await.expect("created");
         put(&created, "a", "tea").await;
+        let options = GroupOptions::new(FeedSource::Changes(FeedStart::Newest));
+        let group = created.create_consumer_group("copy", options).await;
+        group.expect("a consumer group");
     }
     let broken = vec![("definition", "{".into()), ("complete", true.into())];
     overwrite_entry(&engine, "broken", broken).await;
@@ -197,7 +201,17 @@ async fn a_table_that_cant_be_opened_stays_closed_and_keeps_nothing_from_it() {
         note::close(engine).await;
     }
     let engine = open(&directory).await;
+    // Nothing keeps the log for groups of a table that is gone.
+    let shards = || {
+        let feeds = engine.database().feeds();
+        feeds
+            .iter()
+            .filter(|feed| feed.name().starts_with("group_"))
+            .count()
+    };
+    assert_eq!(shards(), 2 * usize::from(SHARDS_DEFAULT));
     engine.drop_table("broken").await.expect("dropped");
+    assert_eq!(shards(), usize::from(SHARDS_DEFAULT));
     // What the broken one was is told until the engine looks again.
     let mut health = engine.health();
     let serves = health.wait_for(|health| matches!(health, Health::Serving)).await;
