@@ -206,7 +206,12 @@ impl Committing {
     /// Commits it by itself. It has to run to its end.
     pub(crate) async fn commit(self) -> Result<()> {
         let committed = self.acknowledgement.clone().commit().await;
-        committed.map_err(|error| self.group.refused(error))
+        committed.map_err(|error| self.refused(error))
+    }
+
+    /// What the store refused of a write with it.
+    pub(crate) fn refused(&self, error: StoreError) -> EngineError {
+        self.group.refused(error)
     }
 }
 

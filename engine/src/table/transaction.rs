@@ -107,7 +107,7 @@ impl TableHandle {
     }
 
     /// The same, and the checkpoint of a shard is committed with it, or neither is. One that isn't its member's to commit leaves the
-    /// transaction open.
+    /// transaction open; one whose token can't be committed has ended it, and nothing of it is written.
     ///
     /// # Errors
     /// As there; as [`TableHandle::commit_checkpoint`], also for a token that was committed before.
@@ -132,8 +132,10 @@ impl TableHandle {
         // Nobody gets the shard before it is known what became of its checkpoint.
         undisturbed(async move {
             let committed = table.access("commit", transaction.commit_with(options)).await;
-            drop(committing);
-            Ok(committed?)
+            committed.map_err(|error| match &committing {
+                Some(committing) => committing.refused(error),
+                None => error.into(),
+            })
         })
         .await
     }

@@ -436,8 +436,7 @@ impl TableHandle {
         undisturbed(async move {
             let batch = batch.acknowledges(committing.acknowledgement.clone());
             let committed = table.commit(batch).await;
-            drop(committing);
-            Ok(committed?)
+            committed.map_err(|error| committing.refused(error))
         })
         .await
     }
