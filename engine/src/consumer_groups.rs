@@ -503,6 +503,12 @@ impl Group {
                 table: self.table.to_string(),
                 group: self.name.clone(),
             },
+            // Of feeds nobody knows.
+            StoreError::Invalid { subject, problem } if subject == "token of a feed" => StoreError::Invalid {
+                subject: "token of the shard".to_owned(),
+                problem: problem.replace("feed", "shard"),
+            }
+            .into(),
             error => error.into(),
         }
     }

@@ -256,8 +256,8 @@ impl Feed {
         let (definition, mut checkpoint) = self.shared.feeds.get(&self.name)?;
         if definition.delivers != Delivers::Base || checkpoint.stage == Stage::Lost {
             return Err(Error::invalid(
-                "the end of a feed",
-                "is none where changes are told",
+                "token of a feed",
+                "is of no end: changes are told",
             ));
         }
         checkpoint.stage = Stage::Finished;

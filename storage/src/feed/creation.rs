@@ -64,7 +64,7 @@ impl Database {
                     },
                     FeedSource::Changes(start) => Checkpoint {
                         stage: Stage::Changes,
-                        position: database.first_position(&name, &*snapshot, start).await?,
+                        position: database.first_position(&*snapshot, start).await?,
                         rows: 0,
                     },
                 };
@@ -152,13 +152,13 @@ impl Database {
     }
 
     /// The sequence behind which changes start.
-    async fn first_position(&self, name: &str, snapshot: &dyn KvSnapshot, start: FeedStart) -> Result<u64> {
+    async fn first_position(&self, snapshot: &dyn KvSnapshot, start: FeedStart) -> Result<u64> {
         match start {
             FeedStart::Oldest => log::trimmed(snapshot).await,
             FeedStart::Newest => Ok(snapshot.sequence()),
             FeedStart::After(sequence) if sequence > snapshot.sequence() => Err(Error::invalid(
-                format!("start of feed {name:?} after {sequence}"),
-                format!("is beyond the end of the log, {}", snapshot.sequence()),
+                format!("start after {sequence}"),
+                "is beyond the end of the log",
             )),
             FeedStart::After(sequence) => {
                 log::check_kept(snapshot, sequence).await?;
@@ -171,7 +171,7 @@ impl Database {
                     .saturating_add(nanos(FEED_START_MARGIN));
                 if !(oldest..=now).contains(&time) {
                     return Err(Error::invalid(
-                        format!("start of feed {name:?} at {time} ns"),
+                        format!("start at {time} ns"),
                         format!(
                             "is not from {oldest} ns (retention less FEED_START_MARGIN) to now, {now} ns"
                         ),

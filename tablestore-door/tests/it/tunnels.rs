@@ -349,7 +349,7 @@ async fn a_tunnel_with_changes_has_no_end() {
     refused.is(
         400,
         "OTSParameterInvalid",
-        "the end of a feed is none where changes are told.",
+        "token of the shard is of no end: changes are told.",
     );
 }
 
