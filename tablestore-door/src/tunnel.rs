@@ -4,6 +4,7 @@
 //! What clients give back is made so that those who were taken for dead are refused: the version of a channel and the sequence number of a
 //! checkpoint hold the generation of the lease by which the client has the shard.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,8 +12,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use prost::Message as _;
 use souk_engine::consumer_groups::{
-    GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX, ShardCheckpoint,
-    ShardDescription, ShardLease, ShardRecords,
+    GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX, SHARDS_OF_GROUP_MAX,
+    ShardCheckpoint, ShardDescription, ShardLease, ShardRecords,
 };
 use souk_engine::storage::limits::MAX_FEED_RECORDS;
 use souk_engine::storage::{
@@ -63,7 +64,7 @@ impl Tunnel {
         })
     }
 
-    /// The tunnel of an id.
+    /// The tunnel of an id: another one of its name isn't it.
     fn find(context: &Context, id: &str) -> Result<Self, ServiceError> {
         let mut parts = id.split(':');
         let (Some(table), Some(tunnel), Some(_), None) =
@@ -71,12 +72,20 @@ impl Tunnel {
         else {
             return Err(no_tunnel());
         };
-        Self::of(context, table, tunnel).map_err(|_| no_tunnel())
+        let tunnel = Self::of(context, table, tunnel).map_err(|_| no_tunnel())?;
+        match tunnel.id(tunnel.created()?) == id {
+            true => Ok(tunnel),
+            false => Err(no_tunnel()),
+        }
     }
 
-    /// What clients name it by: another one of its name has another id.
-    fn id(&self, group: &GroupDescription) -> String {
-        format!("{}:{}:{:x}", self.table_name, self.name, created(group))
+    /// What clients name it by, by the time when it was created.
+    fn id(&self, created: i64) -> String {
+        format!("{}:{}:{created:x}", self.table_name, self.name)
+    }
+
+    fn created(&self) -> Result<i64, ServiceError> {
+        self.table.consumer_group_created(&self.name).map_err(of_tunnel)
     }
 
     async fn described(&self) -> Result<GroupDescription, ServiceError> {
@@ -102,7 +111,7 @@ impl Tunnel {
             false => "ProcessStream",
         };
         Ok(pb::TunnelInfo {
-            tunnel_id: self.id(group),
+            tunnel_id: self.id(created(group)),
             tunnel_type: kind.to_owned(),
             table_name: self.table_name.clone(),
             instance_name: context.instance_name(),
@@ -142,10 +151,10 @@ fn created(group: &GroupDescription) -> i64 {
 enum Place {
     /// Behind the last record.
     Finished,
-    /// At the checkpoint.
-    Checkpoint,
-    /// Behind some records.
-    Behind(String),
+    /// At the checkpoint, for the lease of a generation.
+    Checkpoint(u64),
+    /// Behind some records, which were read by the lease of a generation.
+    Behind(u64, String),
 }
 
 impl Place {
@@ -153,8 +162,8 @@ impl Place {
     fn token(&self) -> String {
         let place = match self {
             Self::Finished => return FINISHED.to_owned(),
-            Self::Checkpoint => CHECKPOINT.to_owned(),
-            Self::Behind(token) => token.clone(),
+            Self::Checkpoint(generation) => format!("{generation}:{CHECKPOINT}"),
+            Self::Behind(generation, token) => format!("{generation}:{token}"),
         };
         let content = pb::TokenContent {
             primary_key: None,
@@ -175,9 +184,11 @@ impl Place {
         let read = || {
             let token = pb::Token::decode(Bytes::from(BASE64.decode(token).ok()?)).ok()?;
             let iterator = pb::TokenContent::decode(token.content).ok()?.iterator?;
-            Some(match iterator.as_str() {
-                CHECKPOINT => Self::Checkpoint,
-                _ => Self::Behind(iterator),
+            let (generation, place) = iterator.split_once(':')?;
+            let generation = generation.parse().ok()?;
+            Some(match place {
+                CHECKPOINT => Self::Checkpoint(generation),
+                _ => Self::Behind(generation, place.to_owned()),
             })
         };
         read().ok_or_else(|| invalid("Invalid token."))
@@ -215,9 +226,8 @@ pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
         .table
         .create_consumer_group(&tunnel.name, GroupOptions::new(source));
     created.await.map_err(of_tunnel)?;
-    let group = tunnel.described().await?;
     Ok(Answer::ok(&pb::CreateTunnelResponse {
-        tunnel_id: tunnel.id(&group),
+        tunnel_id: tunnel.id(tunnel.created()?),
     }))
 }
 
@@ -233,13 +243,20 @@ pub(crate) async fn delete(context: &Context, body: Bytes) -> Answered {
 /// Lists the tunnels of a table, or of all.
 pub(crate) async fn list(context: &Context, body: Bytes) -> Answered {
     let request: pb::ListTunnelRequest = decode(body).map_err(Reason::from)?;
-    let tables = match request.table_name.filter(|name| !name.is_empty()) {
+    let named = request.table_name.filter(|name| !name.is_empty());
+    let is_of_all = named.is_none();
+    let tables = match named {
         Some(name) => vec![name],
         None => context.tables().into_iter().map(|(name, _)| name).collect(),
     };
     let mut tunnels = Vec::new();
     for table_name in tables {
-        let table = context.table(&table_name)?;
+        let table = match context.table(&table_name) {
+            Ok(table) => table,
+            // It was dropped a moment ago.
+            Err(_) if is_of_all => continue,
+            Err(error) => return Err(error),
+        };
         for group in table.consumer_groups().await.map_err(of_tunnel)? {
             let tunnel = Tunnel {
                 table_name: table_name.clone(),
@@ -305,9 +322,6 @@ fn status_name(status: ChannelStatus) -> &'static str {
 pub(crate) async fn connect(context: &Context, body: Bytes) -> Answered {
     let request: pb::ConnectRequest = decode(body).map_err(Reason::from)?;
     let tunnel = Tunnel::find(context, &request.tunnel_id)?;
-    if tunnel.id(&tunnel.described().await?) != request.tunnel_id {
-        return Err(no_tunnel());
-    }
     let config = request.client_config.unwrap_or_default();
     let timeout = config.timeout.and_then(|seconds| u64::try_from(seconds).ok());
     let timeout = timeout.map_or(SESSION_TIMEOUT_MAX, Duration::from_secs);
@@ -325,20 +339,30 @@ pub(crate) async fn connect(context: &Context, body: Bytes) -> Answered {
 /// Hears of a client, and tells it what to do with channels.
 pub(crate) fn heartbeat(context: &Context, body: Bytes) -> Answered {
     let request: pb::HeartbeatRequest = decode(body).map_err(Reason::from)?;
+    if request.channels.len() > usize::from(SHARDS_OF_GROUP_MAX) {
+        return Err(invalid(format!(
+            "A tunnel has {SHARDS_OF_GROUP_MAX} channels at most."
+        )));
+    }
     let tunnel = Tunnel::find(context, &request.tunnel_id)?;
     let member = member(&request.client_id)?;
-    let closed = request.channels.iter();
-    let closed = closed.filter(|channel| channel.status() == ChannelStatus::Close);
-    let released: Vec<_> = closed.filter_map(lease_of).collect();
+    let those = |status: ChannelStatus| {
+        let channels = request.channels.iter();
+        channels.filter(move |channel| channel.status() == status)
+    };
+    let released: Vec<_> = those(ChannelStatus::Close).filter_map(lease_of).collect();
+    let ended = those(ChannelStatus::Terminated);
+    let ended = ended.filter_map(|channel| Some((lease_of(channel)?, channel.version)));
+    let ended: BTreeMap<_, _> = ended.collect();
     let leases = tunnel.table.heartbeat(&tunnel.name, member, &released);
     let leases = leases.map_err(of_tunnel)?;
     let channels = leases.iter().map(|lease| {
-        let mut given = request.channels.iter();
-        let ended = given.find(|channel| {
-            channel.status() == ChannelStatus::Terminated
-                && lease_of(channel) == Some((lease.shard, lease.generation))
-        });
-        ended.cloned().unwrap_or_else(|| channel(lease))
+        let mut channel = channel(lease);
+        if let Some(version) = ended.get(&(lease.shard, lease.generation)) {
+            channel.version = *version;
+            channel.set_status(ChannelStatus::Terminated);
+        }
+        channel
     });
     Ok(Answer::ok(&pb::HeartbeatResponse {
         channels: channels.collect(),
@@ -384,7 +408,7 @@ pub(crate) fn checkpoint_of(context: &Context, body: Bytes) -> Answered {
     let held = tunnel.held(&request.client_id, &request.channel_id)?;
     let sequence_number = held.generation << SEQUENCE_BITS;
     Ok(Answer::ok(&pb::GetCheckpointResponse {
-        checkpoint: Place::Checkpoint.token(),
+        checkpoint: Place::Checkpoint(held.generation).token(),
         sequence_number: i64::try_from(sequence_number).unwrap_or(i64::MAX),
     }))
 }
@@ -402,14 +426,19 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
                 may_more_record: Some(false),
             }));
         }
-        Place::Checkpoint => String::new(),
-        Place::Behind(token) => token,
+        Place::Checkpoint(generation) => (generation, String::new()),
+        Place::Behind(generation, token) => (generation, token),
+    };
+    // Whoever had the channel since has told more, or less.
+    let after = match after {
+        (generation, after) if generation == held.generation => after,
+        _ => return Err(Reason::CheckpointMismatch.into()),
     };
     let batch = tunnel.read(&held, &after).await?;
     let schema = tunnel.table.definition().schema.clone();
     let next = match batch.phase {
         FeedPhase::Finished => Place::Finished,
-        _ => Place::Behind(batch.token),
+        _ => Place::Behind(held.generation, batch.token),
     };
     Ok(Answer::ok(&pb::ReadRecordsResponse {
         records: told(&schema, &batch.records),
@@ -456,8 +485,15 @@ pub(crate) async fn checkpoint(context: &Context, body: Bytes) -> Answered {
         generation: sequence_number >> SEQUENCE_BITS,
     };
     let token = match Place::of_token(&request.checkpoint)? {
-        Place::Checkpoint => None,
-        Place::Behind(token) => Some(token),
+        // It is there already, but is said so to whoever has the channel alone.
+        Place::Checkpoint(_) => {
+            let present = tunnel.held(&request.client_id, &request.channel_id)?;
+            if present.generation != held.generation {
+                return Err(Reason::CheckpointMismatch.into());
+            }
+            None
+        }
+        Place::Behind(_, token) => Some(token),
         // Whoever has this token has been told everything.
         Place::Finished => Some(tunnel.table.end_of_shard(&held).map_err(of_tunnel)?),
     };

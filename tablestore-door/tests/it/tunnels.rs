@@ -334,6 +334,67 @@ async fn clients_share_the_channels_and_go_on_from_checkpoints() {
 }
 
 #[tokio::test]
+async fn whoever_lost_a_channel_reads_it_from_its_checkpoint_on() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    client.create(&plain("notes")).await;
+    let tunnel = create(&mut client, TunnelType::Stream).await;
+    let mut ann = Worker::connect(&mut client, &tunnel).await;
+    ann.beat(&mut client).await;
+    let channel = ann.open().remove(0);
+    ann.read(&mut client, &channel, &mut Vec::new()).await;
+    let read = |worker: &Worker, token: &str| pb::ReadRecordsRequest {
+        tunnel_id: tunnel.clone(),
+        client_id: worker.id.clone(),
+        channel_id: channel.clone(),
+        token: token.to_owned(),
+    };
+    let late = read(&ann, &ann.tokens[&channel]);
+    let get = pb::GetCheckpointRequest {
+        tunnel_id: tunnel.clone(),
+        client_id: ann.id.clone(),
+        channel_id: channel.clone(),
+    };
+    let at: pb::GetCheckpointResponse = client
+        .call("tunnel/getcheckpoint", &get)
+        .await
+        .expect("a checkpoint");
+    let mut first = ann.checkpoint(&channel);
+    first.checkpoint = at.checkpoint;
+    let _: pb::CheckpointResponse = client
+        .call("tunnel/checkpoint", &first)
+        .await
+        .expect("it is there");
+    // Closed, all of them are hers again by other leases.
+    for channel in ann.channels.values_mut() {
+        channel.set_status(ChannelStatus::Close);
+    }
+    ann.beat(&mut client).await;
+    assert_eq!(ann.open().len(), 8);
+    let mismatch = "The sequence number of the checkpoint doesn't match.";
+    let refused = client.refused("tunnel/readrecords", &late).await;
+    refused.is(400, "OTSSequenceNumberNotMatch", mismatch);
+    let refused = client.refused("tunnel/checkpoint", &first).await;
+    refused.is(400, "OTSSequenceNumberNotMatch", mismatch);
+
+    let many = pb::HeartbeatRequest {
+        tunnel_id: tunnel.clone(),
+        client_id: ann.id.clone(),
+        channels: vec![ann.channels[&channel].clone(); 65],
+    };
+    let refused = client.refused("tunnel/heartbeat", &many).await;
+    refused.is(400, "OTSParameterInvalid", "A tunnel has 64 channels at most.");
+    // An id of another tunnel of the name is none of it.
+    let other = pb::HeartbeatRequest {
+        tunnel_id: format!("{tunnel}0"),
+        channels: Vec::new(),
+        ..many
+    };
+    let refused = client.refused("tunnel/heartbeat", &other).await;
+    refused.is(404, "OTSObjectNotExist", "Requested tunnel does not exist.");
+}
+
+#[tokio::test]
 async fn a_tunnel_with_changes_has_no_end() {
     let server = Server::start().await;
     let mut client = server.client("demo");
