@@ -55,6 +55,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use souk_kv::{Commit, Durability, Mutation, Space};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::catalog::Table;
 use crate::change::ChangeKind;
@@ -364,10 +365,17 @@ async fn remove(shared: &Arc<Shared>, names: Vec<String>) -> Result<()> {
     // Each once: a turn can't be had twice.
     let (shared, names) = (Arc::clone(shared), BTreeSet::from_iter(names));
     undisturbed(async move {
-        let _admin = shared.admin.lock().await;
+        // Before the lock of all administration, which isn't to wait for those who write. Whoever has a turn never waits for it.
         let mut turns = Vec::with_capacity(names.len());
         for name in &names {
             turns.push(shared.feeds.turn(name)?.lock_owned().await);
+        }
+        let _admin = shared.admin.lock().await;
+        for (name, turn) in names.iter().zip(&turns) {
+            // Somebody else has removed it meanwhile; another one may have its name.
+            if !Arc::ptr_eq(&shared.feeds.turn(name)?, OwnedMutexGuard::mutex(turn)) {
+                return Err(Error::FeedNotFound { feed: name.clone() });
+            }
         }
         let mutations = names.iter().map(|name| Mutation::Delete {
             space: Space::Catalog,
