@@ -271,8 +271,16 @@ impl ConsumerGroups {
     ) -> Result<()> {
         let count = options.shards.max(1);
         limit("SHARDS_OF_GROUP_MAX", SHARDS_OF_GROUP_MAX.into(), count.into())?;
+        let exists = || EngineError::ConsumerGroupExists {
+            table: table.name().to_owned(),
+            group: name.to_owned(),
+        };
         let (of_table, shards) = {
             let groups = self.groups.lock();
+            // Before the limits: whoever creates what may be there already has to learn it.
+            if groups.contains_key(&(table.id(), name.to_owned())) {
+                return Err(exists());
+            }
             let of_table = groups.keys().filter(|(id, _)| *id == table.id()).count();
             (
                 of_table,
@@ -290,10 +298,7 @@ impl ConsumerGroups {
         });
         let feeds = database.create_feeds(feeds.collect()).await;
         let feeds = feeds.map_err(|error| match error {
-            StoreError::FeedExists { .. } => EngineError::ConsumerGroupExists {
-                table: table.name().to_owned(),
-                group: name.to_owned(),
-            },
+            StoreError::FeedExists { .. } => exists(),
             error => error.into(),
         })?;
         let group = Group::new(table.name().into(), name, feeds);

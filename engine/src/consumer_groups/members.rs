@@ -1,7 +1,7 @@
 //! The members of a consumer group: who there is, and who has which shard. Time is given, so that nothing here waits.
 //!
 //! A member is there until it leaves, or hasn't sent a heartbeat for its session timeout. Each shard has one holder at most, by a
-//! lease with a number, its generation, that no other lease of the group has had: who comes with an old one, as a member that was
+//! lease with a number, its generation, that no other lease of the group has had since the process started: who comes with an old one, as a member that was
 //! frozen, is refused. Shards are spread so that no member has two more than another. One that has to go to another member is
 //! closing first: its holder may finish what it has read, commit, and release it; what isn't released within its holder's session
 //! timeout is taken. A shard whose checkpoint is being committed goes to nobody else before that is done. A shard is read once at a
@@ -55,7 +55,7 @@ impl FromStr for MemberId {
 pub struct ShardLease {
     /// Which shard.
     pub shard: u16,
-    /// Number of the lease; of a later one of the group it is higher.
+    /// Number of the lease; of a later one of the group it is higher, until the process starts again: then they begin anew.
     pub generation: u64,
     /// Whether it has to go to another member: finish, commit, and release it.
     pub is_closing: bool,

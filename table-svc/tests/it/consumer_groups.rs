@@ -481,6 +481,11 @@ async fn groups_are_listed_deleted_and_bounded() -> TestResult {
         refusal(full),
         (Code::InvalidArgument, "LIMIT_EXCEEDED".to_owned())
     );
+    let again = groups.create_consumer_group(named("copy", 1)).await;
+    assert_eq!(
+        refusal(again),
+        (Code::AlreadyExists, "CONSUMER_GROUP_EXISTS".to_owned())
+    );
     let list = ListConsumerGroupsRequest {
         table: "notes".to_owned(),
     };
