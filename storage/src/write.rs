@@ -56,11 +56,12 @@ impl Database {
 
 /// Writes a batch.
 pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Committed> {
+    let batch = Arc::new(batch);
     let applied = match batch.acknowledges.clone() {
         None => apply(shared, &batch, None).await,
         Some(acknowledgement) => {
             check_of(shared, &acknowledgement)?;
-            let (shared, batch) = (Arc::clone(shared), batch.clone());
+            let (shared, batch) = (Arc::clone(shared), Arc::clone(&batch));
             // To its end: the feed stands in memory where it stands on the disk.
             undisturbed(async move {
                 let taken = acknowledgement.take_once().await?;

@@ -183,9 +183,14 @@ impl TableHandle {
         let committed = if let Some(checkpoint) = checkpoint {
             self.check_all(&scope)?;
             self.check_unowned()?;
-            let committing = self.committing(checkpoint)?;
-            let batch = self.batch(&writes, &places, request);
-            self.commit_checkpointed(batch, committing).await?
+            match self.committing(checkpoint) {
+                Ok(committing) => {
+                    let batch = self.batch(&writes, &places, request);
+                    self.commit_checkpointed(batch, committing).await?
+                }
+                // It may have been written before its member lost the shard.
+                Err(refused) => self.written_before(request).await.ok_or(refused)?,
+            }
         } else if places.is_empty() {
             self.commit(self.batch(&writes, &places, request)).await?
         } else {
@@ -428,6 +433,12 @@ impl TableHandle {
         committing.map_err(|_| StoreError::OutcomeUnknown {
             reason: "the runtime shut down during the commit".to_owned(),
         })?
+    }
+
+    /// What a write with this request gave, if there was one.
+    async fn written_before(&self, request: Option<RequestRecord>) -> Option<Committed> {
+        let first = self.inner.database.replayed(&request?).await;
+        first.ok().flatten()
     }
 
     /// Commits a write with a checkpoint. That is a task of its own: nobody gets the shard before it is known what became of it.

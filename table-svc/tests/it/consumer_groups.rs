@@ -424,6 +424,24 @@ async fn a_result_is_written_with_its_checkpoint_or_not_at_all() -> TestResult {
     let fenced = client.batch_write_rows(result(3, Some(of_another.clone()))).await;
     assert_eq!(refusal(fenced), (Code::Aborted, "SHARD_LOST".to_owned()));
 
+    // Repeated by its request it is answered as the first time, also by one who has lost the shard since.
+    let token = read(&mut groups, member.read(&lease, "")).await?.token;
+    let mut write = result(6, Some(member.checkpoint(&lease, &token)));
+    write.request_id = "6f1c7f0e-3c1a-4d5e-9b1a-0d5b7d1c2e3f".to_owned();
+    let first = client.batch_write_rows(write.clone()).await?.into_inner();
+    let released = SendHeartbeatRequest {
+        table: "notes".to_owned(),
+        group: "copy".to_owned(),
+        member_id: member.id.clone(),
+        released: vec![lease],
+    };
+    let leases = groups.send_heartbeat(released).await?.into_inner().leases;
+    let again = client.batch_write_rows(write).await?.into_inner();
+    assert_eq!(first.sequence, again.sequence);
+    let lease = leases[0];
+    let mut of_another = member.checkpoint(&lease, &token);
+    of_another.generation += 1;
+
     // The result was a change, too.
     let token = read(&mut groups, member.read(&lease, "")).await?.token;
     let begin = BeginTransactionRequest {
