@@ -165,7 +165,8 @@ async fn a_change_that_is_larger_than_an_answer_comes_in_parts() {
 async fn only_a_feed_of_rows_alone_has_an_end() {
     let options = DatabaseOptions::default();
     let database = Database::in_memory(options).await.expect("a database");
-    let create = async |name, source| database.create_feed(name, FeedOptions::new(source)).await;
+    let create =
+        async |name: &str, source: FeedSource| database.create_feed(name, FeedOptions::new(source)).await;
     let rows = create("rows", FeedSource::Base).await.expect("a feed");
     let end = rows.end().expect("an end");
     rows.acknowledge(&end).await.expect("an acknowledgement");
