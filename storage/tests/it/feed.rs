@@ -241,6 +241,37 @@ async fn delivers_the_delete_of_a_row_that_got_lost_in_a_restart() {
 }
 
 #[tokio::test]
+async fn looks_through_a_part_of_the_log_at_a_time() {
+    let store = Store::in_memory().await;
+    for id in 0..4 {
+        store.put(&store.shops, id).await;
+    }
+    let options = both().table(&store.shops);
+    let feed = store.database.create_feed("copy", options).await.expect("a feed");
+    let first = feed.read(2).await.expect("a batch");
+    assert_eq!(sequences(&first), [1, 2]);
+    // Of a table that it doesn't deliver, and more than one read looks through.
+    let text = "x".repeat(1_900_000);
+    let mut last = 0;
+    for _ in 0..souk_storage::limits::MAX_FEED_SCANNED_BYTES / text.len() + 8 {
+        let key = PrimaryKey::integer(1);
+        let columns = vec![("text".into(), text.as_str().into())];
+        last = store
+            .write(&store.orders, RowOperation::Put { key, columns })
+            .await;
+    }
+    store.clock.advance(souk_storage::limits::FEED_SNAPSHOT_LIFE);
+    let nothing = feed.read_after(&first.token, 9).await.expect("a batch");
+    assert_eq!(sequences(&nothing), [0; 0]);
+    assert!(
+        first.sequence < nothing.sequence && nothing.sequence < last,
+        "{nothing:?}"
+    );
+    let rest = feed.read_after(&nothing.token, 9).await.expect("a batch");
+    assert_eq!((sequences(&rest), is_base(&rest)), (vec![3, 4], true));
+}
+
+#[tokio::test]
 async fn delivers_rows_only() {
     let store = Store::in_memory().await;
     for id in 0..3 {
