@@ -321,7 +321,7 @@ impl ConsumerGroups {
     /// meanwhile.
     pub(crate) async fn remove_of(&self, database: &Database, table: &str) -> Result<()> {
         let tables = database.tables();
-        let stays = |id| {
+        let stays = |id: TableId| {
             tables
                 .iter()
                 .any(|there| there.id() == id && there.name() != table)

@@ -122,6 +122,10 @@ fn over(limit: &str, max: usize, actual: usize) -> ServiceError {
         .into(),
         "MAX_STAGED_BYTES" | "MAX_STAGED_OF_CALLER_BYTES" | "MAX_TRANSACTIONS" => Reason::ServerBusy.into(),
         "MAX_CREATED_TABLES" | "MAX_TABLES" => Reason::TooManyTables.into(),
+        // How many other instances have is told to nobody.
+        "SHARDS_MAX" => invalid(format!(
+            "The tunnels of all instances have {max} channels at most."
+        )),
         "MAX_FILTER_NODES" => Reason::TooManyFilters {
             limit: store::MAX_FILTER_NODES,
         }
