@@ -187,7 +187,8 @@ fn produce<K: Kind>(
 ) -> (mpsc::Receiver<io::Result<Batch<K::Row>>>, JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(ahead);
     let source = tokio::task::spawn_blocking(move || {
-        for batch in batches::<K>(source).skip(skip as usize) {
+        let is_done = |batch: &io::Result<Batch<K::Row>>| matches!(batch, Ok(batch) if batch.number < skip);
+        for batch in batches::<K>(source).filter(|batch| !is_done(batch)) {
             // Nobody receives any more when the load was given up.
             if sender.blocking_send(batch).is_err() {
                 return;

@@ -47,11 +47,7 @@ pub(super) fn batches<K: Kind>(
 ) -> impl Iterator<Item = io::Result<Batch<K::Row>>> {
     let mut number = 0;
     let mut next: Option<(u64, K::Row)> = None;
-    let mut failed = None;
     std::iter::from_fn(move || {
-        if let Some(error) = failed.take() {
-            return Some(Err(error));
-        }
         let mut bytes = next.as_ref().map_or(0, |(_, row)| row.encoded_len());
         let mut batch = Batch {
             number,
@@ -62,10 +58,8 @@ pub(super) fn batches<K: Kind>(
             match source.next() {
                 None => break,
                 Some(Item::Unreadable(reject)) => batch.unreadable.push(reject),
-                Some(Item::Failed(error)) => {
-                    failed = Some(error);
-                    break;
-                }
+                // Without the rows before it: when the cause has passed, this batch is a longer one.
+                Some(Item::Failed(error)) => return Some(Err(error)),
                 Some(Item::Row(number, row)) => {
                     let length = row.encoded_len();
                     if length > ROW_BYTES {
@@ -85,7 +79,7 @@ pub(super) fn batches<K: Kind>(
             }
         }
         if batch.rows.is_empty() && batch.unreadable.is_empty() {
-            return failed.take().map(Err);
+            return None;
         }
         number += 1;
         Some(Ok(batch))

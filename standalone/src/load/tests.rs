@@ -307,6 +307,29 @@ fn batches_that_end_out_of_order_dont_leave_a_gap_in_the_checkpoint() {
     );
 }
 
+/// Rows were left out when a load went on: those behind a failure that has passed, and those of the batch that it cut short.
+#[tokio::test]
+async fn a_source_that_fails_is_not_at_its_end() {
+    let rows = || source(300);
+    let failing = |at: usize| {
+        let failure = || Item::Failed(std::io::Error::other("spoilt"));
+        let before = rows().take(at).chain(std::iter::once_with(failure));
+        batches::<Products>(before)
+            .map(|batch| batch.map(|batch| batch.rows.len()).ok())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(failing(250), [Some(200), None]);
+    assert_eq!(failing(0), [None]);
+    let (mut batches, _) = super::produce::<Products>(
+        rows().take(50).chain(std::iter::once_with(|| {
+            Item::Failed(std::io::Error::other("spoilt"))
+        })),
+        3,
+        1,
+    );
+    assert!(batches.recv().await.is_some_and(|batch| batch.is_err()));
+}
+
 #[test]
 fn batches_keep_to_the_limits_of_rows_and_bytes() {
     let sizes: Vec<_> = batches::<Products>(source(450))

@@ -43,6 +43,7 @@ pub(super) struct GetArgs {
     /// The table.
     table: String,
     /// The values of the key, a list in JSON.
+    #[arg(id = "row_key", value_name = "KEY")]
     key: String,
     /// Only these columns.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
