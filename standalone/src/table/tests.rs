@@ -430,7 +430,7 @@ async fn rows_that_are_refused_are_listed_and_the_others_are_taken() -> TestResu
         i,9,YQ==,9223372036854775808,\n";
     let ndjson: &[u8] = br#"{"key":["a",1,{"bytes_value":"YQ=="}],"columns":{"size":5}}
 {"key":["b",2]}
-{"key":["c",3,{"bytes_value":"YQ=="}],"colums":{}}
+{"key":[{"string_value":"c"},{"int_value":3},{"bytes_value":"YQ=="}],"colums":{}}
 {"key":["d","4",{"bytes_value":"YQ=="}]}
 not JSON
 
@@ -456,7 +456,13 @@ not JSON
             Format::Ndjson,
             ndjson,
             2,
-            &[(2, "key"), (3, "colums"), (4, "nth"), (5, "column"), (8, "size")],
+            &[
+                (2, "key"),
+                (3, "colums"),
+                (4, "nth"),
+                (5, "column"),
+                (8, "souk.table.v1.RowPut"),
+            ],
         ),
     ] {
         let path = folder.path().join("rows");
@@ -622,7 +628,6 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
         let path = folder.path().join(format!("{format:?}"));
         let whole = plan(&table, format, path.clone());
         export::run(target.clone(), whole.clone(), &Progress::quiet()).await?;
-        let all = fs::read(&path)?;
         let columns = FileColumns::of_table(&table, &[])?;
         let shape = match format {
             Format::Ndjson => "ndjson".to_owned(),
@@ -664,9 +669,6 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
             },
             "{format:?}"
         );
-        if format != Format::Parquet {
-            assert!(fs::read(&path)? == all, "{format:?}");
-        }
         let copy = create(&target, all_types(&format!("of_{format:?}_{}", token.len()))).await?;
         let (report, _) = import_file(&target, &copy, format, &path).await?;
         assert_eq!((report.created, report.rejected), (900, 0));
