@@ -565,12 +565,12 @@ mod tests {
             (
                 indexed("\"topic\""),
                 list("by_topics", ""),
-                "no index by_topics begins",
+                "no index by_topics has",
             ),
             (
                 indexed("\"writer\""),
                 list("by_topic", ""),
-                "no index by_topic begins",
+                "no index by_topic has",
             ),
             (
                 indexed("\"topic\""),
