@@ -163,7 +163,10 @@ mod tests {
         );
         for (options, problem) in [
             (String::new(), "t.S.Call has no access rule"),
-            ("option deprecated = true;".to_owned(), "t.S.Call has no access rule"),
+            (
+                "option deprecated = true;".to_owned(),
+                "t.S.Call has no access rule",
+            ),
             (rule(""), "doesn't let in ROLE_ADMIN"),
             (rule("own: [ROLE_ADMIN]"), "doesn't let in ROLE_ADMIN"),
             (

@@ -97,11 +97,14 @@ impl Change {
     pub(super) fn draw(random: &mut Rng, options: &Options, now: i64, plain: bool) -> Self {
         let version = |random: &mut Rng| match random.u8(..if plain { 1 } else { 40 }) {
             1..16 => Some(now + random.i64(-4..5)),
-            // The table doesn't take it.
-            16 => Some(match random.bool() {
-                true => now + options.offset + 1,
-                false => now - options.offset - 1,
-            }),
+            // The table doesn't take it. What no table takes would be refused with its whole request.
+            16 => {
+                let version = match random.bool() {
+                    true => now + options.offset + 1,
+                    false => now - options.offset - 1,
+                };
+                Some(version).filter(|version| (0..i64::MAX / 1_000).contains(version))
+            }
             _ => None,
         };
         let names = |random: &mut Rng| {
