@@ -110,6 +110,9 @@ pub(crate) enum Fenced {
     Busy,
 }
 
+/// Who has a shard, by which lease; `None` while nobody does.
+pub(crate) type Held = Option<(MemberId, ShardLease)>;
+
 impl Members {
     pub(crate) fn new(shards: u16) -> Self {
         Self {
@@ -262,10 +265,7 @@ impl Members {
     }
 
     /// The members, and who has which shard, at a moment.
-    pub(crate) fn at(
-        &mut self,
-        now: Instant,
-    ) -> (Vec<(MemberId, Member)>, Vec<Option<(MemberId, ShardLease)>>) {
+    pub(crate) fn at(&mut self, now: Instant) -> (Vec<(MemberId, Member)>, Vec<Held>) {
         self.balance(now);
         let members = self.members.iter();
         let members = members.map(|(id, member)| (*id, member.clone())).collect();
