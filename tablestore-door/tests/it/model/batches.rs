@@ -94,8 +94,9 @@ impl Program {
             if part.is_there {
                 self.check_each(&part, within, told.rows);
             } else {
-                let mut rows = told.rows.iter();
-                rows.for_each(|told| check_refused(told, &[Fault::NoTable]));
+                for told in &told.rows {
+                    check_refused(told, &[Fault::NoTable]);
+                }
             }
         }
     }

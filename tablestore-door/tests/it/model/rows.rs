@@ -53,7 +53,7 @@ impl Write {
         }
         let back = match random.u8(..6) {
             0..3 if !is_new => Back::Nothing,
-            4 => {
+            5 => {
                 let columns = NAMES.into_iter().chain(["none"]);
                 Back::After(columns.filter(|_| random.bool()).collect())
             }

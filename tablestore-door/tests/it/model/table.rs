@@ -62,7 +62,7 @@ impl Options {
     pub(super) fn draw(random: &mut Rng) -> Self {
         Self {
             versions: random.choice([1, 1, 2, 3]).expect("one"),
-            life: (random.u8(..4) == 0).then(|| LIFE_MAX_SECONDS * 1000),
+            life: (random.u8(..4) == 0).then_some(LIFE_MAX_SECONDS * 1000),
             offset: random.choice([1000, 86_400_000]).expect("one"),
             updates: random.u8(..8) > 0,
         }
