@@ -179,12 +179,15 @@ pub async fn run<K: Kind>(
     Ok(report)
 }
 
+/// Batches as they come, or why there are no more.
+type Batches<R> = mpsc::Receiver<io::Result<Batch<R>>>;
+
 /// Divides the rows into batches on a blocking thread, up to `ahead` batches in advance, without the first `skip`.
 fn produce<K: Kind>(
     source: impl Iterator<Item = Item<K::Row>> + Send + 'static,
     skip: u64,
     ahead: usize,
-) -> (mpsc::Receiver<io::Result<Batch<K::Row>>>, JoinHandle<()>) {
+) -> (Batches<K::Row>, JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel(ahead);
     let source = tokio::task::spawn_blocking(move || {
         let is_done = |batch: &io::Result<Batch<K::Row>>| matches!(batch, Ok(batch) if batch.number < skip);
