@@ -1,7 +1,7 @@
 //! JSON over HTTP for every RPC with one request, by its option `google.api.http`; streams answer with server-sent events.
 //!
 //! Everything is read from the descriptors: no RPC is named here. A request becomes a gRPC call to the stack, with the span, limits and
-//! errors of every call. JSON is parsed when the stack polls the body ([`one_message`](crate::one_message)).
+//! errors of every call. JSON is parsed when the stack polls the body (`one_message`).
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
 //! - `request`, `parameters`: JSON, path and query to a message; `natural`: values that are written plainly; `decoded`: what JSON
