@@ -1,4 +1,4 @@
-//! Keys of callers, by which limits count calls; [`pool`] shares what there is among them.
+//! Keys of callers, by which limits count calls; `pool` shares what there is among them.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! A group has a number of shards, each a feed of the store ([`FeedShard`]): its rows, its changes, or both, of the partition keys
 //! that belong to it, in order. What a shard's members have committed is its checkpoint, on the disk. Who is a member, and which
-//! shards each has, is kept in memory alone ([`members`]): when the process starts again, members join again, and go on from
+//! shards each has, is kept in memory alone (`members`): when the process starts again, members join again, and go on from
 //! the checkpoints. A commit names the lease by which its member has the shard, so that one that was taken for dead, or belonged
 //! to the process before, commits nothing: what it read is delivered to another member, from the checkpoint on.
 //!
