@@ -197,15 +197,9 @@ impl Members {
         generation: u64,
         now: Instant,
     ) -> Result<(), Fenced> {
-        self.balance(now);
-        if !self.members.contains_key(&id) {
-            return Err(Fenced::Unknown);
-        }
-        let holder = self.shards.get(usize::from(shard));
-        let holder = holder.and_then(|shard| shard.holder.as_ref());
-        match holder {
-            Some(holder) if (holder.member, holder.generation) == (id, generation) => Ok(()),
-            _ => Err(Fenced::Lost),
+        match self.lease(id, shard, now)?.generation == generation {
+            true => Ok(()),
+            false => Err(Fenced::Lost),
         }
     }
 
