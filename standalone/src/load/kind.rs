@@ -16,12 +16,7 @@ use souk_proto::order::v1::{
 };
 use souk_proto::shop::v1::shop_service_client::ShopServiceClient;
 use souk_proto::shop::v1::{BatchCreateShopsRequest, Shop};
-use souk_proto::table::v1::row_write::Operation;
-use souk_proto::table::v1::table_service_client::TableServiceClient;
-use souk_proto::table::v1::{BatchWriteRowsRequest, PutRowRequest, RowPut, RowWrite};
 use tonic::{Request, Status};
-
-use crate::table::text;
 
 /// A kind of rows.
 pub trait Kind: Send + Sync + 'static {
@@ -46,7 +41,8 @@ pub trait Kind: Send + Sync + 'static {
 /// Time that the service has for one batch.
 const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-fn timed<T>(message: T) -> Request<T> {
+/// A call of that much time.
+pub(crate) fn timed<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(CALL_TIMEOUT);
     request
@@ -203,41 +199,5 @@ impl Kind for MediaItems {
             .batch_create_media(timed(request))
             .await;
         answer.map(drop)
-    }
-}
-
-/// Rows of a table that a user has defined. Each is put as a whole, and names its table, which is one in all of a load.
-#[derive(Clone, Copy, Debug)]
-pub struct TableRows;
-
-impl Kind for TableRows {
-    type Row = PutRowRequest;
-    const NAME: &'static str = "rows";
-    const MESSAGE: &'static str = "souk.table.v1.PutRowRequest";
-
-    fn id(row: &PutRowRequest) -> Cow<'_, str> {
-        text::of_key(&row.key).into()
-    }
-
-    async fn create(target: Client, rows: Vec<PutRowRequest>, request_id: String) -> Result<(), Status> {
-        let table = rows.first().map(|row| row.table.clone()).unwrap_or_default();
-        let put = |row: PutRowRequest| RowWrite {
-            operation: Some(Operation::Put(RowPut {
-                key: row.key,
-                columns: row.columns,
-                cells: row.cells,
-            })),
-            ..RowWrite::default()
-        };
-        let request = BatchWriteRowsRequest {
-            table,
-            writes: rows.into_iter().map(put).collect(),
-            // What a request id needs, which keeps a batch from being written twice.
-            atomic: true,
-            request_id,
-            ..BatchWriteRowsRequest::default()
-        };
-        let mut client = TableServiceClient::new(target);
-        client.batch_write_rows(timed(request)).await.map(drop)
     }
 }

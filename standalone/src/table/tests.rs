@@ -26,11 +26,11 @@ use super::parquet::Pieces;
 use super::place::Place;
 use crate::contract::MessageJson;
 use crate::load::checkpoint::Checkpoint;
-use crate::load::kind::TableRows;
 use crate::load::progress::Progress;
 use crate::load::reject::{Reject, Rejects};
 use crate::load::source::Item;
 use crate::load::{self, LoadError, LoadOutputs, LoadPlan, LoadReport};
+use crate::table::rows::TableRows;
 
 const FORMATS: [Format; 3] = [Format::Ndjson, Format::Csv, Format::Parquet];
 

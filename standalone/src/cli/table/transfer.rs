@@ -10,12 +10,12 @@ use souk_chassis::client::Client;
 use super::table;
 use crate::cli::stores::{CommandError, say};
 use crate::load::checkpoint::Checkpoint;
-use crate::load::kind::TableRows;
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
 use crate::load::{self, LoadOutputs, LoadPlan, STREAMS};
 use crate::table::export::{self, ExportPlan};
 use crate::table::format::Format;
+use crate::table::rows::TableRows;
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct ImportArgs {
