@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use souk_index::{FieldKind, IndexSize, MisfitReport};
 use tokio::sync::OwnedMutexGuard;
-use tracing::Instrument as _;
 
 use crate::catalog;
 use crate::definition::{MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
@@ -18,6 +17,7 @@ use crate::kept_changes;
 use crate::key;
 use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
+use crate::undisturbed::undisturbed;
 
 /// An index of a table, as it is at one moment.
 #[derive(Clone, Debug)]
@@ -404,14 +404,6 @@ pub(crate) async fn keep(
 pub(crate) fn weigh(engine: &Engine, table: &OpenTable) {
     table.weigh();
     engine.inner().count_indexes();
-}
-
-/// Runs a change of tables or indexes to its end, even when the caller drops the future.
-pub(crate) async fn undisturbed<T: Send + 'static>(
-    change: impl Future<Output = Result<T>> + Send + 'static,
-) -> Result<T> {
-    let changed = tokio::spawn(change.in_current_span()).await;
-    changed.map_err(|_| EngineError::Defect("a change of tables or indexes panicked"))?
 }
 
 /// Makes a design the wanted one of an index, and starts its build. When that fails, the design before is wanted again, so

@@ -16,13 +16,14 @@ use crate::definition::check::limit;
 use crate::definition::{MAX_SEARCH_INDEXES, MAX_WEIGHT, SearchIndexDefinition, TableDefinition, index_name};
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_admin::{IndexDescription, IndexEffect, described, keep, undisturbed};
+use crate::index_admin::{IndexDescription, IndexEffect, described, keep};
 use crate::index_change::{self, ChangeProblem, IndexChange};
 use crate::index_state::Phase;
 use crate::keeper::{self, Keeper};
 use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
 use crate::owners::OwnerPlace;
+use crate::undisturbed::undisturbed;
 
 /// Most search indexes of an engine, over all tables: each has threads, memory, and a place in the change log.
 pub const MAX_INDEXES: usize = 512;

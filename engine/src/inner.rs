@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::consumer_groups::ConsumerGroups;
+use crate::error::{EngineError, Result};
 use crate::health::{Health, Indexes};
 use crate::index_state::{IndexState, Phase};
 use crate::keeper::{Keeper, Surroundings};
@@ -17,7 +18,7 @@ use crate::log_tail::LogTail;
 use crate::observer::Observer;
 use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
-use crate::places::Places;
+use crate::places::{Place, Places};
 use crate::read_ahead::{Events, ReadAhead};
 use crate::search_pool::SearchPool;
 use crate::slices::Snapshots;
@@ -70,6 +71,16 @@ impl Inner {
     /// A table that is open.
     pub(crate) fn table(&self, name: &str) -> Option<Arc<OpenTable>> {
         self.tables.read().get(name).map(Arc::clone)
+    }
+
+    /// A place for a watch, or for a call that waits as one does.
+    ///
+    /// # Errors
+    /// [`EngineError::TooManyWatches`].
+    pub(crate) fn watch_place(&self, caller: Option<Arc<str>>) -> Result<Place> {
+        let place = self.watches.take(caller);
+        let max = self.watches.max();
+        place.map_err(|of| EngineError::TooManyWatches { max, of })
     }
 
     /// Has the health count the indexes that there are now.

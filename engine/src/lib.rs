@@ -136,6 +136,7 @@ mod table_admin;
 mod token;
 mod trace;
 mod turns;
+mod undisturbed;
 mod value_tree;
 
 pub use attributes::Attributes;

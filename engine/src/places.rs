@@ -38,6 +38,11 @@ impl Places {
         })
     }
 
+    /// How many there are.
+    pub(crate) fn max(&self) -> usize {
+        self.max
+    }
+
     /// How many are taken.
     pub(crate) fn taken(&self) -> usize {
         self.taken.lock().all

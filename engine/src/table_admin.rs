@@ -16,12 +16,13 @@ use crate::definition::check::limit;
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
-use crate::index_admin::{self, rebuild, undisturbed};
+use crate::index_admin::{self, rebuild};
 use crate::index_state::Phase;
 use crate::keeper::{self, Keeper};
 use crate::open_table::{Home, OpenTable};
 use crate::table::TableHandle;
 use crate::token::{self, TokenKind};
+use crate::undisturbed::undisturbed;
 
 /// How long the creation of a table waits for its empty index. It answers later where that takes longer.
 const EMPTY_INDEX_MAX: Duration = Duration::from_secs(10);

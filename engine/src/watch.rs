@@ -87,8 +87,7 @@ impl TableHandle {
         after_sequence: Option<u64>,
     ) -> Result<impl Stream<Item = Result<WatchEvent<RowChange>>> + Send + use<>> {
         let scope = self.scope()?;
-        let place = self.inner.watches.take(self.caller());
-        let place = place.map_err(|of| EngineError::TooManyWatches { max: WATCHES_MAX, of })?;
+        let place = self.inner.watch_place(self.caller())?;
         let sequences = self.inner.database.subscribe();
         let (after, first) = match after_sequence {
             Some(after) => (self.check_start(after).await?, None),

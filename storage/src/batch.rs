@@ -9,7 +9,6 @@ use souk_kv::Durability;
 
 pub use self::written::{Committed, WrittenRow};
 use crate::catalog::Table;
-use crate::feed::Acknowledgement;
 use crate::filter::Filter;
 use crate::row::ColumnName;
 use crate::value::{KeyValue, PrimaryKey, Value};
@@ -265,8 +264,6 @@ pub struct WriteBatch {
     pub trace: Option<String>,
     /// How safe the batch is when it is acknowledged.
     pub durability: Durability,
-    /// What is done with of a feed when this happens.
-    pub acknowledges: Option<Acknowledgement>,
     /// Whether the rows given back are to fit into a message: [`crate::limits::MAX_SHOWN_BYTES`] instead of
     /// [`crate::limits::MAX_RETURNED_BYTES`].
     pub shown: bool,
@@ -300,13 +297,6 @@ impl WriteBatch {
     #[must_use]
     pub fn request(mut self, request: RequestRecord) -> Self {
         self.request = Some(request);
-        self
-    }
-
-    /// Acknowledges what was read of a feed, if the batch happens and only then.
-    #[must_use]
-    pub fn acknowledges(mut self, acknowledgement: Acknowledgement) -> Self {
-        self.acknowledges = Some(acknowledgement);
         self
     }
 

@@ -28,10 +28,21 @@ impl Database {
     /// # Errors
     /// Nothing is written: [`Error::Invalid`], [`Error::LimitExceeded`], [`Error::ConditionFailed`],
     /// [`Error::RequestIdReused`], [`Error::TableNotFound`], [`Error::Contended`], [`Error::Unavailable`],
-    /// [`Error::DiskFull`], [`Error::Corrupt`]; of what it acknowledges as [`crate::Feed::acknowledge`]. Not known:
-    /// [`Error::OutcomeUnknown`].
+    /// [`Error::DiskFull`], [`Error::Corrupt`]. Not known: [`Error::OutcomeUnknown`].
     pub async fn write(&self, batch: WriteBatch) -> Result<Committed> {
-        write(&self.shared, batch).await
+        write(&self.shared, batch, None).await
+    }
+
+    /// [`Database::write`] of a batch, and with it the acknowledgement of what was read of a feed: both happen or neither.
+    ///
+    /// # Errors
+    /// As there, and as [`crate::Feed::acknowledge`]; [`Error::FeedTokenStale`] also of the token that was acknowledged last.
+    pub async fn write_acknowledging(
+        &self,
+        batch: WriteBatch,
+        acknowledgement: Acknowledgement,
+    ) -> Result<Committed> {
+        write(&self.shared, batch, Some(acknowledgement)).await
     }
 
     /// What a batch with this request gives if one was written before; for whoever can't make the batch again
@@ -43,7 +54,7 @@ impl Database {
         replayed(&self.shared, request, Durability::Disk).await
     }
 
-    /// Writes the rows of a batch, which acknowledges no feed, one by one instead of together: each is written or refused by itself, in as few
+    /// Writes the rows of a batch one by one instead of together: each is written or refused by itself, in as few
     /// commits, and changes, as they fit in. What became of each is given in their order.
     ///
     /// # Errors
@@ -54,10 +65,14 @@ impl Database {
     }
 }
 
-/// Writes a batch.
-pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Committed> {
+/// Writes a batch, with what it acknowledges.
+async fn write(
+    shared: &Arc<Shared>,
+    batch: WriteBatch,
+    acknowledgement: Option<Acknowledgement>,
+) -> Result<Committed> {
     let batch = Arc::new(batch);
-    let applied = match batch.acknowledges.clone() {
+    let applied = match acknowledgement {
         None => apply(shared, &batch, None).await,
         Some(acknowledgement) => {
             check_of(shared, &acknowledgement)?;

@@ -11,8 +11,7 @@ use crate::consumer_groups::{
     SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, opened, sealed,
 };
 use crate::error::{EngineError, Result};
-use crate::index_admin::undisturbed;
-use crate::watch::WATCHES_MAX;
+use crate::undisturbed::undisturbed;
 
 /// Longest wait of a read of a shard.
 pub const READ_WAIT_MAX: Duration = Duration::from_secs(20);
@@ -192,8 +191,7 @@ impl TableHandle {
         wait: Duration,
     ) -> Result<ShardRecords> {
         let inner = &self.inner;
-        let place = inner.watches.take(self.caller());
-        let _place = place.map_err(|of| EngineError::TooManyWatches { max: WATCHES_MAX, of })?;
+        let _place = inner.watch_place(self.caller())?;
         let now = Instant::now();
         let mut until = now + wait.min(READ_WAIT_MAX);
         if let Some(deadline) = self.call.deadline {

@@ -8,9 +8,9 @@ use tracing::Instrument as _;
 use super::{TableHandle, TableWrite};
 use crate::consumer_groups::ShardCheckpoint;
 use crate::error::{EngineError, Result};
-use crate::index_admin::undisturbed;
 use crate::trace;
 use crate::transactions::Transactions;
+use crate::undisturbed::undisturbed;
 
 /// The place of a transaction that is begun: given up when its caller goes away meanwhile.
 struct Begun<'a> {

@@ -14,7 +14,6 @@ use crate::consumer_groups::{Committing, ShardCheckpoint};
 use crate::definition::check::limit;
 use crate::error::{EngineError, Result};
 use crate::handovers::{Lost, lost};
-use crate::index_admin::undisturbed;
 use crate::key::{self, MAX_DOCUMENT_KEY_BYTES};
 use crate::open_table::Home;
 use crate::owners::OwnerPlace;
@@ -22,6 +21,7 @@ use crate::resource::{RequestId, Written};
 use crate::scope::Scope;
 use crate::stored::signed;
 use crate::trace;
+use crate::undisturbed::undisturbed;
 
 /// How often a write of what was looked at is repeated when others were faster.
 pub(crate) const UPDATE_ATTEMPTS: u32 = 32;
@@ -445,16 +445,27 @@ impl TableHandle {
     async fn commit_checkpointed(&self, batch: WriteBatch, committing: Committing) -> Result<Committed> {
         let table = self.clone();
         undisturbed(async move {
-            let batch = batch.acknowledges(committing.acknowledgement.clone());
-            let committed = table.commit(batch).await;
+            let acknowledgement = committing.acknowledgement.clone();
+            let database = &table.inner.database;
+            let write = database.write_acknowledging(table.traced(batch), acknowledgement);
+            let committed = table.committed(write).await;
             committed.map_err(|error| committing.refused(error))
         })
         .await
     }
 
     pub(crate) async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
+        self.committed(self.inner.database.write(self.traced(batch)))
+            .await
+    }
+
+    /// What a write gives, as an access that is measured, and whose span tells the sequence.
+    async fn committed(
+        &self,
+        write: impl Future<Output = Result<Committed, StoreError>> + Send,
+    ) -> Result<Committed, StoreError> {
         self.access("commit", async {
-            let committed = self.inner.database.write(self.traced(batch)).await?;
+            let committed = write.await?;
             Span::current().record("souk.sequence", committed.sequence);
             Ok(committed)
         })

@@ -11,7 +11,7 @@ use crate::feed::{Feed, FeedToken, put};
 use crate::feeds::checkpoint::{Checkpoint, Definition, Stage};
 use crate::undisturbed::undisturbed;
 
-/// That all records of a feed up to a token are done with. As a part of a write ([`crate::WriteBatch::acknowledges`],
+/// That all records of a feed up to a token are done with. As a part of a write ([`crate::Database::write_acknowledging`],
 /// [`crate::CommitOptions::acknowledges`]) both happen or neither: who writes what he makes of the records like that makes it exactly
 /// once. Then it has to move the feed: a token that was acknowledged before is [`Error::FeedTokenStale`], and nothing is written.
 #[derive(Debug, Clone)]

@@ -23,12 +23,6 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec
             "makes a batch repeatable that happens as a whole; these rows are written one by one",
         ));
     }
-    if batch.acknowledges.is_some() {
-        return Err(Error::invalid(
-            "acknowledgement of a feed",
-            "is a part of a batch that happens as a whole; these rows are written one by one",
-        ));
-    }
     // Until the last commit: so no write misses an index that is created, or keeps one that is dropped.
     let tables = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();

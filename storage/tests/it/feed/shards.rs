@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use souk_storage::{
-    Acknowledgement, ColumnChange, CommitOptions, Condition, Database, DatabaseOptions, Direction,
+    Acknowledgement, ColumnChange, CommitOptions, Committed, Condition, Database, DatabaseOptions, Direction,
     Durability, Error, Feed, FeedBatch, FeedOptions, FeedPhase, FeedShard, FeedSource, FeedStart, FeedToken,
     KeyKind, KeyValue, PrimaryKey, RangeRequest, RequestRecord, RowOperation, RowWrite, Table, TableSchema,
     WriteBatch,
@@ -307,9 +307,13 @@ impl Telling {
         self.feed.describe().await.expect("a description").position
     }
 
-    fn write(&self, id: i64, token: &FeedToken) -> WriteBatch {
-        let batch = WriteBatch::of(&self.table, put(key(1, id), id), Condition::must_not_exist());
-        batch.acknowledges(Acknowledgement::new(&self.feed, token))
+    fn batch(&self, id: i64) -> WriteBatch {
+        WriteBatch::of(&self.table, put(key(1, id), id), Condition::must_not_exist())
+    }
+
+    async fn write(&self, batch: WriteBatch, token: &FeedToken) -> Result<Committed, Error> {
+        let acknowledgement = Acknowledgement::new(&self.feed, token);
+        self.database.write_acknowledging(batch, acknowledgement).await
     }
 
     async fn is_there(&self, id: i64) -> bool {
@@ -323,21 +327,18 @@ impl Telling {
 async fn a_write_happens_with_what_it_acknowledges_or_not_at_all() {
     let telling = Telling::new().await;
     let (start, token) = (telling.position().await, telling.next().await);
-    telling
-        .database
-        .write(telling.write(7, &token))
-        .await
-        .expect("both happen");
+    let both = telling.write(telling.batch(7), &token).await;
+    both.expect("both happen");
     let moved = telling.position().await;
     assert!(moved > start && telling.is_there(7).await);
 
     // The same again, as of a reader who doesn't know what became of it: nothing happens.
-    let again = telling.database.write(telling.write(8, &token)).await;
+    let again = telling.write(telling.batch(8), &token).await;
     assert!(matches!(again, Err(Error::FeedTokenStale { .. })), "{again:?}");
     assert!(!telling.is_there(8).await);
     // What is refused of the rows leaves the feed where it is.
     let token = telling.next().await;
-    let refused = telling.database.write(telling.write(7, &token)).await;
+    let refused = telling.write(telling.batch(7), &token).await;
     assert!(
         matches!(refused, Err(Error::ConditionFailed { .. })),
         "{refused:?}"
@@ -346,8 +347,7 @@ async fn a_write_happens_with_what_it_acknowledges_or_not_at_all() {
     // A write that changes no row moves it, too.
     let key = key(2, 0);
     let nothing = WriteBatch::of(&telling.table, RowOperation::Delete { key }, Condition::none());
-    let nothing = nothing.acknowledges(Acknowledgement::new(&telling.feed, &token));
-    telling.database.write(nothing).await.expect("it moves");
+    telling.write(nothing, &token).await.expect("it moves");
     assert!(telling.position().await > moved);
 }
 
@@ -360,10 +360,10 @@ async fn a_write_that_is_repeated_by_its_request_is_answered_as_the_first_time()
         fingerprint: 1,
         reply: "done".into(),
     };
-    let write = || telling.write(7, &token).request(request.clone());
-    let first = telling.database.write(write()).await.expect("a write");
+    let write = || telling.write(telling.batch(7).request(request.clone()), &token);
+    let first = write().await.expect("a write");
     let position = telling.position().await;
-    let second = telling.database.write(write()).await.expect("the same answer");
+    let second = write().await.expect("the same answer");
     assert_eq!((first.sequence, first.replayed), (second.sequence, None));
     assert_eq!(second.replayed, Some("done".into()));
     assert_eq!(telling.position().await, position);
@@ -466,9 +466,10 @@ async fn are_created_and_removed_all_or_none() {
         assert!(is_refused, "{refused:?}");
     }
     let elsewhere = Telling::new().await;
+    let acknowledgement = Acknowledgement::new(&telling.feed, &telling.next().await);
     let refused = elsewhere
         .database
-        .write(telling.write(7, &telling.next().await))
+        .write_acknowledging(telling.batch(7), acknowledgement)
         .await;
     assert!(refused.is_err(), "a feed of another database");
 }
