@@ -418,7 +418,7 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
     let request: pb::ReadRecordsRequest = decode(body).map_err(Reason::from)?;
     let tunnel = Tunnel::find(context, &request.tunnel_id)?;
     let held = tunnel.held(&request.client_id, &request.channel_id)?;
-    let after = match Place::of_token(&request.token)? {
+    let (generation, after) = match Place::of_token(&request.token)? {
         Place::Finished => {
             return Ok(Answer::ok(&pb::ReadRecordsResponse {
                 records: Vec::new(),
@@ -430,10 +430,9 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
         Place::Behind(generation, token) => (generation, token),
     };
     // Whoever had the channel since has told more, or less.
-    let after = match after {
-        (generation, after) if generation == held.generation => after,
-        _ => return Err(Reason::CheckpointMismatch.into()),
-    };
+    if generation != held.generation {
+        return Err(Reason::CheckpointMismatch.into());
+    }
     let batch = tunnel.read(&held, &after).await?;
     let schema = tunnel.table.definition().schema.clone();
     let next = match batch.phase {
