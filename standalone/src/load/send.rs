@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use prost::Message;
 use souk_chassis::client::Client;
+use souk_chassis::status;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 use uuid::Uuid;
@@ -72,7 +73,7 @@ impl<K: Kind> Sender<K> {
                 outcome.created += rows.len() as u64;
                 continue;
             };
-            if !is_about_rows(status.code()) {
+            if !is_about_rows(&status) {
                 return Err(LoadError::Service {
                     batch: batch.number,
                     code: status.code(),
@@ -141,16 +142,18 @@ impl<K: Kind> Sender<K> {
     }
 }
 
-/// Says something about the rows of the batch, not about the service.
-fn is_about_rows(code: Code) -> bool {
-    matches!(
-        code,
-        Code::InvalidArgument
-            | Code::AlreadyExists
-            | Code::FailedPrecondition
-            | Code::OutOfRange
-            | Code::NotFound
-    )
+/// Says something about the rows of the batch, not about the service, and not about all rows that there could be.
+fn is_about_rows(status: &Status) -> bool {
+    let reason = status::reason(status);
+    !matches!(reason.as_deref(), Some("TABLE_NOT_FOUND" | "TABLE_CLOSED"))
+        && matches!(
+            status.code(),
+            Code::InvalidArgument
+                | Code::AlreadyExists
+                | Code::FailedPrecondition
+                | Code::OutOfRange
+                | Code::NotFound
+        )
 }
 
 /// The rows that the violations name, as in `orders[3].order_id`, with what is wrong with each.

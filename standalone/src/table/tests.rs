@@ -479,6 +479,17 @@ not JSON
     Ok(())
 }
 
+#[tokio::test]
+async fn an_import_into_a_table_that_isnt_there_any_more_ends() -> TestResult {
+    let mut random = random();
+    let server = serve::<TableServices>().await?;
+    let rows: Vec<_> = (0..2).map(|nth| any_row(&mut random, nth)).collect();
+    let ended = put_all(&client(&server)?, "dropped", &rows).await;
+    let is_gone = |error: &LoadError| matches!(error, LoadError::Service { code, .. } if *code == tonic::Code::NotFound);
+    assert!(ended.as_ref().is_err_and(is_gone), "{ended:?}");
+    Ok(())
+}
+
 /// Why a file isn't read, or where its reading ends.
 fn fault(format: Format, path: &Path, table: &Table) -> Result<String, Box<dyn std::error::Error>> {
     let rows = match format.rows(File::open(path)?, table) {
