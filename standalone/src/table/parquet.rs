@@ -15,7 +15,7 @@ use parquet::basic::{
 };
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnCloseResult;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type, Int96};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
@@ -38,6 +38,10 @@ const PIECE_BYTES: usize = 32 << 20;
 const PIECE_ROWS: usize = 1 << 20;
 
 const NANOS_OF_DAY: i64 = 86_400_000_000_000;
+/// 1970-01-01 in the days of INT96.
+const JULIAN_DAY_OF_EPOCH: i64 = 2_440_588;
+/// Why a time is none of a row.
+const BEYOND_TIMES: &str = "the time isn't between 1677-09-21 and 2262-04-11";
 
 /// A value of a row, or why it is none.
 type Cell = Result<Option<Kind>, String>;
@@ -131,7 +135,7 @@ impl Reading {
         match self {
             Self::Time(nanos) => {
                 let at = number.checked_mul(nanos);
-                let at = at.ok_or("the time isn't between 1677-09-21 and 2262-04-11")?;
+                let at = at.ok_or(BEYOND_TIMES)?;
                 Ok(Kind::TimeValue(time_to_wire(at)))
             }
             Self::Unsigned if number < 0 => Err("the number has more than 63 bits".to_owned()),
@@ -262,7 +266,7 @@ fn column(reader: &mut ColumnReader, reading: Reading, rows: usize) -> ParquetRe
             })
         }),
         ColumnReader::Int64ColumnReader(reader) => cells(reader, rows, |number| reading.integer(number)),
-        ColumnReader::Int96ColumnReader(reader) => cells(reader, rows, |at| reading.integer(at.to_nanos())),
+        ColumnReader::Int96ColumnReader(reader) => cells(reader, rows, |at| int96(&at)),
         ColumnReader::FloatColumnReader(reader) => cells(reader, rows, |number| double(number.into())),
         ColumnReader::DoubleColumnReader(reader) => cells(reader, rows, double),
         ColumnReader::ByteArrayColumnReader(reader) => cells(reader, rows, |of| reading.bytes(bytes(&of))),
@@ -292,6 +296,19 @@ fn cells<T: DataType>(
         false => Ok(None),
     });
     Ok(cells.collect())
+}
+
+/// A time as a day and the nanoseconds in it. Those of other tools have years that no time of a row has.
+fn int96(at: &Int96) -> Result<Kind, String> {
+    let &[low, high, day] = at.data() else {
+        return Err("isn't an INT96".to_owned());
+    };
+    let days = i64::from(day.cast_signed()) - JULIAN_DAY_OF_EPOCH;
+    let nanos = (i64::from(high) << 32) | i64::from(low);
+    let at = days
+        .checked_mul(NANOS_OF_DAY)
+        .and_then(|at| at.checked_add(nanos));
+    Ok(Kind::TimeValue(time_to_wire(at.ok_or(BEYOND_TIMES)?)))
 }
 
 fn double(number: f64) -> Result<Kind, String> {

@@ -6,6 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fastrand::Rng;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int96, Int96Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
 use souk_api::testing::{Running, random, reopen, serve, text};
 use souk_chassis::client::Client;
 use souk_chassis::methods::Methods;
@@ -551,12 +556,70 @@ async fn files_that_cant_be_read_say_why() -> TestResult {
     Ok(())
 }
 
+/// A file of Parquet with these columns, as another tool writes it.
+fn parquet_writer(
+    path: &Path,
+    columns: &str,
+) -> Result<SerializedFileWriter<File>, Box<dyn std::error::Error>> {
+    let schema = parse_message_type(&format!("message row {{ {columns} }}"))?;
+    let properties = WriterProperties::builder().build();
+    let file = File::create(path)?;
+    Ok(SerializedFileWriter::new(
+        file,
+        Arc::new(schema),
+        Arc::new(properties),
+    )?)
+}
+
+/// Writes a column of these values, which each row has.
+fn write_column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: &[T::T],
+) -> Result<(), ParquetError> {
+    let mut column = group.next_column()?.expect("a column");
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+/// The rows of a file of Parquet, or why they are none.
+fn parquet_rows(
+    path: &Path,
+    table: &Table,
+) -> Result<Vec<Result<PutRowRequest, String>>, Box<dyn std::error::Error>> {
+    let rows = Format::Parquet.rows(File::open(path)?, table)?;
+    let rows = rows.map(|row| match row {
+        Item::Row(_, row) => Ok(row),
+        Item::Unreadable(reject) => Err(reject.reason),
+        Item::Failed(error) => Err(error.to_string()),
+    });
+    Ok(rows.collect())
+}
+
+#[test]
+fn times_of_int96_that_no_row_has_are_refused() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("file");
+    let mut writer = parquet_writer(&path, "required binary who (UTF8); required int96 at;")?;
+    let mut group = writer.next_row_group()?;
+    // 1970-01-02, and what other tools have for always and never: 9999-12-31 and 0001-01-01.
+    let days = [2_440_589, 5_373_484, 1_721_426];
+    write_column::<ByteArrayType>(&mut group, &days.map(|_| ByteArray::from("ann")))?;
+    write_column::<Int96Type>(&mut group, &days.map(|day| Int96::from(vec![5, 0, day])))?;
+    group.close()?;
+    writer.close()?;
+    let rows = parquet_rows(&path, &numbered("target"))?;
+    let at = souk_api::wire::time_to_wire(86_400_000_000_005);
+    let first = rows[0].as_ref().expect("a time");
+    assert_eq!(first.columns["at"].kind, Some(Kind::TimeValue(at)));
+    for refused in &rows[1..] {
+        let told = refused.as_ref().expect_err("a time of no row");
+        assert!(told.contains("1677"), "{told}");
+    }
+    Ok(())
+}
+
 #[test]
 fn columns_of_parquet_that_rows_cant_have_are_named() -> TestResult {
-    use parquet::file::properties::WriterProperties;
-    use parquet::file::writer::SerializedFileWriter;
-    use parquet::schema::parser::parse_message_type;
-
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("file");
     let key = "required binary who (UTF8); required int64 nth; required binary raw (UTF8);";
@@ -577,9 +640,7 @@ fn columns_of_parquet_that_rows_cant_have_are_named() -> TestResult {
         ("optional float part;", ""),
         ("optional fixed_len_byte_array(16) id (UUID);", ""),
     ] {
-        let schema = parse_message_type(&format!("message row {{ {key} {column} }}"))?;
-        let properties = WriterProperties::builder().build();
-        SerializedFileWriter::new(File::create(&path)?, Arc::new(schema), Arc::new(properties))?.close()?;
+        parquet_writer(&path, &format!("{key} {column}"))?.close()?;
         let told = fault(Format::Parquet, &path, &table)?;
         assert!(
             told.contains(words) && words.is_empty() == told.is_empty(),
