@@ -28,10 +28,12 @@ use souk_proto::r#type::v1::value::Kind;
 use super::columns::{CellType, FileColumn, FileColumns, OTHERS};
 use super::format::FileError;
 use crate::load::reject::Reject;
-use crate::load::source::Item;
+use crate::load::source::{Item, ROW_BYTES};
 
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 64;
+/// Most bytes of the values of a row that is decoded: JSON takes more room than the row itself.
+const VALUES_BYTES: usize = 2 * ROW_BYTES;
 /// Values of a piece, in bytes, after which the next begins: what an export keeps in memory, uncompressed.
 const PIECE_BYTES: usize = 32 << 20;
 /// Rows of a piece after which the next begins.
@@ -143,12 +145,16 @@ impl Reading {
         }
     }
 
-    fn bytes(self, bytes: Bytes) -> Result<Kind, String> {
+    fn bytes(self, bytes: &[u8]) -> Result<Kind, String> {
+        // Before they are copied: many rows may share a value of a page.
+        if bytes.len() > VALUES_BYTES {
+            return Err(too_large());
+        }
         match self {
-            Self::Bytes => Ok(Kind::BytesValue(bytes)),
+            Self::Bytes => Ok(Kind::BytesValue(Bytes::copy_from_slice(bytes))),
             _ => {
-                let text = String::from_utf8(bytes.into());
-                text.map(Kind::StringValue).map_err(|_| "isn't UTF-8".to_owned())
+                let text = std::str::from_utf8(bytes).map_err(|_| "isn't UTF-8".to_owned())?;
+                Ok(Kind::StringValue(text.to_owned()))
             }
         }
     }
@@ -243,10 +249,15 @@ impl Rows {
     fn read(&mut self) -> ParquetResult<()> {
         let rows = self.left.min(BATCH_ROWS);
         let mut batch: Vec<_> = (0..rows).map(|_| Vec::with_capacity(self.open.len())).collect();
+        let mut sizes = [0; BATCH_ROWS];
         for (reader, reading) in self.open.iter_mut().zip(&self.readings) {
             let cells = column(reader, *reading, rows)?;
-            for (row, cell) in batch.iter_mut().zip(cells) {
-                row.push(cell);
+            for ((row, size), cell) in batch.iter_mut().zip(&mut sizes).zip(cells) {
+                *size += bytes(&cell);
+                row.push(match *size > VALUES_BYTES {
+                    true => Err(too_large()),
+                    false => cell,
+                });
             }
         }
         self.left -= rows;
@@ -269,9 +280,9 @@ fn column(reader: &mut ColumnReader, reading: Reading, rows: usize) -> ParquetRe
         ColumnReader::Int96ColumnReader(reader) => cells(reader, rows, |at| int96(&at)),
         ColumnReader::FloatColumnReader(reader) => cells(reader, rows, |number| double(number.into())),
         ColumnReader::DoubleColumnReader(reader) => cells(reader, rows, double),
-        ColumnReader::ByteArrayColumnReader(reader) => cells(reader, rows, |of| reading.bytes(bytes(&of))),
+        ColumnReader::ByteArrayColumnReader(reader) => cells(reader, rows, |of| reading.bytes(of.data())),
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            cells(reader, rows, |of| reading.bytes(bytes(&of)))
+            cells(reader, rows, |of| reading.bytes(of.data()))
         }
     }
 }
@@ -318,8 +329,17 @@ fn double(number: f64) -> Result<Kind, String> {
     }
 }
 
-fn bytes(of: &ByteArray) -> Bytes {
-    Bytes::copy_from_slice(of.data())
+/// The bytes of a cell whose size isn't fixed.
+fn bytes(cell: &Cell) -> usize {
+    match cell {
+        Ok(Some(Kind::StringValue(text))) => text.len(),
+        Ok(Some(Kind::BytesValue(bytes))) => bytes.len(),
+        _ => 0,
+    }
+}
+
+fn too_large() -> String {
+    format!("the values of a row have at most {VALUES_BYTES} bytes")
 }
 
 /// The values of a column of a piece.

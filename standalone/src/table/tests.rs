@@ -619,6 +619,30 @@ fn times_of_int96_that_no_row_has_are_refused() -> TestResult {
 }
 
 #[test]
+fn rows_of_parquet_that_are_too_large_are_refused_before_they_are_copied() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("file");
+    let columns = "required binary who (UTF8); required binary a; required binary b;";
+    let mut writer = parquet_writer(&path, columns)?;
+    let mut group = writer.next_row_group()?;
+    write_column::<ByteArrayType>(&mut group, &[(); 3].map(|()| ByteArray::from("ann")))?;
+    for sizes in [[7, 4, 1], [1, 4, 1]] {
+        let values = sizes.map(|size: usize| ByteArray::from(vec![b'x'; size << 20]));
+        write_column::<ByteArrayType>(&mut group, &values)?;
+    }
+    group.close()?;
+    writer.close()?;
+    let rows = parquet_rows(&path, &numbered("target"))?;
+    for (row, column) in rows.iter().zip(["a", "b"]) {
+        let told = row.as_ref().expect_err("too large");
+        assert!(told.contains(&format!("{column:?}: the values")), "{told}");
+    }
+    let last = rows[2].as_ref().expect("a row of 2 MiB");
+    assert_eq!(last.columns.len(), 2);
+    Ok(())
+}
+
+#[test]
 fn columns_of_parquet_that_rows_cant_have_are_named() -> TestResult {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("file");
