@@ -453,7 +453,8 @@ impl Pieces {
     pub(super) fn push(&mut self, row: Row) -> Result<(), String> {
         let cells = self.columns.cells(row)?;
         for (column, cell) in self.next.iter_mut().zip(cells) {
-            self.bytes += column.push(cell);
+            // And its level, which an empty cell has too.
+            self.bytes += column.push(cell) + size_of::<i16>();
         }
         self.rows += 1;
         Ok(())

@@ -674,6 +674,36 @@ fn columns_of_parquet_that_rows_cant_have_are_named() -> TestResult {
     Ok(())
 }
 
+#[test]
+fn empty_cells_fill_a_piece_too() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let mut table = all_types("wide");
+    table.columns = (0..1_000)
+        .map(|nth| DefinedColumn {
+            name: format!("c{nth}"),
+            r#type: ColumnType::Integer.into(),
+        })
+        .collect();
+    let columns = FileColumns::of_table(&table, &[])?;
+    let mut pieces = Pieces::new(columns, &folder.path().join("file"), 0)?;
+    let row = Row {
+        key: vec![
+            value(string("ann")),
+            value(Kind::IntValue(1)),
+            value(Kind::BytesValue("x".into())),
+        ],
+        ..Row::default()
+    };
+    let mut rows = 0;
+    while pieces.settle()?.is_none() {
+        pieces.push(row.clone())?;
+        rows += 1;
+        // Each has a level for each of its cells.
+        assert!(rows <= (32 << 20) / 2_000, "{rows} rows of 1,004 cells");
+    }
+    Ok(())
+}
+
 /// The place of an export that has the first `rows` of these.
 fn place(
     table: &Table,
