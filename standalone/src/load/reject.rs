@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use serde::Serialize;
+
+/// Bytes of a file that are looked through at a time.
+const BLOCK_BYTES: u64 = 4 << 10;
 
 /// One row that was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,8 +68,14 @@ impl Rejects {
     /// When it can't be opened.
     pub fn file(path: &Path, append: bool) -> io::Result<Self> {
         let mut options = File::options();
-        options.create(true).write(true).append(append).truncate(!append);
-        Ok(Self::File(BufWriter::new(options.open(path)?)))
+        options.create(true).write(true).truncate(!append);
+        // Read for the end of its last line.
+        options.append(append).read(append);
+        let mut file = options.open(path)?;
+        if append && file.metadata()?.is_file() {
+            cut_back(&mut file)?;
+        }
+        Ok(Self::File(BufWriter::new(file)))
     }
 
     pub(super) fn write(&mut self, reject: &Reject) -> io::Result<()> {
@@ -89,4 +98,21 @@ impl Rejects {
             Self::StandardError | Self::Kept(_) => Ok(()),
         }
     }
+}
+
+/// Cuts off a line without an end, which a load that was killed has left: its row is told again.
+fn cut_back(file: &mut File) -> io::Result<()> {
+    let mut end = file.metadata()?.len();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK_BYTES);
+        let mut block = Vec::new();
+        file.seek(SeekFrom::Start(start))?;
+        io::Read::take(&mut *file, end - start).read_to_end(&mut block)?;
+        if let Some(last) = block.iter().rposition(|byte| *byte == b'\n') {
+            end = start + last as u64 + 1;
+            break;
+        }
+        end = start;
+    }
+    file.set_len(end)
 }

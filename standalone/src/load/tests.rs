@@ -293,6 +293,32 @@ async fn refused_rows_are_in_their_file_before_the_checkpoint_passes_them() {
 }
 
 #[test]
+fn a_line_of_a_refused_row_that_was_cut_short_is_written_anew() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("refused");
+    let [first, second] = [1, 2].map(|row| Reject::new(row, "x".repeat(9_000), "UNREADABLE", "bad"));
+    let write = |reject: &Reject| {
+        let mut rejects = Rejects::file(&path, true).expect("a file");
+        rejects.write(reject).expect("written");
+        rejects.flush().expect("written");
+        std::fs::read_to_string(&path).expect("the file")
+    };
+    let line = write(&first);
+    assert_eq!(line.lines().count(), 1);
+    for cut in [0, line.len() - 1] {
+        std::fs::write(&path, &line[..cut]).expect("the folder is ours");
+        assert!(write(&first) == line, "cut to {cut} bytes");
+    }
+    std::fs::write(&path, format!("{line}{}", &line[..5_000])).expect("the folder is ours");
+    let both = write(&second);
+    assert!(both.starts_with(&line) && both.lines().count() == 2);
+    let rows = both
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["row"].clone());
+    assert_eq!(rows.collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
 fn batches_that_end_out_of_order_dont_leave_a_gap_in_the_checkpoint() {
     let mut checkpoint = Checkpoint::start(None, "x");
     checkpoint.finish(1, 200, 3);
