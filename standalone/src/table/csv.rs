@@ -1,6 +1,7 @@
 //! A row in a record of CSV (RFC 4180, in UTF-8). The first record names the columns, with their types.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io::{self, Read};
 
 use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
@@ -27,6 +28,7 @@ pub(super) fn rows<R: Read + Send>(
     let mut reader = options.from_reader(Bounded {
         inner: file,
         left: LINE_BYTES,
+        lines: LineStarts::default(),
     });
     let mut record = ByteRecord::new();
     if !reader.read_byte_record(&mut record).map_err(io::Error::from)? {
@@ -51,7 +53,9 @@ pub(super) fn rows<R: Read + Send>(
                 return Some(Item::Failed(error.into()));
             }
         }
-        let number = record.position().map_or(0, |position| position.line());
+        // Its line isn't that of the record when there are line ends before that, as the second half of CRLF.
+        let behind = record.position().map_or(0, |position| position.byte());
+        let number = reader.get_mut().lines.behind(behind);
         Some(match row(&columns, &record) {
             Ok(row) => Item::Row(number, row),
             Err(reason) => Item::Unreadable(Reject::new(number, "", "UNREADABLE", reason)),
@@ -78,6 +82,7 @@ struct Bounded<R> {
     inner: R,
     /// Bytes that may still be read of this record.
     left: u64,
+    lines: LineStarts,
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -89,7 +94,42 @@ impl<R: Read> Read for Bounded<R> {
             );
             io::Error::new(io::ErrorKind::InvalidData, words)
         })?;
+        self.lines.see(buffer.get(..read).unwrap_or_default());
         Ok(read)
+    }
+}
+
+/// Where lines begin that aren't empty: those of the record that is read, and of what is read ahead.
+#[derive(Default)]
+struct LineStarts {
+    bytes: u64,
+    line_ends: u64,
+    /// Whether the line that these bytes end in has begun.
+    is_within: bool,
+    /// The first byte of each, and its line, from 1.
+    starts: VecDeque<(u64, u64)>,
+}
+
+impl LineStarts {
+    /// Takes the next bytes of the file.
+    fn see(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let is_end = matches!(byte, b'\n' | b'\r');
+            if !is_end && !self.is_within {
+                self.starts.push_back((self.bytes, self.line_ends + 1));
+            }
+            self.is_within = !is_end;
+            self.line_ends += u64::from(*byte == b'\n');
+            self.bytes += 1;
+        }
+    }
+
+    /// The line of what comes first behind so many bytes; what comes before isn't asked for any more.
+    fn behind(&mut self, bytes: u64) -> u64 {
+        while self.starts.front().is_some_and(|(start, _)| *start < bytes) {
+            self.starts.pop_front();
+        }
+        self.starts.front().map_or(0, |(_, line)| *line)
     }
 }
 

@@ -495,6 +495,32 @@ async fn an_import_into_a_table_that_isnt_there_any_more_ends() -> TestResult {
     Ok(())
 }
 
+#[test]
+fn records_are_numbered_by_the_lines_that_they_begin_on() -> TestResult {
+    let mut random = random();
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("file");
+    for end in ["\n", "\r\n"] {
+        let (mut text, mut line) = (format!("who,text:string{end}"), 2);
+        let mut expected = Vec::new();
+        while expected.len() < 2_000 {
+            let (before, within) = (random.usize(..3), random.usize(..3));
+            text += &end.repeat(before);
+            expected.push((line + before) as u64);
+            text += &format!("\"ann{}\",row{end}", end.repeat(within));
+            line += before + within + 1;
+        }
+        fs::write(&path, text)?;
+        let rows = Format::Csv.rows(File::open(&path)?, &numbered("target"))?;
+        let numbers = rows.map(|row| match row {
+            Item::Row(number, _) => number,
+            other => panic!("{other:?}"),
+        });
+        assert!(numbers.collect::<Vec<_>>() == expected, "{end:?}");
+    }
+    Ok(())
+}
+
 /// Why a file isn't read, or where its reading ends.
 fn fault(format: Format, path: &Path, table: &Table) -> Result<String, Box<dyn std::error::Error>> {
     let rows = match format.rows(File::open(path)?, table) {
