@@ -201,7 +201,11 @@ impl FileColumns {
             .collect::<Result<_, _>>()?;
         let is_asked = |name: &str| asked.iter().any(|(asked, _)| asked == name);
         let key = table.key.iter();
-        let declared = table.columns.iter().filter(|column| !is_asked(&column.name));
+        // A declared one of the name of the last is in that.
+        let declared = table
+            .columns
+            .iter()
+            .filter(|column| column.name != OTHERS && !is_asked(&column.name));
         let mut columns: Vec<_> = key
             .map(|column| (column.name.clone(), CellType::of_key(column.r#type())))
             .chain(declared.map(|column| (column.name.clone(), CellType::of_declared(column.r#type()))))
@@ -397,8 +401,8 @@ fn named(text: &str, table: &Table) -> Result<(String, CellType), ColumnsError> 
     let declared = table.columns.iter().find(|column| column.name == text);
     let cells = match (key, declared) {
         (Some(column), _) => CellType::of_key(column.r#type()),
+        (None, _) if text == OTHERS => CellType::Columns,
         (None, Some(column)) => CellType::of_declared(column.r#type()),
-        (None, None) if text == OTHERS => CellType::Columns,
         (None, None) => {
             return Err(ColumnsError::Untyped {
                 name: text.to_owned(),

@@ -126,8 +126,9 @@ impl Reading {
             Self::Integer | Self::Unsigned => CellType::Integer,
             Self::Time(_) => CellType::Time,
             Self::Double => CellType::Double,
+            // As text too, which it becomes when another tool writes the file anew.
+            Self::Text | Self::Json if name == OTHERS => CellType::Columns,
             Self::Text => CellType::String,
-            Self::Json if name == OTHERS => CellType::Columns,
             Self::Json => CellType::Json,
             Self::Bytes => CellType::Binary,
         }

@@ -521,6 +521,58 @@ fn records_are_numbered_by_the_lines_that_they_begin_on() -> TestResult {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_declared_column_of_the_name_of_the_others_is_among_them() -> TestResult {
+    let (server, folder) = (serve::<TableServices>().await?, tempfile::tempdir()?);
+    let target = client(&server)?;
+    let with_star = |name: &str| {
+        let mut table = all_types(name);
+        table.columns.push(DefinedColumn {
+            name: "*".to_owned(),
+            r#type: ColumnType::String.into(),
+        });
+        table
+    };
+    let table = create(&target, with_star("origin")).await?;
+    let mut random = random();
+    let rows: Vec<_> = (0..100).map(|nth| any_row(&mut random, nth)).collect();
+    put_all(&target, "origin", &rows).await?;
+    let stored = rows_of(&target, "origin").await?;
+    for format in FORMATS {
+        let copy = create(&target, with_star(&format!("copy_{format:?}"))).await?;
+        let path = folder.path().join(&copy.name);
+        export::run(
+            target.clone(),
+            plan(&table, format, path.clone()),
+            &Progress::quiet(),
+        )
+        .await?;
+        let (report, rejects) = import_file(&target, &copy, format, &path).await?;
+        assert_eq!((report.created, rejects), (100, Vec::new()), "{format:?}");
+        assert_eq!(rows_of(&target, &copy.name).await?, stored, "{format:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_others_are_read_as_text_too() -> TestResult {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("file");
+    let mut writer = parquet_writer(&path, "required binary who (UTF8); required binary * (UTF8);")?;
+    let mut group = writer.next_row_group()?;
+    for values in [["ann", "bob"], [r#"{"size":5}"#, "five"]] {
+        write_column::<ByteArrayType>(&mut group, &values.map(ByteArray::from))?;
+    }
+    group.close()?;
+    writer.close()?;
+    let rows = parquet_rows(&path, &numbered("target"))?;
+    let first = rows[0].as_ref().expect("a row");
+    assert_eq!(first.columns["size"].kind, Some(Kind::IntValue(5)));
+    let told = rows[1].as_ref().expect_err("no JSON");
+    assert!(told.contains("isn't an object of JSON"), "{told}");
+    Ok(())
+}
+
 /// Why a file isn't read, or where its reading ends.
 fn fault(format: Format, path: &Path, table: &Table) -> Result<String, Box<dyn std::error::Error>> {
     let rows = match format.rows(File::open(path)?, table) {
