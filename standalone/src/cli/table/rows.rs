@@ -3,7 +3,8 @@
 use clap::Args;
 use souk_chassis::client::Client;
 use souk_proto::table::v1::{
-    GetRowRequest, Key, KeyRange, PutRowRequest, RangeRowsRequest, ReadOptions, SearchRowsRequest, key_range,
+    GetRowRequest, Key, KeyRange, PutRowRequest, RangeRowsRequest, ReadOptions, Row, SearchRowsRequest,
+    key_range,
 };
 
 use super::{print, read, refused, service};
@@ -52,15 +53,33 @@ pub(super) struct GetArgs {
 
 impl GetArgs {
     pub(super) async fn run(&self, target: Client) -> Result<(), CommandError> {
-        let request = GetRowRequest {
+        print("souk.table.v1.Row", &self.row(target).await?)
+    }
+
+    /// The row. A large one comes in parts.
+    pub(super) async fn row(&self, target: Client) -> Result<Row, CommandError> {
+        let mut request = GetRowRequest {
             table: self.table.clone(),
             key: key(&self.key)?.values,
             read: only(&self.columns),
             ..GetRowRequest::default()
         };
-        let answer = service(target).get_row(request).await.map_err(refused)?;
-        let row = answer.into_inner().row.unwrap_or_default();
-        print("souk.table.v1.Row", &row)
+        let mut service = service(target);
+        let mut row = Row::default();
+        loop {
+            let answer = service.get_row(request.clone()).await.map_err(refused)?;
+            let answer = answer.into_inner();
+            let mut part = answer.row.unwrap_or_default();
+            if !row.key.is_empty() && part.revision != row.revision {
+                return Err("the row was written while it was read; read it again".into());
+            }
+            part.columns.append(&mut row.columns);
+            row = part;
+            if answer.next_column.is_empty() {
+                return Ok(row);
+            }
+            request.read.get_or_insert_default().start_column = answer.next_column;
+        }
     }
 }
 

@@ -1,10 +1,11 @@
+use std::collections::BTreeMap;
 use std::fs;
 
 use clap::Parser;
 use souk_api::testing::serve;
 use souk_chassis::methods::Methods;
 use souk_proto::FILE_DESCRIPTOR_SET;
-use souk_proto::table::v1::{DeleteRowRequest, GetRowRequest, KeyType};
+use souk_proto::table::v1::{DeleteRowRequest, GetRowRequest, KeyType, PutRowRequest, UpdateRowRequest};
 use souk_proto::r#type::v1::{Value, value::Kind};
 use souk_table_svc::TableServices;
 
@@ -121,6 +122,52 @@ async fn an_import_of_the_same_file_puts_its_rows_again() -> Result<(), CommandE
             ..DeleteRowRequest::default()
         };
         service.delete_row(delete).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_row_that_comes_in_parts_is_read_as_a_whole() -> Result<(), CommandError> {
+    let server = serve::<TableServices>()
+        .await
+        .map_err(|error| error.to_string())?;
+    let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+    let target = Client::local(server.stack.clone(), "tables", methods);
+    let (table, _) = definition(NOTES.as_bytes())?;
+    let mut service = service(target.clone());
+    service
+        .create_table(CreateTableRequest { table: Some(table) })
+        .await?;
+    let text = |text: String| Value {
+        kind: Some(Kind::StringValue(text)),
+    };
+    let (table, key) = ("notes".to_owned(), vec![text("ann".to_owned())]);
+    // More than an answer has of one row.
+    let [first, second] =
+        ["a", "b"].map(|name| BTreeMap::from([(name.to_owned(), text(name.repeat(1_800_000)))]));
+    let put = PutRowRequest {
+        table: table.clone(),
+        key: key.clone(),
+        columns: first.clone(),
+        ..PutRowRequest::default()
+    };
+    service.put_row(put).await?;
+    let update = UpdateRowRequest {
+        table,
+        key,
+        put: second.clone(),
+        ..UpdateRowRequest::default()
+    };
+    service.update_row(update).await?;
+    let all: BTreeMap<_, _> = first.into_iter().chain(second).collect();
+    let selections: [&[&str]; 2] = [&[], &["--columns", "b,a"]];
+    for columns in selections {
+        let line = [&["table", "get", "notes", r#"["ann"]"#][..], columns].concat();
+        let TableCommand::Get(On { what: get, .. }) = Souk::try_parse_from(line)?.args.what else {
+            panic!("another command");
+        };
+        let row = get.row(target.clone()).await?;
+        assert!(row.columns == all, "{columns:?}: {:?}", row.columns.keys());
     }
     Ok(())
 }
