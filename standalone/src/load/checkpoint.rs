@@ -1,8 +1,8 @@
 //! How far a load has come, in a file, so that it can go on.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -169,23 +169,27 @@ impl Checkpoint {
         }
     }
 
-    /// Writes down how far the load is.
+    /// Writes down how far the load is, and brings that to the disk.
     ///
     /// # Errors
     /// When the file can't be written.
     pub fn save(&self) -> Result<(), CheckpointError> {
         let Some(path) = &self.path else { return Ok(()) };
-        // Beside it first, so that a crash leaves the old or the new one. A lost one costs replayed batches only.
-        let written = serde_json::to_vec(&self.place)
-            .map_err(io::Error::from)
-            .and_then(|text| {
-                let beside = path.with_extension("new");
-                fs::write(&beside, text)?;
-                fs::rename(&beside, path)
-            });
-        written.map_err(|source| CheckpointError::Io {
+        write(path, &self.place).map_err(|source| CheckpointError::Io {
             path: path.clone(),
             source,
         })
     }
+}
+
+/// Beside it first, so that a crash or a power cut leaves the old or the new one: with it the name of the load would be lost, which keeps
+/// rows from being written twice.
+fn write(path: &Path, place: &Place) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside)?;
+    file.write_all(&serde_json::to_vec(place)?)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
