@@ -113,7 +113,9 @@ impl TableArgs {
             TableCommand::Get(On { what, target }) => what.run(target.client()?).await?,
             TableCommand::Range(On { what, target }) => what.run(target.client()?).await?,
             TableCommand::Search(On { what, target }) => what.run(target.client()?).await?,
-            TableCommand::Import(On { what, target }) => return what.run(target.client()?).await,
+            TableCommand::Import(On { what, target }) => {
+                return what.run(target.client()?, target.uri()).await;
+            }
             TableCommand::Export(On { what, target }) => what.run(target.client()?).await?,
         }
         Ok(true)

@@ -33,6 +33,11 @@ pub(super) struct TargetArgs {
 }
 
 impl TargetArgs {
+    /// Where it listens.
+    pub(super) fn uri(&self) -> &Uri {
+        &self.target
+    }
+
     /// The API key, from `--key-file` or the environment; `None` without either.
     fn api_key(&self) -> Result<Option<HeaderValue>, CommandError> {
         let text = match &self.key_file {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use clap::Parser;
@@ -80,6 +80,59 @@ fn each_command_takes_a_server() {
     }
 }
 
+const SERVER: &str = "http://127.0.0.1:1";
+
+/// `souk table import` with these arguments.
+fn import(arguments: &[&str]) -> Result<transfer::ImportArgs, CommandError> {
+    let line = [&["table", "import"][..], arguments].concat();
+    match Souk::try_parse_from(line)?.args.what {
+        TableCommand::Import(On { what, .. }) => Ok(what),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn imports_that_differ_say_how_far_they_are_in_different_files() -> Result<(), CommandError> {
+    let mut states = BTreeSet::new();
+    for (table, file, server) in [
+        ("notes", "a.csv", SERVER),
+        ("notes", "b.csv", SERVER),
+        ("others", "a.csv", SERVER),
+        ("notes", "a.csv", "http://127.0.0.1:2"),
+    ] {
+        let (_, state) = import(&[table, file])?.state(&server.parse()?);
+        assert!(states.insert(state), "{table} {file} {server}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_import_that_isnt_there_isnt_gone_on_with() -> Result<(), CommandError> {
+    let server = serve::<TableServices>()
+        .await
+        .map_err(|error| error.to_string())?;
+    let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+    let target = Client::local(server.stack.clone(), "tables", methods);
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (table, _) = definition(NOTES.as_bytes())?;
+    service(target.clone())
+        .create_table(CreateTableRequest { table: Some(table) })
+        .await?;
+    // A row of it is refused.
+    fs::write(path("notes.csv"), "author\nann\n\"\"\n")?;
+    let (file, state) = (path("notes.csv"), path("state"));
+    let arguments = ["notes", &file, "--state", &state, "--resume"];
+    let (begin, resume) = (import(&arguments[..4])?, import(&arguments)?);
+    for _ in 0..2 {
+        let told = resume.run(target.clone(), &SERVER.parse()?).await;
+        let told = told.expect_err("nothing to go on with").to_string();
+        assert!(told.contains("leave --resume out"), "{told}");
+        assert!(!begin.run(target.clone(), &SERVER.parse()?).await?);
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn an_import_of_the_same_file_puts_its_rows_again() -> Result<(), CommandError> {
     let server = serve::<TableServices>()
@@ -95,21 +148,11 @@ async fn an_import_of_the_same_file_puts_its_rows_again() -> Result<(), CommandE
         .create_table(CreateTableRequest { table: Some(table) })
         .await?;
     fs::write(path("notes.csv"), "author\nann\n")?;
-    let line = [
-        "table",
-        "import",
-        "notes",
-        &path("notes.csv"),
-        "--state",
-        &path("state"),
-    ];
-    let TableCommand::Import(On { what: import, .. }) = Souk::try_parse_from(line)?.args.what else {
-        panic!("another command");
-    };
+    let import = import(&["notes", &path("notes.csv"), "--state", &path("state")])?;
     let kind = Some(Kind::StringValue("ann".to_owned()));
     let (table, key) = ("notes".to_owned(), vec![Value { kind }]);
     for _ in 0..2 {
-        assert!(import.run(target.clone()).await?);
+        assert!(import.run(target.clone(), &SERVER.parse()?).await?);
         let get = GetRowRequest {
             table: table.clone(),
             key: key.clone(),

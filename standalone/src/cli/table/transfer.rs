@@ -5,7 +5,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use http::Uri;
 use souk_chassis::client::Client;
+use uuid::Uuid;
 
 use super::table;
 use crate::cli::stores::{CommandError, say};
@@ -44,8 +46,18 @@ pub(super) struct ImportArgs {
 }
 
 impl ImportArgs {
+    /// What is imported into what, and the file that says how far it is. Others have others, so they may run at the same time.
+    pub(super) fn state(&self, server: &Uri) -> (String, PathBuf) {
+        let Self {
+            file, table, state, ..
+        } = self;
+        let import = format!("{} into table {table} of {server}", file.display());
+        let id = Uuid::new_v5(&Uuid::NAMESPACE_URL, import.as_bytes());
+        (import, state.join(format!("table-{table}-{id}.json")))
+    }
+
     /// Imports; `true` when no row was refused.
-    pub(super) async fn run(&self, target: Client) -> Result<bool, CommandError> {
+    pub(super) async fn run(&self, target: Client, server: &Uri) -> Result<bool, CommandError> {
         let Self { file: path, .. } = self;
         let format = format(self.format, path)?;
         let table = table(target.clone(), &self.table).await?;
@@ -56,10 +68,14 @@ impl ImportArgs {
             .rows(file, &table)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         std::fs::create_dir_all(&self.state)?;
-        let state = self.state.join(format!("table-{}.json", self.table));
+        let (import, state) = self.state(server);
         // With its length: a file that has changed isn't gone on with.
-        let name = format!("{} of {bytes} bytes into table {}", path.display(), self.table);
+        let name = format!("{import}, {bytes} bytes");
         let mut checkpoint = match self.resume {
+            true if !state.try_exists()? => {
+                let words = "it came to its end, or didn't begin here; leave --resume out to import all rows";
+                return Err(format!("there is no {} to go on with: {words}", state.display()).into());
+            }
             true => Checkpoint::resume(&state, &name)?,
             false => Checkpoint::start(Some(&state), &name),
         };
@@ -84,11 +100,12 @@ impl ImportArgs {
         progress.finish();
         let report = report?;
         let taken = checkpoint.rows() - report.rejected;
-        checkpoint.remove()?;
         say(format_args!(
             "{}: {taken} rows taken, {} refused",
             self.table, report.rejected
         ))?;
+        // Last: an import that is killed before goes on, and tells the same.
+        checkpoint.remove()?;
         Ok(report.rejected == 0)
     }
 }
