@@ -103,18 +103,20 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
         ..Place::default()
     };
     let kept = plan.path.as_deref().map(Place::path);
-    if let Some(kept) = &kept {
-        match plan.resume {
-            true => place = Place::read(kept, place)?,
-            false => Place::remove(kept)?,
-        }
+    if let Some(kept) = kept.as_deref().filter(|_| plan.resume) {
+        place = Place::read(kept, place)?;
     }
     progress.add(place.rows);
-    let mut sink = Sink::open(&plan, columns, place.mark)?;
     let keys = MessageJson::of(KEY)?;
     let mut pages = Pages::open(target, &plan.table.name, &place, &keys)?;
+    // Before the file is opened, which empties it: an older one stays when the service has no rows for us.
+    let mut next = pages.next().await?;
+    if let Some(kept) = kept.as_deref().filter(|_| !plan.resume) {
+        Place::remove(kept)?;
+    }
+    let mut sink = Sink::open(&plan, columns, place.mark)?;
     let (mut saved, mut report) = (Instant::now(), ExportReport::default());
-    while let Some(page) = pages.next().await? {
+    while let Some(page) = next {
         if let Some(last) = page.rows.last() {
             let values = last.key.clone();
             place.key = keys.write(&Key { values }).map_err(ExportError::Row)?;
@@ -126,12 +128,14 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
         }
         place.rows += rows;
         progress.add(rows);
-        let Some(kept) = &kept else { continue };
-        if let Some(mark) = sink.settle(saved.elapsed() >= PLACE_INTERVAL)? {
+        if let Some(kept) = &kept
+            && let Some(mark) = sink.settle(saved.elapsed() >= PLACE_INTERVAL)?
+        {
             saved = Instant::now();
             place.mark = mark;
             place.save(kept)?;
         }
+        next = pages.next().await?;
     }
     sink.finish()?;
     if let Some(kept) = &kept {

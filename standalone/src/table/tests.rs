@@ -25,7 +25,7 @@ use souk_table_svc::TableServices;
 use tower::{Service as _, service_fn};
 
 use super::columns::{CellType, FileColumns};
-use super::export::{self, ExportPlan, ExportReport};
+use super::export::{self, ExportError, ExportPlan, ExportReport};
 use super::format::Format;
 use super::parquet::Pieces;
 use super::place::Place;
@@ -877,6 +877,20 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
         let (report, _) = import_file(&target, &copy, format, &path).await?;
         assert_eq!((report.created, report.rejected), (900, 0));
         assert_eq!(rows_of(&target, &copy.name).await?, stored);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_older_file_stays_when_there_are_no_rows_to_be_had() -> TestResult {
+    let (server, folder) = (serve::<TableServices>().await?, tempfile::tempdir()?);
+    for format in FORMATS {
+        let path = folder.path().join(format!("{format:?}"));
+        fs::write(&path, "yesterday's")?;
+        let nowhere = plan(&all_types("nowhere"), format, path.clone());
+        let ended = export::run(client(&server)?, nowhere, &Progress::quiet()).await;
+        assert!(matches!(ended, Err(ExportError::Service(_))), "{ended:?}");
+        assert_eq!(fs::read_to_string(&path)?, "yesterday's", "{format:?}");
     }
     Ok(())
 }
