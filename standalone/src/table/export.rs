@@ -137,10 +137,7 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
         }
         next = pages.next().await?;
     }
-    sink.finish()?;
-    if let Some(kept) = &kept {
-        Place::remove(kept)?;
-    }
+    sink.finish(kept.as_deref())?;
     report.rows = place.rows;
     Ok(report)
 }
@@ -292,7 +289,11 @@ impl Sink {
             }
             Format::Parquet => {
                 let path = path.ok_or(ExportError::NoFile)?;
-                Self::Parquet(Box::new(Pieces::new(columns, path, mark)?))
+                let pieces = Pieces::new(columns, path, mark)?;
+                if let Some(path) = pieces.missing() {
+                    return Err(PlaceError::Missing { path }.into());
+                }
+                Self::Parquet(Box::new(pieces))
             }
         })
     }
@@ -317,10 +318,19 @@ impl Sink {
         })
     }
 
-    pub(super) fn finish(self) -> Result<(), ExportError> {
+    /// Ends the file, and removes the one that says how far it is.
+    pub(super) fn finish(self, kept: Option<&Path>) -> Result<(), ExportError> {
         match self {
-            Self::Ndjson(_, mut text) | Self::Csv(_, mut text) => text.sync().map(drop)?,
-            Self::Parquet(pieces) => pieces.finish()?,
+            Self::Ndjson(_, mut text) | Self::Csv(_, mut text) => {
+                text.sync()?;
+                kept.map_or(Ok(()), Place::remove)?;
+            }
+            Self::Parquet(mut pieces) => {
+                pieces.put_together()?;
+                // Before the pieces: an export that went on would look for them.
+                kept.map_or(Ok(()), Place::remove)?;
+                pieces.remove()?;
+            }
         }
         Ok(())
     }

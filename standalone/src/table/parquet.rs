@@ -470,8 +470,14 @@ impl Pieces {
         Ok(Some(self.count))
     }
 
+    /// The first of the whole pieces that isn't there.
+    pub(super) fn missing(&self) -> Option<PathBuf> {
+        let mut pieces = (1..=self.count).map(|nth| self.piece(nth));
+        pieces.find(|piece| !piece.exists())
+    }
+
     /// Puts the pieces together.
-    pub(super) fn finish(mut self) -> ParquetResult<()> {
+    pub(super) fn put_together(&mut self) -> ParquetResult<()> {
         if self.rows > 0 {
             self.end_piece()?;
         }
@@ -499,7 +505,13 @@ impl Pieces {
         writer.finish()?;
         writer.inner().sync_data()?;
         fs::rename(&whole, &self.path)?;
-        for nth in 1..=self.count {
+        Ok(())
+    }
+
+    /// Removes the pieces, which aren't needed any more.
+    pub(super) fn remove(&self) -> ParquetResult<()> {
+        // The last first: what a kill leaves of them is found by the next export, which looks behind its own.
+        for nth in (1..=self.count).rev() {
             fs::remove_file(self.piece(nth))?;
         }
         // Of a longer export that wasn't gone on with.

@@ -58,6 +58,12 @@ pub enum PlaceError {
         /// The file with rows.
         path: PathBuf,
     },
+    /// Some of the rows aren't there.
+    #[error("{path}, which has rows of the export, isn't there; leave --resume out to begin anew")]
+    Missing {
+        /// The piece.
+        path: PathBuf,
+    },
 }
 
 impl Place {

@@ -855,7 +855,7 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
                 for row in done {
                     sink.write(row.clone())?;
                 }
-                sink.finish()?;
+                sink.finish(None)?;
                 fs::metadata(part)?.len()
             }
         };
@@ -878,6 +878,32 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
         assert_eq!((report.created, report.rejected), (900, 0));
         assert_eq!(rows_of(&target, &copy.name).await?, stored);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_export_whose_pieces_are_gone_isnt_gone_on_with() -> TestResult {
+    let (server, folder) = (serve::<TableServices>().await?, tempfile::tempdir()?);
+    let target = client(&server)?;
+    let table = create(&target, all_types("long")).await?;
+    let path = folder.path().join("rows.parquet");
+    let columns = FileColumns::of_table(&table, &[])?;
+    let shape = format!("Parquet of {}", columns.header().join(","));
+    let row = any_row(&mut random(), 1);
+    let mut pieces = Pieces::new(columns, &path, 0)?;
+    pieces.push(row.clone())?;
+    pieces.end_piece()?;
+    place(&table, &shape, &[row], String::new(), 2)?.save(&Place::path(&path))?;
+    let again = ExportPlan {
+        resume: true,
+        ..plan(&table, Format::Parquet, path)
+    };
+    let told = export::run(target, again, &Progress::quiet()).await;
+    let told = told.expect_err("a piece is gone").to_string();
+    assert!(
+        told.contains("rows.parquet.2.piece, which has rows of the export, isn't there"),
+        "{told}"
+    );
     Ok(())
 }
 
