@@ -93,6 +93,12 @@ pub enum LoadError {
         /// The message of that.
         message: String,
     },
+    /// The table was dropped, or can't be opened. What was written of the load is there no more, so it can't go on.
+    #[error("{message}; then load all rows again, without --resume")]
+    TableGone {
+        /// The words of the service.
+        message: String,
+    },
     /// The checkpoint can't be saved.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),

@@ -182,8 +182,8 @@ impl Checkpoint {
     }
 }
 
-/// Beside it first, so that a crash or a power cut leaves the old or the new one: with it the name of the load would be lost, which keeps
-/// rows from being written twice.
+/// Beside it first, so that a crash or a power cut leaves the old or the new one. With neither, the name of the load would be lost, which
+/// keeps rows from being written twice.
 fn write(path: &Path, place: &Place) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;

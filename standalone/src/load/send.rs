@@ -73,7 +73,12 @@ impl<K: Kind> Sender<K> {
                 outcome.created += rows.len() as u64;
                 continue;
             };
-            if !is_about_rows(&status) {
+            if is_about_the_table(&status) {
+                return Err(LoadError::TableGone {
+                    message: status.message().to_owned(),
+                });
+            }
+            if !is_about_rows(status.code()) {
                 return Err(LoadError::Service {
                     batch: batch.number,
                     code: status.code(),
@@ -142,18 +147,22 @@ impl<K: Kind> Sender<K> {
     }
 }
 
-/// Says something about the rows of the batch, not about the service, and not about all rows that there could be.
-fn is_about_rows(status: &Status) -> bool {
+/// Says that no row would be taken, and that those of before aren't there.
+fn is_about_the_table(status: &Status) -> bool {
     let reason = status::reason(status);
-    !matches!(reason.as_deref(), Some("TABLE_NOT_FOUND" | "TABLE_CLOSED"))
-        && matches!(
-            status.code(),
-            Code::InvalidArgument
-                | Code::AlreadyExists
-                | Code::FailedPrecondition
-                | Code::OutOfRange
-                | Code::NotFound
-        )
+    matches!(reason.as_deref(), Some("TABLE_NOT_FOUND" | "TABLE_CLOSED"))
+}
+
+/// Says something about the rows of the batch, not about the service.
+fn is_about_rows(code: Code) -> bool {
+    matches!(
+        code,
+        Code::InvalidArgument
+            | Code::AlreadyExists
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::NotFound
+    )
 }
 
 /// The rows that the violations name, as in `orders[3].order_id`, with what is wrong with each.

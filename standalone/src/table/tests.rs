@@ -490,8 +490,7 @@ async fn an_import_into_a_table_that_isnt_there_any_more_ends() -> TestResult {
     let server = serve::<TableServices>().await?;
     let rows: Vec<_> = (0..2).map(|nth| any_row(&mut random, nth)).collect();
     let ended = put_all(&client(&server)?, "dropped", &rows).await;
-    let is_gone = |error: &LoadError| matches!(error, LoadError::Service { code, .. } if *code == tonic::Code::NotFound);
-    assert!(ended.as_ref().is_err_and(is_gone), "{ended:?}");
+    assert!(matches!(ended, Err(LoadError::TableGone { .. })), "{ended:?}");
     Ok(())
 }
 

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use clap::Parser;
+use http::Uri;
 use souk_api::testing::serve;
 use souk_chassis::methods::Methods;
 use souk_proto::FILE_DESCRIPTOR_SET;
@@ -100,7 +101,7 @@ fn imports_that_differ_say_how_far_they_are_in_different_files() -> Result<(), C
         ("others", "a.csv", SERVER),
         ("notes", "a.csv", "http://127.0.0.1:2"),
     ] {
-        let (_, state) = import(&[table, file])?.state(&server.parse()?);
+        let (_, state) = import(&[table, file])?.state(&Uri::from_static(server));
         assert!(states.insert(state), "{table} {file} {server}");
     }
     Ok(())
@@ -125,10 +126,10 @@ async fn an_import_that_isnt_there_isnt_gone_on_with() -> Result<(), CommandErro
     let arguments = ["notes", &file, "--state", &state, "--resume"];
     let (begin, resume) = (import(&arguments[..4])?, import(&arguments)?);
     for _ in 0..2 {
-        let told = resume.run(target.clone(), &SERVER.parse()?).await;
+        let told = resume.run(target.clone(), &Uri::from_static(SERVER)).await;
         let told = told.expect_err("nothing to go on with").to_string();
         assert!(told.contains("leave --resume out"), "{told}");
-        assert!(!begin.run(target.clone(), &SERVER.parse()?).await?);
+        assert!(!begin.run(target.clone(), &Uri::from_static(SERVER)).await?);
     }
     Ok(())
 }
@@ -152,7 +153,7 @@ async fn an_import_of_the_same_file_puts_its_rows_again() -> Result<(), CommandE
     let kind = Some(Kind::StringValue("ann".to_owned()));
     let (table, key) = ("notes".to_owned(), vec![Value { kind }]);
     for _ in 0..2 {
-        assert!(import.run(target.clone(), &SERVER.parse()?).await?);
+        assert!(import.run(target.clone(), &Uri::from_static(SERVER)).await?);
         let get = GetRowRequest {
             table: table.clone(),
             key: key.clone(),

@@ -14,7 +14,7 @@ use crate::cli::stores::{CommandError, say};
 use crate::load::checkpoint::Checkpoint;
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
-use crate::load::{self, LoadOutputs, LoadPlan, STREAMS};
+use crate::load::{self, LoadError, LoadOutputs, LoadPlan, STREAMS};
 use crate::table::export::{self, ExportPlan};
 use crate::table::format::Format;
 use crate::table::rows::TableRows;
@@ -98,7 +98,14 @@ impl ImportArgs {
         };
         let report = load::run::<TableRows>(target, &plan, rows, outputs).await;
         progress.finish();
-        let report = report?;
+        let report = match report {
+            Err(gone @ LoadError::TableGone { .. }) => {
+                // A table that is created by that name has none of the rows.
+                checkpoint.remove()?;
+                return Err(gone.into());
+            }
+            report => report?,
+        };
         let taken = checkpoint.rows() - report.rejected;
         say(format_args!(
             "{}: {taken} rows taken, {} refused",
