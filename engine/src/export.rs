@@ -6,7 +6,6 @@ use std::time::Duration;
 use futures_util::{Stream, stream};
 use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Row};
 use tokio_util::task::AbortOnDropHandle;
-use tracing::Instrument as _;
 
 use crate::error::{EngineError, Result};
 use crate::key::{self, HASH_COLUMN};
@@ -17,6 +16,7 @@ use crate::slices::{Ended, Exported, LEASE, SLICES_MAX, Slice};
 use crate::stored::signed;
 use crate::table::{MIN_SEQUENCE, TableHandle};
 use crate::token::{self, TokenKind};
+use crate::trace;
 
 /// Most rows of a block.
 const BLOCK_ROWS: usize = 500;
@@ -292,7 +292,7 @@ impl TableHandle {
                 ended,
             })
         };
-        let read = AbortOnDropHandle::new(tokio::spawn(reading.in_current_span())).await;
+        let read = AbortOnDropHandle::new(tokio::spawn(trace::brought(reading))).await;
         let mut page = read.map_err(|_| EngineError::Defect("reading for an export panicked"))??;
         if let Next::After(key) = &cursor.next {
             page.rows.rows.retain(|row| row.key != *key);

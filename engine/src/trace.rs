@@ -1,9 +1,10 @@
 //! Traces across borders: into stored changes and out of them, and along to other threads.
 
+use opentelemetry::context::FutureExt as _;
 use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState};
 use opentelemetry::{Context, ContextGuard};
-use tracing::Span;
 use tracing::span::Entered;
+use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 /// Creates a span unless the call that this code serves is unsampled: its context then has the ids of a span that isn't
@@ -72,6 +73,11 @@ impl TraceScope {
         };
         work()
     }
+}
+
+/// Work for a task of its own, where the calling code is in its trace: the span of a call is in the context alone.
+pub(crate) fn brought<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    work.with_current_context().in_current_span()
 }
 
 /// The context of the calling code for threads that outlive it: whose telemetry theirs is, but none of its spans.

@@ -9,7 +9,6 @@ use futures_util::{Stream, stream};
 use souk_storage::{Change, RowChange};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::Instrument as _;
 
 use crate::error::{EngineError, Result};
 use crate::inner::Inner;
@@ -18,6 +17,7 @@ use crate::read_ahead::{Events, READ_AHEAD_BYTES_MAX, WatchEvent};
 use crate::scope::Scope;
 use crate::stored::signed;
 use crate::table::TableHandle;
+use crate::trace;
 
 /// Most watches that are open at a time: far fewer than the calls that a process answers, so that there is room for others.
 pub const WATCHES_MAX: usize = 1_024;
@@ -158,7 +158,7 @@ impl Follower {
             self.reader.table.open.check_there()?;
             self.sequences.borrow_and_update();
             let reading = Arc::clone(&self.reader).read_ahead(self.after);
-            let reading = AbortOnDropHandle::new(tokio::spawn(reading.in_current_span()));
+            let reading = AbortOnDropHandle::new(tokio::spawn(trace::brought(reading)));
             let read = reading.await;
             self.ahead = read.map_err(|_| EngineError::Defect("reading for a watch panicked"))??;
             if self.ahead.is_none() {

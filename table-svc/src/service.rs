@@ -6,6 +6,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
+use opentelemetry::context::FutureExt as _;
 use souk_api::rows::refused;
 use souk_api::wire::{
     Answers, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, answers, broken, checked, endless_answers, page_size,
@@ -648,7 +649,7 @@ fn page_behind(page: &RowsPage<Row>) -> Option<String> {
 /// The next page of a stream, in a task of its own: a stream is polled only while its client takes something.
 async fn next_page(rows: Rows, range: RangeRequest, token: String) -> Result<RowsPage<Row>, EngineError> {
     let reading = async move { rows.range_page(&range, &token, Seeing::Sequence(0)).await };
-    let read = AbortOnDropHandle::new(tokio::spawn(reading.in_current_span())).await;
+    let read = AbortOnDropHandle::new(tokio::spawn(reading.with_current_context().in_current_span())).await;
     read.map_err(|_| EngineError::Defect("reading for a stream panicked"))?
 }
 

@@ -6,8 +6,15 @@ use souk_e2e::collector::Collector;
 use souk_e2e::data::{self, SeededRandom};
 use souk_e2e::spans::{Span, SpanKind, Trace};
 use souk_e2e::suite::{Layout, Suite};
-use souk_proto::search::v1::Search;
+use souk_proto::search::v1::{FieldDefinition, IndexFieldType, Search};
 use souk_proto::shop::v1::{CreateShopRequest, GetShopRequest, SearchShopsRequest};
+use souk_proto::table::v1::row_write::Operation;
+use souk_proto::table::v1::table_service_client::TableServiceClient;
+use souk_proto::table::v1::{
+    BatchWriteRowsRequest, BeginTransactionRequest, CommitTransactionRequest, CreateTableRequest, KeyColumn,
+    KeyType, PutRowRequest, RowPut, RowWrite, SearchIndex, Table,
+};
+use souk_proto::r#type::v1::{Value, value};
 
 use crate::SOUK;
 
@@ -140,4 +147,103 @@ async fn calls_are_traced_in_one_process() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_are_traced_in_four_processes() -> anyhow::Result<()> {
     a_write_and_a_search_are_one_trace_each(Layout::FourProcesses).await
+}
+
+/// A row of a user's table is written by itself, in a batch of single rows, in an atomic batch and in a transaction: the trace of the call
+/// has the span of the commit, and the work of the index links to that one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_way_of_writing_rows_is_linked_to() -> anyhow::Result<()> {
+    let collector = Collector::start().await?;
+    let suite = Suite::start_traced(SOUK, Layout::OneProcess, &collector).await?;
+    let mut tables = TableServiceClient::new(suite.channel()?);
+    let table = || "notes".to_owned();
+    let name = |name: &str| Value {
+        kind: Some(value::Kind::StringValue(name.to_owned())),
+    };
+    let key = KeyColumn {
+        name: "name".to_owned(),
+        r#type: KeyType::String.into(),
+        ..KeyColumn::default()
+    };
+    let field = FieldDefinition {
+        field: "name".to_owned(),
+        r#type: IndexFieldType::Keyword.into(),
+        ..FieldDefinition::default()
+    };
+    let create = Table {
+        name: table(),
+        key: vec![key],
+        transactions: true,
+        search_index: Some(SearchIndex { fields: vec![field] }),
+        ..Table::default()
+    };
+    tables
+        .create_table(CreateTableRequest { table: Some(create) })
+        .await?;
+
+    let put = |key: &str| PutRowRequest {
+        table: table(),
+        key: vec![name(key)],
+        ..PutRowRequest::default()
+    };
+    let alone = Caller::new();
+    tables.put_row(alone.request(put("alone"))?).await?;
+    let batch = |key: &str, atomic| BatchWriteRowsRequest {
+        table: table(),
+        writes: vec![RowWrite {
+            operation: Some(Operation::Put(RowPut {
+                key: vec![name(key)],
+                ..RowPut::default()
+            })),
+            ..RowWrite::default()
+        }],
+        atomic,
+        ..BatchWriteRowsRequest::default()
+    };
+    let [each, together] = [Caller::new(), Caller::new()];
+    tables
+        .batch_write_rows(each.request(batch("each", false))?)
+        .await?;
+    tables
+        .batch_write_rows(together.request(batch("together", true))?)
+        .await?;
+    let begin = BeginTransactionRequest {
+        table: table(),
+        partition: Some(name("held")),
+    };
+    let transaction_id = tables.begin_transaction(begin).await?.into_inner().transaction_id;
+    let held = PutRowRequest {
+        transaction_id: transaction_id.clone(),
+        ..put("held")
+    };
+    tables.put_row(held).await?;
+    let commit = CommitTransactionRequest {
+        table: table(),
+        transaction_id,
+        checkpoint: None,
+    };
+    let committing = Caller::new();
+    tables.commit_transaction(committing.request(commit)?).await?;
+
+    for caller in [alone, each, together, committing] {
+        let trace = caller.trace(&collector, 4).await?;
+        let commits = trace.named("commit notes", SpanKind::Client);
+        assert_eq!(commits.len(), 1, "\n{trace}");
+        let commit = &commits[0].span_id;
+        let linked = |collector: &Collector| {
+            let linking = collector.linking_to(&caller.trace_id);
+            (!linking.is_empty()).then_some(linking)
+        };
+        let linking = collector.wait_for(&caller.trace_id, linked).await?;
+        for span in linking {
+            assert_eq!(span.name, "index.apply");
+            let links = span.links.iter().filter(|link| link.trace_id == caller.trace_id);
+            assert!(links.clone().count() == 1, "{span:?}");
+            assert!(
+                links.clone().all(|link| link.span_id == *commit),
+                "{span:?}\n{trace}"
+            );
+        }
+    }
+    Ok(())
 }

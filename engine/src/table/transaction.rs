@@ -3,7 +3,6 @@
 use souk_storage::{CommitOptions, Committed, KeyValue, Snapshot, Transaction, TransactionId, WrittenRow};
 #[cfg(doc)]
 use souk_storage::{Error as StoreError, limits::MAX_TRANSACTION_LIFE};
-use tracing::Instrument as _;
 
 use super::{TableHandle, TableWrite};
 use crate::consumer_groups::ShardCheckpoint;
@@ -90,7 +89,7 @@ impl TableHandle {
                 false => transaction.write(rows).await?.into_iter().map(Ok).collect(),
             })
         };
-        let written = tokio::spawn(writing.in_current_span()).await;
+        let written = tokio::spawn(trace::brought(writing)).await;
         let written = written.map_err(|_| EngineError::Defect("writing in a transaction panicked"))??;
         let written = written.into_iter();
         Ok(written
@@ -120,18 +119,21 @@ impl TableHandle {
         let committing = committing.transpose()?;
         let transaction = self.attached(id)?.0.take();
         let transaction = transaction.ok_or(EngineError::Defect("a transaction was let go of"))?;
-        let options = CommitOptions {
-            trace: trace::current_traceparent(),
-            acknowledges: committing
-                .as_ref()
-                .map(|committing| committing.acknowledgement.clone()),
-            ..CommitOptions::default()
-        };
         self.inner.transactions.end(id);
         let table = self.clone();
         // Nobody gets the shard before it is known what became of its checkpoint.
         undisturbed(async move {
-            let committed = table.access("commit", transaction.commit_with(options)).await;
+            let acknowledged = committing.as_ref();
+            let committed = table
+                .access("commit", async {
+                    let options = CommitOptions {
+                        trace: trace::current_traceparent(),
+                        acknowledges: acknowledged.map(|committing| committing.acknowledgement.clone()),
+                        ..CommitOptions::default()
+                    };
+                    transaction.commit_with(options).await
+                })
+                .await;
             committed.map_err(|error| match &committing {
                 Some(committing) => committing.refused(error),
                 None => error.into(),

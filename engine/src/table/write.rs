@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use souk_storage::{
-    ColumnChange, ColumnName, Committed, Condition, ConditionFailure, Error as StoreError, Existence,
-    KeyValue, PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value, WriteBatch,
-    WrittenRow,
+    Acknowledgement, ColumnChange, ColumnName, Committed, Condition, ConditionFailure, Error as StoreError,
+    Existence, KeyValue, PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value,
+    WriteBatch, WrittenRow,
 };
 use tokio::sync::MutexGuard;
-use tracing::{Instrument as _, Span};
+use tracing::Span;
 
 use super::TableHandle;
 use crate::consumer_groups::{Committing, ShardCheckpoint};
@@ -211,9 +211,11 @@ impl TableHandle {
         self.check_created()?;
         self.check_keys(&writes)?;
         self.check_unowned()?;
-        let batch = self.traced(self.batch(&writes, &[], None));
+        let batch = self.batch(&writes, &[], None);
         let written = self
-            .access("commit", self.inner.database.write_rows(batch))
+            .access("commit", async {
+                self.inner.database.write_rows(self.traced(batch)).await
+            })
             .await?;
         let written = written.into_iter();
         Ok(written
@@ -429,7 +431,7 @@ impl TableHandle {
             table.open.handovers.note(&lost, committed.sequence);
             Ok::<_, StoreError>(committed)
         };
-        let committing = tokio::spawn(committing.in_current_span()).await;
+        let committing = tokio::spawn(trace::brought(committing)).await;
         committing.map_err(|_| StoreError::OutcomeUnknown {
             reason: "the runtime shut down during the commit".to_owned(),
         })?
@@ -446,33 +448,36 @@ impl TableHandle {
         let table = self.clone();
         undisturbed(async move {
             let acknowledgement = committing.acknowledgement.clone();
-            let database = &table.inner.database;
-            let write = database.write_acknowledging(table.traced(batch), acknowledgement);
-            let committed = table.committed(write).await;
+            let committed = table.committed(batch, Some(acknowledgement)).await;
             committed.map_err(|error| committing.refused(error))
         })
         .await
     }
 
     pub(crate) async fn commit(&self, batch: WriteBatch) -> Result<Committed, StoreError> {
-        self.committed(self.inner.database.write(self.traced(batch)))
-            .await
+        self.committed(batch, None).await
     }
 
-    /// What a write gives, as an access that is measured, and whose span tells the sequence.
+    /// Writes a batch, with what it acknowledges, as an access that is measured. Its span tells the sequence, and is the one that the index
+    /// links to.
     async fn committed(
         &self,
-        write: impl Future<Output = Result<Committed, StoreError>> + Send,
+        batch: WriteBatch,
+        acknowledgement: Option<Acknowledgement>,
     ) -> Result<Committed, StoreError> {
         self.access("commit", async {
-            let committed = write.await?;
+            let (batch, database) = (self.traced(batch), &self.inner.database);
+            let committed = match acknowledgement {
+                None => database.write(batch).await?,
+                Some(acknowledgement) => database.write_acknowledging(batch, acknowledgement).await?,
+            };
             Span::current().record("souk.sequence", committed.sequence);
             Ok(committed)
         })
         .await
     }
 
-    /// A batch that names the trace of the call.
+    /// A batch that names the span that is current: of the access, not of the call.
     fn traced(&self, batch: WriteBatch) -> WriteBatch {
         match trace::current_traceparent() {
             Some(traceparent) => batch.trace(traceparent),
