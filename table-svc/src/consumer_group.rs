@@ -3,7 +3,7 @@
 use souk_api::rows::refused;
 use souk_api::wire::{checked, page_size, received, signed, time, time_to_wire, unsigned, valid};
 use souk_api::{Result, Rows};
-use souk_chassis::status::{FieldPath, Violations};
+use souk_chassis::status::Violations;
 use souk_engine::consumer_groups::{
     GroupDescription, GroupOptions, HEARTBEATS, HeldShard, MemberId, SESSION_TIMEOUT_DEFAULT, SHARDS_DEFAULT,
     ShardCheckpoint, ShardDescription, ShardLease,
@@ -118,9 +118,8 @@ impl ConsumerGroupService for ConsumerGroupApi {
         &self,
         request: Request<pb::SendHeartbeatRequest>,
     ) -> Result<Response<pb::SendHeartbeatResponse>, Status> {
-        let (request, mut violations) = received(request);
-        let member = member(&request.member_id, &FieldPath::root("member_id"), &mut violations);
-        let member = checked(member, violations)?;
+        let (request, violations) = received(request);
+        let member = checked(member(&request.member_id), violations)?;
         let released = request.released.iter();
         let released: Vec<_> = released
             .map(|lease| (shard(lease.shard), unsigned(lease.generation)))
@@ -136,9 +135,8 @@ impl ConsumerGroupService for ConsumerGroupApi {
         &self,
         request: Request<pb::LeaveConsumerGroupRequest>,
     ) -> Result<Response<pb::LeaveConsumerGroupResponse>, Status> {
-        let (request, mut violations) = received(request);
-        let member = member(&request.member_id, &FieldPath::root("member_id"), &mut violations);
-        let member = checked(member, violations)?;
+        let (request, violations) = received(request);
+        let member = checked(member(&request.member_id), violations)?;
         let rows = self.rows(&request.table)?;
         rows.leave_consumer_group(&request.group, member)
             .map_err(refused)?;
@@ -149,9 +147,8 @@ impl ConsumerGroupService for ConsumerGroupApi {
         &self,
         request: Request<pb::ReadShardRequest>,
     ) -> Result<Response<pb::ReadShardResponse>, Status> {
-        let (request, mut violations) = received(request);
-        let member = member(&request.member_id, &FieldPath::root("member_id"), &mut violations);
-        let member = checked(member, violations)?;
+        let (request, violations) = received(request);
+        let member = checked(member(&request.member_id), violations)?;
         let held = HeldShard {
             group: request.group,
             member,
@@ -178,10 +175,8 @@ impl ConsumerGroupService for ConsumerGroupApi {
         &self,
         request: Request<pb::CommitCheckpointRequest>,
     ) -> Result<Response<pb::CommitCheckpointResponse>, Status> {
-        let (request, mut violations) = received(request);
-        let at = FieldPath::root("checkpoint");
-        let given = request.checkpoint.as_ref();
-        let checkpoint = given.and_then(|given| checkpoint(given, &at, &mut violations));
+        let (request, violations) = received(request);
+        let checkpoint = request.checkpoint.as_ref().and_then(checkpoint);
         let checkpoint = checked(checkpoint, violations)?;
         let rows = self.rows(&checkpoint.table)?;
         rows.commit_checkpoint(&checkpoint).await.map_err(refused)?;
@@ -189,18 +184,13 @@ impl ConsumerGroupService for ConsumerGroupApi {
     }
 }
 
-/// Reads a checkpoint, which stands at `at`; `None` breaks a rule, or comes with a violation.
-pub(crate) fn checkpoint(
-    given: &pb::Checkpoint,
-    at: &FieldPath,
-    violations: &mut Violations,
-) -> Option<ShardCheckpoint> {
-    let member = member(&given.member_id, &at.field("member_id"), violations);
+/// Reads a checkpoint; `None` breaks a rule.
+pub(crate) fn checkpoint(given: &pb::Checkpoint) -> Option<ShardCheckpoint> {
     Some(ShardCheckpoint {
         table: given.table.clone(),
         held: HeldShard {
             group: given.group.clone(),
-            member: member?,
+            member: member(&given.member_id)?,
             shard: shard(given.shard),
             generation: unsigned(given.generation),
         },
@@ -326,12 +316,9 @@ fn leases(held: &[ShardLease]) -> Vec<pb::ShardLease> {
     held.collect()
 }
 
-fn member(given: &str, at: &FieldPath, violations: &mut Violations) -> Option<MemberId> {
-    if given.is_empty() {
-        // By a rule.
-        return None;
-    }
-    violations.take(at, "INVALID_ID", given.parse())
+/// What is no UUID breaks a rule.
+fn member(given: &str) -> Option<MemberId> {
+    given.parse().ok()
 }
 
 /// Held within its range by a rule.

@@ -363,7 +363,7 @@ impl TableService for TableApi {
                                    transaction_id out";
                     violations.push("checkpoint", "CONFLICTING_FIELDS", message);
                 }
-                checkpoint(given, &FieldPath::root("checkpoint"), &mut violations).map(Some)
+                checkpoint(given).map(Some)
             }
             None => Some(None),
         };
@@ -614,7 +614,7 @@ impl TableService for TableApi {
         let (request, mut violations) = received(request);
         let id = read::transaction(&request.transaction_id, &mut violations);
         let checkpoint = match &request.checkpoint {
-            Some(given) => checkpoint(given, &FieldPath::root("checkpoint"), &mut violations).map(Some),
+            Some(given) => checkpoint(given).map(Some),
             None => Some(None),
         };
         let (id, checkpoint) = checked(id.flatten().zip(checkpoint), violations)?;
