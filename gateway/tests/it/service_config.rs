@@ -120,7 +120,7 @@ fn the_hedging_config_hedges_reads_and_repeats_what_else_is_safe() {
 fn what_reads_is_safe_and_what_writes_is_not() {
     let reads = [
         "Get", "BatchGet", "Search", "List", "Suggest", "Nearby", "Cluster", "Export", "Watch", "Range",
-        "Stream",
+        "Read", "Stream",
     ];
     let writes = [
         "Create",
@@ -135,6 +135,9 @@ fn what_reads_is_safe_and_what_writes_is_not() {
         "Begin",
         "Commit",
         "Abort",
+        "Join",
+        "Send",
+        "Leave",
     ];
     let safe = safe_methods();
     for name in souk_chassis::methods::Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true)
