@@ -38,19 +38,25 @@ impl Told {
             revision: signed(row.revision),
             ..key_alone(&row.key)
         };
-        for (column, cells) in row.columns().iter() {
-            let is_time = self.times.contains(column);
-            if self.versions {
+        if self.versions {
+            for (column, cells) in row.columns().iter() {
+                let is_time = self.times.contains(column);
                 told.cells.extend(cells.iter().map(|cell| pb::Cell {
                     column: column.to_owned(),
                     value: Some(cell_to_wire(&cell.value, is_time)),
                     version: Some(cell.version),
                 }));
-            } else if let Some(newest) = cells.first() {
-                let value = cell_to_wire(&newest.value, is_time);
-                told.columns.insert(column.to_owned(), value);
             }
+            return told;
         }
+        let newest = row.columns().newest().map(|(column, value)| {
+            let is_time = self.times.contains(column);
+            (column.to_owned(), cell_to_wire(value, is_time))
+        });
+        // They are in order already: the map is made of all at once.
+        let mut columns = Vec::with_capacity(row.columns().len());
+        columns.extend(newest);
+        told.columns = columns.into_iter().collect();
         told
     }
 

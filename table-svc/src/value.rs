@@ -20,7 +20,7 @@ pub(crate) fn cell(given: &pb::Value) -> Option<Value> {
 /// What a cell holds; `is_time` says that the column is declared as one of times.
 pub(crate) fn cell_to_wire(value: &Value, is_time: bool) -> pb::Value {
     let kind = match value {
-        Value::String(text) => Kind::StringValue(text.to_string()),
+        Value::String(text) => Kind::StringValue(text.as_str().to_owned()),
         Value::Integer(nanos) if is_time => Kind::TimeValue(time_to_wire(*nanos)),
         Value::Integer(number) => Kind::IntValue(*number),
         Value::Double(number) => Kind::DoubleValue(*number),
@@ -69,8 +69,13 @@ pub(crate) fn key(given: &[pb::Value], at: &FieldPath, violations: &mut Violatio
 
 /// The values of a key.
 pub(crate) fn key_to_wire(key: &PrimaryKey) -> Vec<pb::Value> {
-    let values = key.values().iter();
-    values
-        .map(|value| cell_to_wire(&value.clone().into(), false))
-        .collect()
+    let value = |value: &KeyValue| {
+        let kind = match value {
+            KeyValue::String(text) => Kind::StringValue(text.as_str().to_owned()),
+            KeyValue::Integer(number) => Kind::IntValue(*number),
+            KeyValue::Binary(bytes) => Kind::BytesValue(bytes.clone()),
+        };
+        pb::Value { kind: Some(kind) }
+    };
+    key.values().iter().map(value).collect()
 }
