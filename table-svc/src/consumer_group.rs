@@ -161,7 +161,7 @@ impl ConsumerGroupService for ConsumerGroupApi {
         let read = rows.read_shard(&held, &request.after, limit, wait);
         let read = self.draining.run_until_cancelled(read).await;
         let batch = read.unwrap_or(Err(EngineError::Closing)).map_err(refused)?;
-        let told = Told::new(&rows.definition(), false);
+        let told = Told::new(rows.definition(), false);
         Ok(Response::new(pb::ReadShardResponse {
             records: batch.records.iter().map(|each| record(&told, each)).collect(),
             token: batch.token,

@@ -1,36 +1,50 @@
 //! Rows, and where they are, as answers have them.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use souk_api::FoundRow;
 use souk_api::wire::{signed, time_to_wire};
 use souk_engine::storage::{
-    CapacityUnits, ChangeKind, IndexEntry, KeyBound, PrimaryKey, Row, RowChange, Split, WrittenRow,
+    CapacityUnits, ChangeKind, IndexEntry, KeyBound, PrimaryKey, Row, RowChange, Split, Value, WrittenRow,
 };
 use souk_engine::{MAX_PAGE_BYTES, TableDefinition, ValueType, WatchEvent};
 use souk_proto::table::v1::{self as pb, key_range};
+use souk_proto::r#type::v1::Value as WireValue;
 
 use crate::value::{cell_to_wire, key_to_wire};
 
 /// How the rows of a table are told.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
-    /// The columns that are declared as times.
-    times: BTreeSet<String>,
+    definition: Arc<TableDefinition>,
+    /// The columns that are declared as times, from the first INTEGER that is told on.
+    times: OnceLock<BTreeSet<String>>,
     /// Each cell with its version, instead of the newest value of each column.
     versions: bool,
 }
 
 impl Told {
-    pub(crate) fn new(definition: &TableDefinition, versions: bool) -> Self {
-        let times = definition
-            .columns
-            .iter()
-            .filter(|column| column.value == ValueType::Time);
+    pub(crate) fn new(definition: Arc<TableDefinition>, versions: bool) -> Self {
         Self {
-            times: times.map(|column| column.name.clone()).collect(),
+            definition,
+            times: OnceLock::new(),
             versions,
         }
+    }
+
+    fn is_time(&self, column: &str) -> bool {
+        let times = self.times.get_or_init(|| {
+            let columns = self.definition.columns.iter();
+            let times = columns.filter(|column| column.value == ValueType::Time);
+            times.map(|column| column.name.clone()).collect()
+        });
+        times.contains(column)
+    }
+
+    fn value(&self, column: &str, value: &Value) -> WireValue {
+        let is_time = matches!(value, Value::Integer(_)) && self.is_time(column);
+        cell_to_wire(value, is_time)
     }
 
     pub(crate) fn row(&self, row: &Row) -> pb::Row {
@@ -40,19 +54,16 @@ impl Told {
         };
         if self.versions {
             for (column, cells) in row.columns().iter() {
-                let is_time = self.times.contains(column);
                 told.cells.extend(cells.iter().map(|cell| pb::Cell {
                     column: column.to_owned(),
-                    value: Some(cell_to_wire(&cell.value, is_time)),
+                    value: Some(self.value(column, &cell.value)),
                     version: Some(cell.version),
                 }));
             }
             return told;
         }
-        let newest = row.columns().newest().map(|(column, value)| {
-            let is_time = self.times.contains(column);
-            (column.to_owned(), cell_to_wire(value, is_time))
-        });
+        let newest = row.columns().newest();
+        let newest = newest.map(|(column, value)| (column.to_owned(), self.value(column, value)));
         // They are in order already: the map is made of all at once.
         let mut columns = Vec::with_capacity(row.columns().len());
         columns.extend(newest);
@@ -125,11 +136,10 @@ impl Told {
     }
 
     pub(crate) fn entry(&self, entry: IndexEntry, columns: &[String]) -> pb::IndexEntry {
-        let is_time = |column: &str| self.times.contains(column);
         let values = entry.values.iter().zip(columns);
-        let values = values.map(|(value, column)| cell_to_wire(value, is_time(column)));
+        let values = values.map(|(value, column)| self.value(column, value));
         let included = entry.included.into_iter().map(|(column, value)| {
-            let value = cell_to_wire(&value, is_time(&column));
+            let value = self.value(&column, &value);
             (column, value)
         });
         pb::IndexEntry {

@@ -110,7 +110,7 @@ impl TableApi {
         };
         let written = written.into_iter().next().unwrap_or_default();
         Ok(OneWritten {
-            row: Told::new(&definition, false).written(&written, asked),
+            row: Told::new(definition, false).written(&written, asked),
             sequence,
             consumed: Some(consumed(written.consumed)),
         })
@@ -288,7 +288,7 @@ impl TableService for TableApi {
         let rows = self.rows(&request.table)?;
         let found = rows.read_row(&key, &options, seeing).await.map_err(refused)?;
         let row = found.value.row.ok_or_else(|| row_not_found(rows.name()))?;
-        let told = Told::new(&rows.definition(), read::tells_versions(request.read.as_ref()));
+        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         Ok(Response::new(pb::GetRowResponse {
             row: Some(told.row(&row)),
             next_column: found.value.next_column.unwrap_or_default(),
@@ -315,7 +315,7 @@ impl TableService for TableApi {
             .read_rows(keys, &options, unsigned(request.min_sequence))
             .await;
         let found = found.map_err(refused)?;
-        let told = Told::new(&rows.definition(), read::tells_versions(request.read.as_ref()));
+        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         let mut cost = CapacityUnits::default();
         let results = found.value.into_iter().map(|read| match read {
             Ok(read) => {
@@ -382,7 +382,7 @@ impl TableService for TableApi {
             }
             None => rows.write_each(writes).await,
         };
-        let told = Told::new(&definition, false);
+        let told = Told::new(definition, false);
         let mut cost = CapacityUnits::default();
         let mut sequence = 0;
         let results =
@@ -427,7 +427,7 @@ impl TableService for TableApi {
         let rows = self.rows(&request.table)?;
         let page = rows.range_page(&range, &request.page_token, seeing).await;
         let page = page.map_err(refused)?;
-        let told = Told::new(&rows.definition(), read::tells_versions(request.read.as_ref()));
+        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         Ok(Response::new(pb::RangeRowsResponse {
             rows: told.rows(&page.items),
             next_page_token: page.next_page_token,
@@ -448,7 +448,7 @@ impl TableService for TableApi {
         let range = checked(range, violations)?;
         let range = range.limit(page_size(request.page_size, STREAM_ROWS, PAGE_ROWS_MAX));
         let rows = self.rows(&request.table)?;
-        let told = Told::new(&rows.definition(), read::tells_versions(request.read.as_ref()));
+        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         let seeing = Seeing::Sequence(unsigned(request.min_sequence));
         // The first page is read before anything is answered: what is wrong is the call's error.
         let first = rows.range_page(&range, &request.resume_token, seeing).await;
@@ -487,7 +487,7 @@ impl TableService for TableApi {
         let min_sequence = unsigned(request.min_sequence);
         let page = rows.index_page(&range, &request.page_token, min_sequence).await;
         let (page, columns) = page.map_err(refused)?;
-        let told = Told::new(&rows.definition(), false);
+        let told = Told::new(rows.definition(), false);
         Ok(Response::new(pb::RangeIndexResponse {
             entries: page
                 .items
@@ -509,7 +509,7 @@ impl TableService for TableApi {
         settled(broken(&name, &FieldPath::message()))?;
         let rows = self.rows(&name.table)?;
         let found = rows.search(request.search, "search").await?;
-        let told = Told::new(&rows.definition(), false);
+        let told = Told::new(rows.definition(), false);
         Ok(Response::new(pb::SearchRowsResponse {
             hits: found.hits.into_iter().map(|hit| told.hit(hit)).collect(),
             next_page_token: found.next_page_token,
@@ -531,7 +531,7 @@ impl TableService for TableApi {
         let blocks = rows
             .export_all(&request.resume_token, request.min_sequence)
             .await?;
-        let told = Told::new(&rows.definition(), false);
+        let told = Told::new(rows.definition(), false);
         let answer = move |block: ExportBlock<Row>| pb::ExportRowsResponse {
             rows: told.rows(&block.items),
             resume_token: block.resume_token,
@@ -561,7 +561,7 @@ impl TableService for TableApi {
             None => request.after_sequence.map(unsigned),
         };
         let events = rows.watch(after).await.map_err(refused)?;
-        let told = Told::new(&rows.definition(), false);
+        let told = Told::new(rows.definition(), false);
         let messages = events.flat_map(move |event| {
             let messages = event.map(|event| told.event(&event));
             stream::iter(match messages {
