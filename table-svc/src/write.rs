@@ -88,28 +88,43 @@ fn put(
         }
         return Some(RowOperation::Append {
             key: key_values(&given.key, &at.field("key"), violations)?,
-            columns: columns(&given.columns)?,
+            columns: columns(given.columns)?,
         });
     }
     let key = key(&given.key, &at.field("key"), violations)?;
     if given.cells.is_empty() {
-        let columns = columns(&given.columns)?;
+        let columns = columns(given.columns)?;
         return Some(RowOperation::Put { key, columns });
     }
-    let newest = given
-        .columns
-        .iter()
-        .map(|(column, value)| put_cell(column, Some(value), None));
-    let given = given.cells.iter();
-    let given = given.map(|given| put_cell(&given.column, given.value.as_ref(), given.version));
-    let cells = newest.chain(given).collect::<Option<_>>()?;
+    let mut cells = Vec::with_capacity(given.columns.len() + given.cells.len());
+    for (column, value) in given.columns {
+        let (value, version) = (cell(&value)?, None);
+        cells.push(CellPut {
+            column,
+            value,
+            version,
+        });
+    }
+    for pb::Cell {
+        column,
+        value,
+        version,
+    } in given.cells
+    {
+        let value = cell(&value?)?;
+        cells.push(CellPut {
+            column,
+            value,
+            version,
+        });
+    }
     Some(RowOperation::PutCells { key, cells })
 }
 
 /// Reads what changes columns.
 fn update(given: pb::RowUpdate, at: &FieldPath, violations: &mut Violations) -> Option<RowOperation> {
     let key = key(&given.key, &at.field("key"), violations)?;
-    let mut changes = Vec::new();
+    let mut changes = Vec::with_capacity(given.put.len());
     for (column, value) in given.put {
         let (value, version) = (cell(&value)?, None);
         changes.push(ColumnChange::Put {
@@ -189,16 +204,10 @@ fn returning(given: Option<&pb::Returning>) -> ReturnRow {
     }
 }
 
-fn columns(given: &BTreeMap<String, WireValue>) -> Option<Vec<(ColumnName, Value)>> {
-    let columns = given.iter();
-    let columns = columns.map(|(name, value)| Some((ColumnName::from(name.as_str()), cell(value)?)));
-    columns.collect()
-}
-
-fn put_cell(column: &str, value: Option<&WireValue>, version: Option<i64>) -> Option<CellPut> {
-    Some(CellPut {
-        column: column.to_owned(),
-        value: cell(value?)?,
-        version,
-    })
+fn columns(given: BTreeMap<String, WireValue>) -> Option<Vec<(ColumnName, Value)>> {
+    let mut columns = Vec::with_capacity(given.len());
+    for (name, value) in given {
+        columns.push((ColumnName::from(name), cell(&value)?));
+    }
+    Some(columns)
 }
