@@ -13,6 +13,9 @@ pub const ID_COLUMN: &str = "_id";
 /// Longest key of a row of a searched table, bytes, as its document has it.
 pub const MAX_DOCUMENT_KEY_BYTES: usize = souk_index::limits::MAX_KEY_BYTES;
 
+/// Bytes of an md5 in hexadecimal.
+const HASH_BYTES: usize = 32;
+
 /// Tags in front of each value of a document key; their order is the order of the types. An id that stands alone has none.
 const TAG_INTEGER: u8 = 1;
 const TAG_STRING: u8 = 2;
@@ -45,9 +48,7 @@ pub fn hashed(id: &str) -> Result<PrimaryKey, souk_storage::Error> {
 /// When it isn't one: other columns, or a hash that isn't the id's.
 pub fn hashed_id(key: &PrimaryKey) -> Result<String, CorruptRow> {
     match key.values() {
-        [KeyValue::String(hash), KeyValue::String(id)] if hash.as_bytes() == md5_hex(id) => {
-            Ok(id.as_str().to_owned())
-        }
+        [KeyValue::String(hash), KeyValue::String(id)] if is_hash(hash, id) => Ok(id.as_str().to_owned()),
         _ => Err(CorruptRow::new(
             ID_COLUMN,
             "the primary key isn't the md5 of an id and the id",
@@ -77,11 +78,16 @@ pub(crate) fn is_hashed(schema: &TableSchema) -> bool {
     columns.eq([(HASH_COLUMN, KeyKind::String), (ID_COLUMN, KeyKind::String)])
 }
 
+/// Whether a text is the md5 of an id, which isn't computed for what can't be one by its length.
+fn is_hash(text: &str, id: &str) -> bool {
+    text.len() == HASH_BYTES && text.as_bytes() == md5_hex(id)
+}
+
 /// The md5 of an id in hexadecimal: ASCII.
-fn md5_hex(id: &str) -> [u8; 32] {
+fn md5_hex(id: &str) -> [u8; HASH_BYTES] {
     let digest = Md5::digest(id.as_bytes());
     let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
-    let mut digits = [0; 32];
+    let mut digits = [0; HASH_BYTES];
     for (two, byte) in digits.as_chunks_mut().0.iter_mut().zip(digest) {
         *two = [digit(byte >> 4), digit(byte & 0xf)];
     }
@@ -94,10 +100,12 @@ fn md5_hex(id: &str) -> [u8; 32] {
 /// ([`souk_index::Field::key`]).
 #[must_use]
 pub fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
-    if let Ok(id) = hashed_id(key) {
-        return document_id(id.into_bytes());
+    match key.values() {
+        [KeyValue::String(hash), KeyValue::String(id)] if is_hash(hash, id) => {
+            document_id(id.as_bytes().to_vec())
+        }
+        values => of_values(values),
     }
-    of_values(key.values())
 }
 
 /// The key of a document as its row's key has values, unless that is one of [`hashed`].

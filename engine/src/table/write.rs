@@ -249,6 +249,9 @@ impl TableHandle {
     pub(crate) fn check_keys(&self, writes: &[TableWrite]) -> Result<()> {
         let is_hashed = self.open.definition().is_hashed();
         let is_searched = self.open.is_searched();
+        if !is_hashed && !is_searched {
+            return Ok(());
+        }
         for write in writes {
             let document_key = match &write.operation {
                 // The number is still to come, and has the length of any other.
