@@ -7,6 +7,7 @@ use futures_util::Stream;
 use souk_engine::slices::Slice;
 use souk_engine::storage::{Error as StoreError, Row};
 use souk_engine::{Engine, EngineError, ExportBlock, ExportStart, RowHit, TableHandle};
+use souk_index::SortValue;
 use souk_proto::search::v1 as pb;
 
 use crate::error::{Error, Result};
@@ -89,10 +90,18 @@ pub fn refused(error: EngineError) -> Error {
 }
 
 fn found_row(hit: RowHit, orders: &Orders) -> souk_engine::Result<FoundRow> {
-    let name = TableHandle::name_of(&hit.key)?;
+    let is_by_key = |value: &SortValue| matches!(value, SortValue::Key(_));
+    let name = match hit.sort_values.iter().any(is_by_key) {
+        true => TableHandle::name_of(&hit.key)?,
+        false => String::new(),
+    };
+    let key = match &hit.row {
+        Some(row) => row.key.clone(),
+        None => TableHandle::key_of(&hit.key)?,
+    };
     Ok(FoundRow {
         row: hit.row,
-        key: TableHandle::key_of(&hit.key)?,
+        key,
         score: hit.score,
         sort_values: search_wire::sort_values(&hit.sort_values, &orders.hits, &name),
         highlights: search_wire::fragments(hit.highlights),
