@@ -78,7 +78,7 @@ impl TableHandle {
     ) -> Result<Vec<Result<WrittenRow>>> {
         let mut attached = self.attached(id)?;
         self.check_keys(&writes)?;
-        let rows = self.batch(&writes, &[], None).writes;
+        let rows = self.batch(writes, &[], None).writes;
         // A task of its own: a caller that goes away can't leave it half-way.
         let writing = async move {
             let Some(transaction) = &mut attached.0 else {

@@ -185,14 +185,14 @@ impl TableHandle {
             self.check_unowned()?;
             match self.committing(checkpoint) {
                 Ok(committing) => {
-                    let batch = self.batch(&writes, &places, request);
+                    let batch = self.batch(writes, &places, request);
                     self.commit_checkpointed(batch, committing).await?
                 }
                 // It may have been written before its member lost the shard.
                 Err(refused) => self.written_before(request).await.ok_or(refused)?,
             }
         } else if places.is_empty() {
-            self.commit(self.batch(&writes, &places, request)).await?
+            self.commit(self.batch(writes, &places, request)).await?
         } else {
             self.write_as_seen(&scope, writes, &places, request).await?
         };
@@ -211,7 +211,7 @@ impl TableHandle {
         self.check_created()?;
         self.check_keys(&writes)?;
         self.check_unowned()?;
-        let batch = self.batch(&writes, &[], None);
+        let batch = self.batch(writes, &[], None);
         let written = self
             .access("commit", async {
                 self.inner.database.write_rows(self.traced(batch)).await
@@ -278,19 +278,20 @@ impl TableHandle {
 
     pub(crate) fn batch(
         &self,
-        writes: &[TableWrite],
+        writes: Vec<TableWrite>,
         places: &[OwnerPlace],
         request: Option<RequestRecord>,
     ) -> WriteBatch {
-        let mut batch = WriteBatch::new();
-        for write in writes {
-            let row = RowWrite::new(&self.open.table, write.operation.clone(), write.condition.clone());
-            let row = row.returning(write.returning.clone());
-            batch = batch.row(match write.operation {
+        let rows = writes.into_iter().map(|write| {
+            let row = RowWrite::new(&self.open.table, write.operation, write.condition);
+            let row = row.returning(write.returning);
+            match row.operation {
                 RowOperation::Delete { .. } => row.parting(parting(places)),
                 _ => row,
-            });
-        }
+            }
+        });
+        let mut batch = WriteBatch::new();
+        batch.writes = rows.collect();
         batch.request = request;
         batch.shown = true;
         batch
@@ -350,7 +351,7 @@ impl TableHandle {
                     (None, _) => condition.existence = Existence::MustNotExist,
                 }
             }
-            let batch = self.batch(&conditional, places, request.clone());
+            let batch = self.batch(conditional, places, request.clone());
             match self.commit_noted(batch, lost).await {
                 Ok(committed) => return Ok(committed),
                 Err(error @ StoreError::ConditionFailed { .. }) => failed = Some((seen, error)),
