@@ -323,17 +323,18 @@ impl TableHandle {
         self.met(self.access("get_batch", rows).await?)
     }
 
-    /// The same of as many of the first keys as make a page, and of one at least; and their bytes: as stored, or as messages have rows of
-    /// any shape, whichever are more.
+    /// The same of as many of the first keys as make a page, and of one at least; and their bytes: as stored, or, if the rows are `shown`, as
+    /// messages have rows of any shape, whichever are more.
     async fn read_page(
         &self,
         snapshot: &Snapshot,
         keys: &[PrimaryKey],
+        shown: bool,
     ) -> Result<(Vec<Option<Row>>, Vec<usize>)> {
         let rows = snapshot.multi_get_within(&self.open.table, keys, MAX_PAGE_BYTES);
         let (rows, mut bytes): (Vec<Option<Row>>, Vec<usize>) =
             self.access("get_batch", rows).await?.into_iter().unzip();
-        if self.open.home == Home::Catalog {
+        if shown && self.open.home == Home::Catalog {
             for (bytes, row) in bytes.iter_mut().zip(&rows) {
                 *bytes = row.as_ref().map_or(0, Row::message_bytes).max(*bytes);
             }

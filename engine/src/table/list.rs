@@ -101,7 +101,7 @@ impl TableHandle {
         let page = self.access("list", page).await?;
         let entries = page.entries.into_iter().map(|entry| (entry.key, entry.position));
         let (keys, positions): (Vec<_>, Vec<_>) = entries.unzip();
-        let (rows, _) = self.read_page(&snapshot, &keys).await?;
+        let (rows, _) = self.read_page(&snapshot, &keys, false).await?;
         let next = match rows.len() < keys.len() {
             // The others are too many bytes for this page.
             true => positions.into_iter().nth(rows.len().saturating_sub(1)),

@@ -183,7 +183,7 @@ impl TableHandle {
         let mut bytes = Vec::new();
         let mut read = answer.result.hits.len();
         if let Some(snapshot) = snapshot.as_ref().filter(|_| shows) {
-            (rows, bytes) = self.read_page(snapshot, &keys(&answer.result)?).await?;
+            (rows, bytes) = self.read_page(snapshot, &keys(&answer.result)?, full).await?;
             read = rows.len();
         }
         let mut highlights = Vec::new();
