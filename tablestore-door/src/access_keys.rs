@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use souk_access::credential::{KeyError, new_secret};
 use souk_access::{Identity, Role};
+use souk_tablestore::{Reason, RequestHead, SigningKey};
 use tokio::sync::Semaphore;
 
 use crate::instance::Instance;
@@ -66,6 +67,8 @@ pub struct AccessKey {
     caller: Arc<str>,
     /// The places of its calls.
     pub(crate) places: Arc<Semaphore>,
+    /// Its newest signing key: of one scheme, region and day. An access key that is read again has none yet.
+    signing: Arc<Mutex<Option<Arc<SigningKey>>>>,
 }
 
 impl fmt::Debug for AccessKey {
@@ -100,6 +103,7 @@ impl AccessKey {
             identity,
             caller: format!("tablestore {id}").into(),
             places: Arc::new(Semaphore::new(CALLS_OF_KEY_MAX)),
+            signing: Arc::default(),
         })
     }
 
@@ -135,6 +139,26 @@ impl AccessKey {
     #[must_use]
     pub fn role(&self) -> Role {
         self.identity.role()
+    }
+
+    /// The signing key of a request that is signed with it. Only one whose signature was right is kept.
+    ///
+    /// # Errors
+    /// [`Reason::SignatureMismatch`].
+    pub(crate) fn verify(&self, head: &RequestHead) -> Result<Arc<SigningKey>, Reason> {
+        let kept = self.kept_signing().clone();
+        if let Some(kept) = kept.filter(|kept| kept.scheme() == head.scheme()) {
+            kept.verify(head)?;
+            return Ok(kept);
+        }
+        let made = Arc::new(SigningKey::new(&self.secret, head.scheme()));
+        made.verify(head)?;
+        *self.kept_signing() = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn kept_signing(&self) -> MutexGuard<'_, Option<Arc<SigningKey>>> {
+        self.signing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// By which its shares and transactions are known to the engine.

@@ -207,7 +207,7 @@ impl tower::Service<Request<Body>> for Door {
 /// A request whose signature is good.
 struct Signer {
     head: RequestHead,
-    signing: SigningKey,
+    signing: Arc<SigningKey>,
     key: AccessKey,
 }
 
@@ -243,8 +243,7 @@ impl Shared {
         let head = RequestHead::parse(&head.method, head.uri.path(), &head.headers, SystemTime::now())?;
         let keys = self.keys.get();
         let key = keys.get(&head.access_key_id).ok_or(Reason::UnknownAccessKey)?;
-        let signing = SigningKey::new(key.secret(), head.scheme());
-        signing.verify(&head)?;
+        let signing = key.verify(&head)?;
         if head.security_token.is_some() {
             // It is part of what is signed, and no key here has one.
             return Err(Reason::UnknownUser.into());
@@ -344,7 +343,7 @@ async fn whole(head: &Parts, mut body: Body) -> Result<Bytes, ServiceError> {
 }
 
 fn response(answer: Answer, id: &str, signer: Option<&Signer>) -> Response<Body> {
-    let signer = signer.map(|signer| (&signer.head, &signer.signing));
+    let signer = signer.map(|signer| (&signer.head, &*signer.signing));
     let mut response = answer.into_response(id, SystemTime::now(), signer);
     let length = HeaderValue::from(response.body().len());
     response.headers_mut().insert(CONTENT_LENGTH, length);

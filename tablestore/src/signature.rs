@@ -65,6 +65,12 @@ impl SigningKey {
         }
     }
 
+    /// The scheme that it is of.
+    #[must_use]
+    pub fn scheme(&self) -> &SignatureScheme {
+        &self.scheme
+    }
+
     /// Verifies the signature of a request, in constant time.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use souk_tablestore::Value;
 use souk_tablestore::messages::{self as pb, PrimaryKeyType};
+use souk_tablestore_door::AccessKeys;
 
 use crate::client::{cell, get, key, plain, put, refusal, row, table};
 use crate::server::Server;
@@ -86,6 +87,32 @@ async fn whoever_doesnt_sign_with_the_secret_isnt_let_in() {
     client.sign(&mut token);
     let refused = refusal(&client.send(&token).await).expect("a token");
     refused.is(403, "OTSAuthFailed", "The user does not exist.");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_secret_that_was_right_is_wrong_once_it_is_another() {
+    let server = Server::start().await;
+    let list = pb::ListTableRequest {};
+    let (mut client, mut next) = (
+        server.client("demo"),
+        server.client("demo").with_secret("next-secret-of-tests"),
+    );
+    let mismatch = (403, "OTSAuthFailed", "Signature mismatch.");
+    for _ in 0..2 {
+        let listed = client.call::<pb::ListTableResponse>("ListTable", &list).await;
+        listed.expect("of the secret");
+        let wrong = next.refused("ListTable", &list).await;
+        wrong.is(mismatch.0, mismatch.1, mismatch.2);
+    }
+    let keys = AccessKeys::read("demo next-secret-of-tests demo admin").expect("a key");
+    server.keys.set(keys);
+    for _ in 0..2 {
+        let wrong = client.refused("ListTable", &list).await;
+        wrong.is(mismatch.0, mismatch.1, mismatch.2);
+        let listed = next.call::<pb::ListTableResponse>("ListTable", &list).await;
+        listed.expect("of the new secret");
+    }
     server.end().await;
 }
 

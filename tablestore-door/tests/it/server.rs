@@ -1,6 +1,7 @@
 //! The endpoint on an engine of its own, in a temporary folder.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use souk_access::{Reloaded, Role};
@@ -29,6 +30,7 @@ const END_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Engine,
+    pub(crate) keys: Arc<Reloaded<AccessKeys>>,
     stop: CancellationToken,
     serving: AbortOnDropHandle<()>,
     folder: TempDir,
@@ -67,8 +69,8 @@ impl Server {
             workers: 0,
             ..ServerConfig::default()
         };
-        let keys = AccessKeys::read(KEYS).expect("keys");
-        let door = Door::new(engine.clone(), Reloaded::fixed(keys), &config).expect("a door");
+        let keys = Reloaded::fixed(AccessKeys::read(KEYS).expect("keys"));
+        let door = Door::new(engine.clone(), Arc::clone(&keys), &config).expect("a door");
         let listener = Listener::bind(&config).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let stop = CancellationToken::new();
@@ -79,6 +81,7 @@ impl Server {
         Self {
             address,
             engine,
+            keys,
             stop,
             serving: AbortOnDropHandle::new(serving),
             folder,
