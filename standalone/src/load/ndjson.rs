@@ -7,7 +7,7 @@ use super::reject::Reject;
 use super::source::{Item, ROW_BYTES};
 use crate::contract::{ContractError, MessageJson};
 
-/// Most bytes of a line, or of a record of a CSV file: text takes more room than the row itself.
+/// Most bytes of a line without its end, or of a record of a CSV file: text takes more room than the row itself.
 pub(crate) const LINE_BYTES: u64 = 2 * ROW_BYTES as u64;
 
 /// The rows of a file, numbered by their lines from 1. Empty lines are passed over.
@@ -33,19 +33,24 @@ pub(crate) fn parsed<R>(
         while !over {
             line.clear();
             number += 1;
-            match io::Read::take(&mut lines, LINE_BYTES + 1).read_until(b'\n', &mut line) {
+            // The end of a line is one byte or two.
+            match io::Read::take(&mut lines, LINE_BYTES + 2).read_until(b'\n', &mut line) {
                 Ok(0) => over = true,
-                Ok(_) if line.len() as u64 > LINE_BYTES => {
-                    let reason = format!("a line has at most {LINE_BYTES} bytes");
-                    if let Err(error) = lines.skip_until(b'\n') {
-                        over = true;
-                        return Some(Item::Failed(error));
-                    }
-                    return Some(Item::Unreadable(Reject::new(number, "", "TOO_LARGE", reason)));
-                }
-                Ok(_) if line.trim_ascii().is_empty() => {}
                 Ok(_) => {
-                    return Some(match parse(&line) {
+                    let (text, has_end) = without_end(&line);
+                    if text.len() as u64 > LINE_BYTES {
+                        let reason = format!("a line has at most {LINE_BYTES} bytes");
+                        // The rest of this line, and no more.
+                        if !has_end && let Err(error) = lines.skip_until(b'\n') {
+                            over = true;
+                            return Some(Item::Failed(error));
+                        }
+                        return Some(Item::Unreadable(Reject::new(number, "", "TOO_LARGE", reason)));
+                    }
+                    if text.trim_ascii().is_empty() {
+                        continue;
+                    }
+                    return Some(match parse(text) {
                         Ok(row) => Item::Row(number, row),
                         Err(reason) => {
                             // Every line is line 1 to the reader; the number of the row says which it is.
@@ -62,4 +67,12 @@ pub(crate) fn parsed<R>(
         }
         None
     })
+}
+
+/// A line without its end, and whether it has one.
+fn without_end(line: &[u8]) -> (&[u8], bool) {
+    match line.strip_suffix(b"\n") {
+        Some(text) => (text.strip_suffix(b"\r").unwrap_or(text), true),
+        None => (line, false),
+    }
 }

@@ -319,6 +319,29 @@ fn a_line_of_a_refused_row_that_was_cut_short_is_written_anew() {
 }
 
 #[test]
+fn lines_are_taken_up_to_the_limit_and_none_is_lost_behind_it() {
+    let limit = usize::try_from(ndjson::LINE_BYTES).expect("64 bits");
+    for (end, last_end) in [("\n", "\n"), ("\r\n", "\r\n"), ("\n", "")] {
+        for bytes in [limit - 1, limit, limit + 1, limit + 2, limit + 3] {
+            for (lines, number) in [
+                (format!("{}{end}next{last_end}", "x".repeat(bytes)), 1),
+                (format!("next{end}{}{last_end}", "x".repeat(bytes)), 2),
+            ] {
+                let items = ndjson::parsed(lines.as_bytes(), |line| Ok(line.len()));
+                let read = items.map(|item| match item {
+                    Item::Row(number, bytes) => (number, Some(bytes)),
+                    Item::Unreadable(reject) => (reject.row, None),
+                    Item::Failed(error) => panic!("{error}"),
+                });
+                let mut expected = [(1, Some(4)), (2, Some(4))];
+                expected[number - 1].1 = Some(bytes).filter(|bytes| *bytes <= limit);
+                assert_eq!(read.collect::<Vec<_>>(), expected, "{bytes} bytes, {end:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn batches_that_end_out_of_order_dont_leave_a_gap_in_the_checkpoint() {
     let mut checkpoint = Checkpoint::start(None, "x");
     checkpoint.finish(1, 200, 3);
