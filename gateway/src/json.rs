@@ -4,8 +4,8 @@
 //! errors of every call. JSON is parsed when the stack polls the body (`one_message`).
 //!
 //! - `route`: the rules, and which paths they have; `template`: paths.
-//! - `request`, `parameters`: JSON, path and query to a message; `natural`: values that are written plainly; `decoded`: what JSON
-//!   takes in memory.
+//! - `request`, `parameters`: JSON, path and query to a message; `natural`: values that are written plainly; `mistake`: what is
+//!   wrong around these; `decoded`: what JSON takes in memory.
 //! - `events`: streams to JSON.
 
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use tower::ServiceExt as _;
 
 mod decoded;
 mod events;
+mod mistake;
 mod natural;
 mod parameters;
 mod request;

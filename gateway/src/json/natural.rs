@@ -14,24 +14,66 @@ const NATURAL: &str = "souk.rule.v1.natural";
 /// Above the 64-bit integers; no larger number has a fraction.
 const WHOLE_END: f64 = 9_223_372_036_854_775_808.0;
 
-/// Reads a message in which values are written plainly; `None` when it isn't one. Refuses (DECODED_TOO_LARGE) what takes too much memory.
-pub(super) fn read(kind: &MessageDescriptor, json: &[u8]) -> Result<Option<DynamicMessage>, Status> {
-    let Ok(mut value) = serde_json::from_slice(&whole_zeros(json)) else {
-        return Ok(None);
+/// What JSON is in which values may be written plainly.
+pub(super) enum PlainJson {
+    Message(DynamicMessage),
+    /// No message; of plain values, if there are any, protobuf's reader takes the others for that.
+    Mistaken(Option<serde_json::Error>),
+    /// Not even JSON.
+    NoJson(serde_json::Error),
+}
+
+/// Reads a message in which values are written plainly. Refuses (DECODED_TOO_LARGE) what takes too much memory.
+pub(super) fn read(kind: &MessageDescriptor, json: &[u8]) -> Result<PlainJson, Status> {
+    let mut value = match serde_json::from_slice(&whole_zeros(json)) {
+        Ok(value) => value,
+        Err(error) => return Ok(PlainJson::NoJson(error)),
     };
     let mut tags = Tags {
-        option: kind.parent_pool().get_extension_by_name(NATURAL),
+        option: option_of(kind),
         // As a tree, and as a message.
         bytes: 2 * decoded::bytes(json),
         any: false,
     };
     tags.message(kind, &mut value)?;
-    let read = || DynamicMessage::deserialize(kind.clone(), value).ok();
-    Ok(tags.any.then(read).flatten())
+    if !tags.any {
+        return Ok(PlainJson::Mistaken(None));
+    }
+    Ok(match DynamicMessage::deserialize(kind.clone(), value) {
+        Ok(message) => PlainJson::Message(message),
+        Err(error) => PlainJson::Mistaken(Some(error)),
+    })
+}
+
+/// [`NATURAL`], where the contract has it.
+pub(super) fn option_of(kind: &MessageDescriptor) -> Option<ExtensionDescriptor> {
+    kind.parent_pool().get_extension_by_name(NATURAL)
+}
+
+/// Whether a message of `kind` may be written plainly.
+pub(super) fn is_natural(kind: &MessageDescriptor, natural: Option<&ExtensionDescriptor>) -> bool {
+    let natural = option(&kind.options(), natural);
+    natural.and_then(|natural| natural.as_bool()).unwrap_or(false)
+}
+
+/// The field of a message that a value is of which is written plainly.
+pub(super) fn field(kind: &MessageDescriptor, value: &Value) -> Option<FieldDescriptor> {
+    let wanted = match value {
+        Value::String(_) => Kind::String,
+        Value::Bool(_) => Kind::Bool,
+        Value::Number(number) if number.is_i64() => Kind::Int64,
+        // What has no fraction is meant as a whole number, and this is none of 64 bits.
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.abs() >= WHOLE_END) => {
+            return None;
+        }
+        Value::Number(_) => Kind::Double,
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    kind.fields().find(|field| field.kind() == wanted)
 }
 
 /// The same JSON with `0` for `-0`, which has no fraction, and is read as a floating point number.
-fn whole_zeros(json: &[u8]) -> Vec<u8> {
+pub(super) fn whole_zeros(json: &[u8]) -> Vec<u8> {
     let mut whole = json.to_vec();
     let (mut is_text, mut is_escaped, mut before) = (false, false, b' ');
     for (place, byte) in json.iter().enumerate() {
@@ -106,19 +148,6 @@ impl Tags {
 
     /// The field that a plain value is of a message.
     fn plain(&self, kind: &MessageDescriptor, value: &Value) -> Option<FieldDescriptor> {
-        let wanted = match value {
-            Value::String(_) => Kind::String,
-            Value::Bool(_) => Kind::Bool,
-            Value::Number(number) if number.is_i64() => Kind::Int64,
-            // What has no fraction is meant as a whole number, and this is none of 64 bits.
-            Value::Number(number) if number.as_f64().is_some_and(|number| number.abs() >= WHOLE_END) => {
-                return None;
-            }
-            Value::Number(_) => Kind::Double,
-            Value::Null | Value::Array(_) | Value::Object(_) => return None,
-        };
-        let natural = option(&kind.options(), self.option.as_ref())?;
-        natural.as_bool().filter(|is_natural| *is_natural)?;
-        kind.fields().find(|field| field.kind() == wanted)
+        field(kind, value).filter(|_| is_natural(kind, self.option.as_ref()))
     }
 }

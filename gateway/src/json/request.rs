@@ -9,9 +9,13 @@ use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::{Code, Status};
 
+use super::natural::PlainJson;
 use super::route::{BodyUse, Route};
-use super::{decoded, natural, parameters};
+use super::{decoded, mistake, natural, parameters};
 use crate::answer::JSON;
+
+/// The reason of the refusal of JSON that isn't a message.
+const MALFORMED: &str = "JSON_MALFORMED";
 
 /// What a body is, by its content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,33 +113,51 @@ impl JsonCall {
 /// ends at 128 levels.
 ///
 /// # Errors
-/// INVALID_ARGUMENT (JSON_MALFORMED, MESSAGE_TOO_DEEP) with line and column; RESOURCE_EXHAUSTED of what takes too much memory or time.
+/// INVALID_ARGUMENT (JSON_MALFORMED, MESSAGE_TOO_DEEP) with line and column, or with the path of the field where values are written plainly;
+/// RESOURCE_EXHAUSTED of what takes too much memory or time.
 pub fn parse(kind: prost_reflect::MessageDescriptor, json: &[u8]) -> Result<DynamicMessage, Status> {
     decoded::check(json)?;
     let mut reader = serde_json::Deserializer::from_slice(json);
     let message = DynamicMessage::deserialize(kind.clone(), &mut reader);
     let message = message.and_then(|message| reader.end().map(|()| message));
-    let natural = match &message {
-        Ok(_) => None,
-        Err(_) => natural::read(&kind, json)?,
+    let error = match message {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
     };
-    message.or_else(|error| natural.ok_or(error)).map_err(|error| {
-        let told = error.to_string();
-        let words = format!("the JSON isn't a {}: {}", kind.full_name(), quoted(&told));
-        let reason = match told.contains("recursion limit exceeded") {
-            true => "MESSAGE_TOO_DEEP",
-            false => "JSON_MALFORMED",
-        };
-        StatusBuilder::invalid_argument(reason, words)
-            .metadata("line", error.line())
-            .metadata("column", error.column())
-            .build()
+    let plain = match natural::read(&kind, json)? {
+        PlainJson::Message(message) => return Ok(message),
+        PlainJson::NoJson(error) => return Err(malformed(&kind, &error)),
+        PlainJson::Mistaken(plain) => plain,
+    };
+    let mistake = mistake::find(&kind, json).filter(|mistake| plain.is_some() || mistake.is_natural);
+    Err(match mistake {
+        Some(mistake) => {
+            let words = format!("the JSON isn't a {}: {}", kind.full_name(), mistake.told());
+            StatusBuilder::invalid_argument(MALFORMED, words)
+                .metadata("field", mistake.field())
+                .build()
+        }
+        None => malformed(&kind, &plain.unwrap_or(error)),
     })
+}
+
+/// The refusal of what a reader of JSON says is none, or no message of `kind`.
+fn malformed(kind: &prost_reflect::MessageDescriptor, error: &serde_json::Error) -> Status {
+    let told = error.to_string();
+    let words = format!("the JSON isn't a {}: {}", kind.full_name(), quoted(&told));
+    let reason = match told.contains("recursion limit exceeded") {
+        true => "MESSAGE_TOO_DEEP",
+        false => MALFORMED,
+    };
+    StatusBuilder::invalid_argument(reason, words)
+        .metadata("line", error.line())
+        .metadata("column", error.column())
+        .build()
 }
 
 /// The words of an error of prost-reflect, with the name that it doesn't know quoted as `{:?}` writes it: what callers send is told apart
 /// by that.
-fn quoted(words: &str) -> String {
+pub(super) fn quoted(words: &str) -> String {
     let unknown = words
         .strip_prefix("unrecognized ")
         .and_then(|rest| rest.split_once('\''))

@@ -263,6 +263,67 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
+fn what_is_wrong_around_plain_values_is_named_by_its_path() {
+    for (body, words) in [
+        (
+            r#"{"key":["ann"],"colums":{"a":5}}"#,
+            r#"there is no field "colums"; souk.table.v1.PutRowRequest has "#,
+        ),
+        (
+            r#"{"key":["ann"],"columns":{"size":[1]}}"#,
+            r#"columns["size"]: a list isn't a value; write a text"#,
+        ),
+        (
+            r#"{"key":["ann"],"columns":{"size":null}}"#,
+            r#"columns["size"]: null isn't a value; leave out"#,
+        ),
+        (
+            r#"{"key":["ann",99999999999999999999]}"#,
+            "key[1]: this number isn't a value; a whole one has 64 bits",
+        ),
+        (r#"{"key":"ann","columns":{"a":5}}"#, "key: a text isn't a list"),
+        (
+            r#"{"key":["ann"],"columns":[5]}"#,
+            "columns: a list isn't an object",
+        ),
+        (
+            r#"{"key":["ann"],"columns":{"a":{"int_valu":5}}}"#,
+            r#"columns["a"]: there is no field "int_valu"; souk.type.v1.Value has "string_value", "int_value""#,
+        ),
+        (
+            r#"{"key":["ann"],"columns":{"a":{"int_value":"x"}}}"#,
+            r#"columns["a"].int_value: "#,
+        ),
+        (
+            r#"{"key":["ann"],"columns":{"a":{"int_value":5,"bool_value":true}}}"#,
+            r#"columns["a"]: "#,
+        ),
+        (
+            r#"{"key":["ann"],"columns":{"a":{"time_value":"yesterday"}}}"#,
+            r#"columns["a"].time_value: "#,
+        ),
+        (
+            r#"{"key":["ann"],"request_id":5}"#,
+            "request_id: invalid type: integer `5`, expected a string",
+        ),
+        // What isn't JSON, though the first value is a plain one.
+        (
+            r#"{"key":["ann"],"columns":{"a":5}"#,
+            "EOF while parsing an object at line 1 column",
+        ),
+        (
+            r#"{"key":["ann"],"columns":{"a":5.}}"#,
+            "invalid number at line 1",
+        ),
+    ] {
+        let refused = request(Method::POST, "/v1/tables/notes/rows:put", body);
+        let (reason, told) = refused.expect_err(body);
+        assert_eq!(reason, "JSON_MALFORMED", "{body}");
+        assert!(told.contains(words), "{body}: {told}");
+    }
+}
+
+#[test]
 fn plain_values_take_what_messages_take() {
     let put = |values: usize| format!(r#"{{"key":[{}0]}}"#, "0,".repeat(values - 1));
     let path = "/v1/tables/notes/rows:put";

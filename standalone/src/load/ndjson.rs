@@ -53,8 +53,8 @@ pub(crate) fn parsed<R>(
                     return Some(match parse(text) {
                         Ok(row) => Item::Row(number, row),
                         Err(reason) => {
-                            // Every line is line 1 to the reader; the number of the row says which it is.
-                            let reason = reason.replace("at line 1 column", "at column");
+                            // Every line is line 1 to the reader; the number of the row says which it is. Columns are those of the row.
+                            let reason = reason.replace("at line 1 column", "at byte");
                             Item::Unreadable(Reject::new(number, "", "UNREADABLE", reason))
                         }
                     });

@@ -441,6 +441,9 @@ not JSON
 
 {"key":["f",6,{"bytes_value":"YQ=="}],"columns":{"size":5}}
 {"key":["g",7,{"bytes_value":"YQ=="}],"columns":{"size":null}}
+{"key":["h",8,{"bytes_value":"YQ=="}],"colums":{"size":5}}
+{"key":["i",9,{"bytes_value":"YQ=="}],"columns":{"size":[5]}}
+{"key":["j",10,{"bytes_value":"YQ=="}],"columns":{"size":5}
 "#;
     for (format, text, taken, wrong) in [
         (
@@ -465,8 +468,17 @@ not JSON
                 (2, "key"),
                 (3, "colums"),
                 (4, "nth"),
-                (5, "column"),
-                (8, "souk.table.v1.RowPut"),
+                (5, "at byte 2"),
+                (
+                    8,
+                    "souk.table.v1.RowPut: columns[\"size\"]: null isn't a value; leave out",
+                ),
+                (
+                    9,
+                    "no field \"colums\"; souk.table.v1.RowPut has \"key\", \"columns\", \"cells\"",
+                ),
+                (10, "columns[\"size\"]: a list isn't a value; write"),
+                (11, "EOF while parsing an object at byte"),
             ],
         ),
     ] {
