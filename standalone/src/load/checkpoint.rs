@@ -1,8 +1,9 @@
 //! How far a load has come, in a file, so that it can go on.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,14 @@ pub enum CheckpointError {
         path: PathBuf,
         /// Why not.
         source: serde_json::Error,
+    },
+    /// Another process has it.
+    #[error(
+        "another import is under way, of the same file into the same table: it holds {lock}; wait for its end, or stop it"
+    )]
+    InUse {
+        /// The file by which it holds the checkpoint.
+        lock: PathBuf,
     },
     /// It belongs to something else.
     #[error(
@@ -56,6 +65,20 @@ struct Place {
     rejected: u64,
     /// Whether the load came to its end.
     complete: bool,
+}
+
+/// An exclusive lock on a checkpoint, held until it is dropped, or its process ends.
+#[derive(Debug)]
+pub struct CheckpointLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for CheckpointLock {
+    fn drop(&mut self) {
+        // Still locked: who has opened it looks for its name when it has the lock. One that stays is in nobody's way.
+        let _ = fs::remove_file(&self.path);
+    }
 }
 
 /// How far a load has come. Batches end in any order; the place is where none is missing before.
@@ -105,6 +128,33 @@ impl Checkpoint {
         }
         checkpoint.place = place;
         Ok(checkpoint)
+    }
+
+    /// Locks the checkpoint at `path`, by a file beside it, since the checkpoint is replaced whenever it is saved.
+    ///
+    /// # Errors
+    /// [`CheckpointError::InUse`]; when the file can't be locked.
+    pub fn lock(path: &Path) -> Result<CheckpointLock, CheckpointError> {
+        let path = path.with_added_extension("lock");
+        let failed = |source| CheckpointError::Io {
+            path: path.clone(),
+            source,
+        };
+        loop {
+            let mut options = File::options();
+            options.create(true).write(true).truncate(false);
+            let file = options.open(&path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(CheckpointError::InUse { lock: path.clone() }),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
+            // The one who had it before may have removed it in the meantime.
+            if is_named(&file, &path).map_err(failed)? {
+                let path = path.clone();
+                return Ok(CheckpointLock { path, _file: file });
+            }
+        }
     }
 
     /// A name of this load and of those that resume it alone.
@@ -192,4 +242,14 @@ fn write(path: &Path, place: &Place) -> io::Result<()> {
     fs::rename(&beside, path)?;
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Whether a file is the one at `path`.
+fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    match fs::metadata(path) {
+        Ok(named) => Ok(of(named) == of(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -11,6 +11,7 @@ use souk_proto::r#type::v1::{Value, value::Kind};
 use souk_table_svc::TableServices;
 
 use super::*;
+use crate::load::checkpoint::Checkpoint;
 
 #[derive(Parser)]
 struct Souk {
@@ -131,6 +132,54 @@ async fn an_import_that_isnt_there_isnt_gone_on_with() -> Result<(), CommandErro
         assert!(told.contains("leave --resume out"), "{told}");
         assert!(!begin.run(target.clone(), &Uri::from_static(SERVER)).await?);
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_import_that_is_under_way_isnt_begun_again() -> Result<(), CommandError> {
+    let server = serve::<TableServices>()
+        .await
+        .map_err(|error| error.to_string())?;
+    let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
+    let target = Client::local(server.stack.clone(), "tables", methods);
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (table, _) = definition(NOTES.as_bytes())?;
+    service(target.clone())
+        .create_table(CreateTableRequest { table: Some(table) })
+        .await?;
+    fs::write(path("notes.csv"), "author\nann\n")?;
+    fs::write(path("rejects"), "of the first\n")?;
+    fs::create_dir(path("state"))?;
+    let (file, state, rejects) = (path("notes.csv"), path("state"), path("rejects"));
+    let arguments = [
+        "notes",
+        &file,
+        "--state",
+        &state,
+        "--rejects",
+        &rejects,
+        "--resume",
+    ];
+    let server = Uri::from_static(SERVER);
+    let (begin, resume) = (import(&arguments[..6])?, import(&arguments)?);
+    let (_, checkpoint) = begin.state(&server);
+    fs::write(&checkpoint, "of the first")?;
+    let first = Checkpoint::lock(&checkpoint)?;
+    for second in [&begin, &resume] {
+        let told = second.run(target.clone(), &server).await;
+        let told = told.expect_err("the first is under way").to_string();
+        assert!(told.contains("another import is under way"), "{told}");
+        assert_eq!(fs::read_to_string(&checkpoint)?, "of the first");
+        assert_eq!(fs::read_to_string(&rejects)?, "of the first\n");
+    }
+    // Another one is.
+    fs::copy(&file, path("others.csv"))?;
+    let other = import(&["notes", &path("others.csv"), "--state", &state])?;
+    assert!(other.run(target.clone(), &server).await?);
+    drop(first);
+    assert!(begin.run(target, &server).await?);
+    assert_eq!(fs::read_dir(&state)?.count(), 0, "no lock is left");
     Ok(())
 }
 

@@ -69,6 +69,8 @@ impl ImportArgs {
             .map_err(|error| format!("{}: {error}", path.display()))?;
         std::fs::create_dir_all(&self.state)?;
         let (import, state) = self.state(server);
+        // Before anything that another import reads or empties.
+        let _lock = Checkpoint::lock(&state)?;
         // With its length: a file that has changed isn't gone on with.
         let name = format!("{import}, {bytes} bytes");
         let mut checkpoint = match self.resume {
