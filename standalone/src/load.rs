@@ -84,7 +84,7 @@ impl std::ops::AddAssign for LoadReport {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The service refuses everything, or couldn't be reached for too long.
-    #[error("the service doesn't take batch {batch} ({code:?}: {message}); go on later with --resume")]
+    #[error("batch {batch} failed ({code:?}: {message}); continue later with --resume")]
     Service {
         /// Number of the batch, from 0.
         batch: u64,
@@ -94,7 +94,7 @@ pub enum LoadError {
         message: String,
     },
     /// The table was dropped, or can't be opened. What was written of the load is there no more, so it can't go on.
-    #[error("{message}; then load all rows again, without --resume")]
+    #[error("{message}; then start over without --resume")]
     TableGone {
         /// The words of the service.
         message: String,
@@ -103,7 +103,7 @@ pub enum LoadError {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// Refused rows can't be written to their file.
-    #[error("refused rows can't be written to their file")]
+    #[error("rejected rows can't be written to their file")]
     Rejects(#[source] io::Error),
     /// The source can't be read.
     #[error("the rows can't be read")]

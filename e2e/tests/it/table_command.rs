@@ -120,7 +120,7 @@ async fn a_table_is_made_written_read_searched_and_moved() -> anyhow::Result<()>
 
     for (arguments, words) in [
         (["get", "notes", r#"["ann", 9]"#], "NotFound"),
-        (["get", "notes", "ann"], "list of values"),
+        (["get", "notes", "ann"], "JSON array of values"),
         (["get", "nothing", "[1]"], "NotFound"),
         (["put", "notes", r#"{"kee":[]}"#], "souk.table.v1.PutRowRequest"),
         (["import", "notes", "nowhere.csv"], "nowhere.csv can't be read"),
@@ -160,7 +160,7 @@ async fn a_table_is_made_written_read_searched_and_moved() -> anyhow::Result<()>
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     assert_eq!(
         String::from_utf8(output.stdout)?,
-        "notes: 2 rows taken, 1 refused\n"
+        "notes: 2 rows imported, 1 rejected\n"
     );
     let refused: Value = serde_json::from_str(&fs::read_to_string(folder.join("refused"))?)?;
     assert_eq!(
@@ -203,7 +203,7 @@ async fn an_import_that_is_killed_and_goes_on_has_each_row_once() -> anyhow::Res
     child.kill().await?;
 
     let told = succeed(&server, folder, &[&import[..], &["--resume"]].concat()).await?;
-    assert_eq!(told, format!("notes: {ROWS} rows taken, 0 refused\n"));
+    assert_eq!(told, format!("notes: {ROWS} rows imported, 0 rejected\n"));
     let left = fs::read_dir(folder.join(".souk-load"))?.count();
     assert_eq!(left, 0, "nothing is left to go on with");
     let mut times = BTreeMap::<String, usize>::new();

@@ -74,7 +74,7 @@ pub(super) struct LoadArgs {
 
 /// Loads. The exit code is 0 if no row was refused.
 pub(super) fn main(args: &LoadArgs) -> ExitCode {
-    stores::main_or("interrupted; go on with --resume", async {
+    stores::main_or("interrupted; continue with --resume", async {
         let report = args.run().await?;
         Ok(report.rejected == 0)
     })

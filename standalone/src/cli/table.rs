@@ -42,7 +42,7 @@ struct On<A: Args> {
 
 #[derive(Clone, Debug, Subcommand)]
 enum TableCommand {
-    /// Creates a table, and its search indexes.
+    /// Creates a table and its search indexes.
     #[command(
         after_help = r#"The file is a souk.table.v1.Table in JSON, as CreateTable takes it; its `search_index` is the first one. With more search indexes it is
 {"table": …, "indexes": […]}, each of these a request of souk.index.v1.IndexService/CreateIndex.
@@ -51,7 +51,7 @@ Example:
   echo '{"name":"notes","key":[{"name":"author","type":"KEY_TYPE_STRING"},{"name":"nth","type":"KEY_TYPE_INTEGER"}]}' | souk table create -"#
     )]
     Create(On<CreateArgs>),
-    /// Replaces a row, or creates it.
+    /// Upserts a row: replaces it as a whole, or creates it.
     #[command(after_help = r#"Example:
   souk table put notes '{"key":["ann",1],"columns":{"text":"green tea in Uji","stars":5}}'"#)]
     Put(On<rows::PutArgs>),
@@ -59,47 +59,47 @@ Example:
     #[command(after_help = r#"Example:
   souk table get notes '["ann",1]'
 
-The code is 1 when there is none."#)]
+The exit code is 1 if there is none."#)]
     Get(On<rows::GetArgs>),
-    /// Prints the rows in a range of keys, one in a line.
+    /// Prints the rows in a key range, one per line.
     #[command(after_help = r#"Example:
   souk table range notes --prefix '["ann"]' --descending --limit 10"#)]
     Range(On<rows::RangeArgs>),
-    /// Prints the answer to a search.
+    /// Prints the response to a search.
     #[command(after_help = r#"Example:
   souk table search notes '{"query":{"match":{"field":"text","text":"tea"}},"page_size":10}'"#)]
     Search(On<rows::SearchArgs>),
-    /// Puts the rows of a file into a table.
+    /// Imports the rows of a file: NDJSON, CSV or Parquet.
     #[command(after_help = "Examples:
   souk table import notes notes.csv --rejects refused.ndjson
-  souk table import notes notes.csv --rejects refused.ndjson --resume        goes on after an interruption
+  souk table import notes notes.csv --rejects refused.ndjson --resume        resumes after an interruption
 
 A line of NDJSON is {\"key\": […], \"columns\": {…}}. The columns of CSV are named by the first record, as name or name:type, with string, integer, double,
-boolean, binary, time or json; nothing is no value. A row replaces the one that has its key.
+boolean, binary, time or json; an empty cell is no value. A row replaces the one with the same key.
 
-The code is 0 when every row was taken, 1 when some were refused (each is listed) or the import was given up.")]
+The exit code is 0 if every row was imported, 1 if rows were rejected (each is listed) or the import was aborted.")]
     Import(On<transfer::ImportArgs>),
-    /// Writes the rows of a table to a file.
+    /// Exports the rows of a table to a file: NDJSON, CSV or Parquet.
     #[command(after_help = "Examples:
   souk table export notes notes.parquet
-  souk table export notes notes.parquet --resume        goes on after an interruption
+  souk table export notes notes.parquet --resume        resumes after an interruption
   souk table export notes --format csv | head
 
-NDJSON has all rows as they are. A file of CSV or Parquet has a column for each of the key, for each declared one and for each that is named by --columns;
-what a row has besides is JSON in the last, `*`. An import reads all of it.")]
+NDJSON holds rows as they are. CSV and Parquet have a column for each key column, each declared column and each one named by --columns; a row's other
+values are a JSON object in the last column, `*`. An import reads all of it.")]
     Export(On<transfer::ExportArgs>),
 }
 
 #[derive(Clone, Debug, Args)]
 struct CreateArgs {
-    /// The definition, in JSON; `-` is standard input.
+    /// File with the definition in JSON; `-` is standard input.
     file: String,
 }
 
 /// Runs a command. The code is 0 when all of it was done.
 pub(super) fn main(args: &TableArgs) -> ExitCode {
     let interrupted = match args.what {
-        TableCommand::Import(_) | TableCommand::Export(_) => "interrupted; go on with --resume",
+        TableCommand::Import(_) | TableCommand::Export(_) => "interrupted; continue with --resume",
         _ => "interrupted",
     };
     stores::main_or(interrupted, args.run())
@@ -136,7 +136,7 @@ impl CreateArgs {
             let created = IndexServiceClient::new(target.clone()).create_index(index).await;
             let created = created.map_err(|status| {
                 format!(
-                    "the table is created, but not its index {name:?}: {}",
+                    "the table was created, but not its index {name:?}: {}",
                     refused(status)
                 )
             })?;
@@ -153,12 +153,15 @@ fn definition(json: &[u8]) -> Result<(Table, Vec<CreateIndexRequest>), CommandEr
         serde_json::Value::Object(mut parts) if parts.contains_key("table") => {
             let (table, indexes) = (parts.remove("table"), parts.remove("indexes"));
             if let Some(unknown) = parts.keys().next() {
-                return Err(format!("{unknown:?} isn't known beside \"table\" and \"indexes\"").into());
+                return Err(format!(
+                    "unknown field {unknown:?}; next to \"table\" only \"indexes\" is expected"
+                )
+                .into());
             }
             let indexes = match indexes {
                 None => Vec::new(),
                 Some(serde_json::Value::Array(indexes)) => indexes,
-                Some(_) => return Err("\"indexes\" has to be a list".into()),
+                Some(_) => return Err("\"indexes\" has to be a JSON array".into()),
             };
             (table.unwrap_or_default(), indexes)
         }
@@ -199,7 +202,7 @@ async fn table(target: Client, name: &str) -> Result<Table, CommandError> {
     Ok(answer
         .into_inner()
         .table
-        .ok_or("the service doesn't say what the table is")?)
+        .ok_or("the response of GetTable has no table")?)
 }
 
 /// Prints a message as JSON, in a line.

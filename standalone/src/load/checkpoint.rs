@@ -21,7 +21,7 @@ pub enum CheckpointError {
         source: io::Error,
     },
     /// Its content.
-    #[error("{path} is no checkpoint; remove it to load from the start")]
+    #[error("{path} isn't a checkpoint; remove it to start over")]
     Damaged {
         /// Which.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum CheckpointError {
     },
     /// It belongs to something else.
     #[error(
-        "{path} is the checkpoint of `{found}`, not of `{wanted}`; use another --state, or leave --resume out"
+        "{path} is the checkpoint of `{found}`, not of `{wanted}`; use another --state, or leave out --resume"
     )]
     Other {
         /// Which.

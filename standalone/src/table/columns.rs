@@ -117,14 +117,14 @@ pub enum ColumnsError {
         name: String,
     },
     /// Two have one name.
-    #[error("column {name:?} is there twice; name each once")]
+    #[error("column {name:?} is named twice; name each once")]
     Twice {
         /// The name.
         name: String,
     },
     /// One that the key needs isn't there.
     #[error(
-        "there is no column {name:?}, which is in the key of {table}; CSV names its columns in the first row"
+        "there is no column {name:?}, which is in the key of {table}; CSV names its columns in the header"
     )]
     KeyMissing {
         /// Which.
@@ -346,9 +346,7 @@ impl FileColumns {
             }
         }
         if let Some(twice) = others.keys().find(|name| row.columns.contains_key(*name)) {
-            return Err(format!(
-                "column {twice:?} is there twice: by itself, and in \"*\""
-            ));
+            return Err(format!("column {twice:?} is given twice: by itself and in \"*\""));
         }
         row.columns.extend(others);
         for (value, column) in key.into_iter().zip(&self.table.key) {
@@ -383,7 +381,7 @@ impl FileColumns {
 
     fn read_others(&self, json: &str) -> Result<BTreeMap<String, Value>, String> {
         let given: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(json).map_err(|error| format!("isn't an object of JSON: {error}"))?;
+            serde_json::from_str(json).map_err(|error| format!("isn't a JSON object: {error}"))?;
         let row = serde_json::json!({ "columns": given });
         let row: RowPut = self.others.read(row.to_string().as_bytes())?;
         Ok(row.columns)

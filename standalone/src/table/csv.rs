@@ -89,9 +89,8 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            let words = format!(
-                "a record has more than {LINE_BYTES} bytes; look for a quotation mark that isn't closed"
-            );
+            let words =
+                format!("a record has more than {LINE_BYTES} bytes; look for an unclosed quotation mark");
             io::Error::new(io::ErrorKind::InvalidData, words)
         })?;
         self.lines.see(buffer.get(..read).unwrap_or_default());

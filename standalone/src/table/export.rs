@@ -63,7 +63,7 @@ pub struct ExportReport {
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The service.
-    #[error("the service doesn't answer with the rows ({:?}: {}); go on later with --resume", .0.code(), .0.message())]
+    #[error("reading the rows failed ({:?}: {}); an export to a file continues with --resume", .0.code(), .0.message())]
     Service(Status),
     /// The columns.
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub enum ExportError {
     #[error("a row can't be written: {0}")]
     Row(String),
     /// Parquet isn't written in one go.
-    #[error("Parquet needs the name of a file")]
+    #[error("Parquet can't be written to standard output; name a file")]
     NoFile,
     /// This binary isn't whole.
     #[error(transparent)]

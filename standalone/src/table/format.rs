@@ -29,19 +29,19 @@ pub enum FileError {
     #[error("the file can't be read: {0}")]
     Io(#[from] io::Error),
     /// It doesn't even name its columns.
-    #[error("the file is empty; its first row has to name the columns")]
+    #[error("the file is empty; its header has to name the columns")]
     Empty,
     /// The names aren't text.
-    #[error("the names of the columns aren't UTF-8; convert the file")]
+    #[error("the header isn't UTF-8; convert the file")]
     HeaderEncoding,
     /// Its columns.
     #[error(transparent)]
     Columns(#[from] ColumnsError),
     /// It is no file of Parquet, or not all of one.
-    #[error("the file is no Parquet, or isn't whole: {0}")]
+    #[error("not a complete Parquet file: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
     /// A column that rows can't have.
-    #[error("column {name:?} is {what}, which isn't taken; write it as {instead}")]
+    #[error("column {name:?} is {what}, which isn't supported; write it as {instead}")]
     Untaken {
         /// Which.
         name: String,

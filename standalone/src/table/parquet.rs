@@ -43,7 +43,7 @@ const NANOS_OF_DAY: i64 = 86_400_000_000_000;
 /// 1970-01-01 in the days of INT96.
 const JULIAN_DAY_OF_EPOCH: i64 = 2_440_588;
 /// Why a time is none of a row.
-const BEYOND_TIMES: &str = "the time isn't between 1677-09-21 and 2262-04-11";
+const BEYOND_TIMES: &str = "the time is outside of 1677-09-21 to 2262-04-11";
 
 /// A value of a row, or why it is none.
 type Cell = Result<Option<Kind>, String>;
@@ -115,7 +115,7 @@ impl Reading {
             {
                 Self::Bytes
             }
-            _ => return Err(untaken("of an unknown type", text)),
+            _ => return Err(untaken("of an unsupported type", text)),
         })
     }
 
@@ -141,7 +141,9 @@ impl Reading {
                 let at = at.ok_or(BEYOND_TIMES)?;
                 Ok(Kind::TimeValue(time_to_wire(at)))
             }
-            Self::Unsigned if number < 0 => Err("the number has more than 63 bits".to_owned()),
+            Self::Unsigned if number < 0 => {
+                Err("the unsigned integer is above the largest signed one of 64 bits".to_owned())
+            }
             _ => Ok(Kind::IntValue(number)),
         }
     }
@@ -239,7 +241,7 @@ impl Rows {
         let group = self.reader.get_row_group(self.groups)?;
         self.groups += 1;
         self.left = usize::try_from(group.metadata().num_rows())
-            .map_err(|_| ParquetError::General("a row group has less than no rows".to_owned()))?;
+            .map_err(|_| ParquetError::General("a row group has a negative number of rows".to_owned()))?;
         self.open = (0..self.readings.len())
             .map(|nth| group.get_column_reader(nth))
             .collect::<ParquetResult<_>>()?;

@@ -27,7 +27,7 @@ pub(super) struct Place {
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// The file.
-    #[error("{path}, which says how far the export is, can't be read or written")]
+    #[error("the checkpoint {path} can't be read or written")]
     Io {
         /// Which.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum PlaceError {
         source: io::Error,
     },
     /// Its content.
-    #[error("{path} doesn't say how far an export is; leave --resume out to begin anew")]
+    #[error("{path} isn't the checkpoint of an export; leave out --resume to start over")]
     Damaged {
         /// Which.
         path: PathBuf,
@@ -43,7 +43,9 @@ pub enum PlaceError {
         source: serde_json::Error,
     },
     /// It is of another export.
-    #[error("{path} is of an export of {found}, not of {wanted}; leave --resume out to begin anew")]
+    #[error(
+        "{path} is the checkpoint of an export of {found}, not of {wanted}; leave out --resume to start over"
+    )]
     Other {
         /// Which.
         path: PathBuf,
@@ -53,13 +55,13 @@ pub enum PlaceError {
         wanted: String,
     },
     /// The rows aren't there.
-    #[error("{path} has fewer bytes than were written of it; leave --resume out to begin anew")]
+    #[error("{path} is shorter than its checkpoint says; leave out --resume to start over")]
     Shorter {
         /// The file with rows.
         path: PathBuf,
     },
     /// Some of the rows aren't there.
-    #[error("{path}, which has rows of the export, isn't there; leave --resume out to begin anew")]
+    #[error("{path}, a part of the export, is missing; leave out --resume to start over")]
     Missing {
         /// The piece.
         path: PathBuf,

@@ -580,7 +580,7 @@ fn the_others_are_read_as_text_too() -> TestResult {
     let first = rows[0].as_ref().expect("a row");
     assert_eq!(first.columns["size"].kind, Some(Kind::IntValue(5)));
     let told = rows[1].as_ref().expect_err("no JSON");
-    assert!(told.contains("isn't an object of JSON"), "{told}");
+    assert!(told.contains("isn't a JSON object"), "{told}");
     Ok(())
 }
 
@@ -912,7 +912,7 @@ async fn an_export_whose_pieces_are_gone_isnt_gone_on_with() -> TestResult {
     let told = export::run(target, again, &Progress::quiet()).await;
     let told = told.expect_err("a piece is gone").to_string();
     assert!(
-        told.contains("rows.parquet.2.piece, which has rows of the export, isn't there"),
+        told.contains("rows.parquet.2.piece, a part of the export, is missing"),
         "{told}"
     );
     Ok(())
@@ -946,9 +946,9 @@ async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
     for (place, words) in [
         (
             place(&table, "Csv of who:string", &rows, String::new(), 0)?,
-            "of an export of",
+            "is the checkpoint of an export of",
         ),
-        (place(&table, "ndjson", &rows, String::new(), 5)?, "fewer bytes"),
+        (place(&table, "ndjson", &rows, String::new(), 5)?, "shorter"),
     ] {
         place.save(&Place::path(&path))?;
         let told = export::run(target.clone(), again.clone(), &Progress::quiet()).await;
@@ -960,7 +960,7 @@ async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
     assert!(
         told.expect_err("damaged")
             .to_string()
-            .contains("doesn't say how far")
+            .contains("isn't the checkpoint")
     );
     Ok(())
 }

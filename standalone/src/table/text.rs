@@ -53,7 +53,7 @@ pub(crate) fn value(cells: CellType, text: &str) -> Result<Option<Kind>, String>
         }
         CellType::String | CellType::Json | CellType::Columns => Kind::StringValue(text.to_owned()),
         CellType::Integer => {
-            let number = text.parse().map_err(|_| isnt("a whole number of 64 bits"))?;
+            let number = text.parse().map_err(|_| isnt("a 64-bit integer"))?;
             Kind::IntValue(number)
         }
         CellType::Double => {
@@ -68,7 +68,7 @@ pub(crate) fn value(cells: CellType, text: &str) -> Result<Option<Kind>, String>
         }
         CellType::Time => {
             let time = Timestamp::from_str(text);
-            Kind::TimeValue(time.map_err(|_| isnt("a time as 2026-11-27T08:00:00.5Z"))?)
+            Kind::TimeValue(time.map_err(|_| isnt("an RFC 3339 time, as 2026-11-27T08:00:00.5Z"))?)
         }
     }))
 }

@@ -20,7 +20,7 @@ const PAGE_ROWS: u32 = 500;
 pub(super) struct PutArgs {
     /// The table.
     table: String,
-    /// The row: a souk.table.v1.PutRowRequest in JSON without its table; `-` is standard input.
+    /// The row: a souk.table.v1.PutRowRequest in JSON, without `table`; `-` is standard input.
     row: String,
 }
 
@@ -28,7 +28,7 @@ impl PutArgs {
     pub(super) async fn run(&self, target: Client) -> Result<(), CommandError> {
         let row: PutRowRequest = argument("souk.table.v1.PutRowRequest", &self.row)?;
         if !row.table.is_empty() {
-            return Err("the row names a table; leave that out".into());
+            return Err("the row has a `table`; leave it out, since the command names the table".into());
         }
         let table = self.table.clone();
         let answer = service(target).put_row(PutRowRequest { table, ..row }).await;
@@ -43,10 +43,10 @@ impl PutArgs {
 pub(super) struct GetArgs {
     /// The table.
     table: String,
-    /// The values of the key, a list in JSON.
+    /// Key: a JSON array with the value of each key column.
     #[arg(id = "row_key", value_name = "KEY")]
     key: String,
-    /// Only these columns.
+    /// Columns to return; all by default.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
 }
@@ -87,22 +87,22 @@ impl GetArgs {
 pub(super) struct RangeArgs {
     /// The table.
     table: String,
-    /// Only rows whose keys begin with these values, a list in JSON.
+    /// Key prefix: a JSON array with the values of the first key columns.
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
     prefix: Option<String>,
-    /// Only rows with this key or a later one.
+    /// Lower bound of the keys, inclusive.
     #[arg(long, value_name = "KEY")]
     from: Option<String>,
-    /// Only rows before this key.
+    /// Upper bound of the keys, exclusive.
     #[arg(long, value_name = "KEY")]
     to: Option<String>,
-    /// The last first.
+    /// Descending key order.
     #[arg(long)]
     descending: bool,
-    /// Most rows.
+    /// Maximum number of rows to print.
     #[arg(long, value_name = "ROWS", default_value_t = ROWS_DEFAULT, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Only these columns.
+    /// Columns to return; all by default.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
 }
@@ -176,7 +176,7 @@ fn argument<M: prost::Message + Default>(kind: &'static str, given: &str) -> Res
 /// A key that is given as a list of its values.
 fn key(json: &str) -> Result<Key, CommandError> {
     let values: Vec<serde_json::Value> = serde_json::from_str(json)
-        .map_err(|error| format!("{json:?} isn't a list of values in JSON, as [\"ann\",1]: {error}"))?;
+        .map_err(|error| format!("{json:?} isn't a JSON array of values, as [\"ann\",1]: {error}"))?;
     let key = serde_json::json!({ "values": values });
     Ok(MessageJson::of("souk.table.v1.Key")?.read(key.to_string().as_bytes())?)
 }

@@ -37,9 +37,12 @@ fn a_definition_is_a_table_with_or_without_more_indexes() {
         ("{".to_owned(), "EOF"),
         (
             format!(r#"{{"table": {NOTES}, "index": []}}"#),
-            "\"index\" isn't known",
+            "unknown field \"index\"",
         ),
-        (format!(r#"{{"table": {NOTES}, "indexes": {{}}}}"#), "a list"),
+        (
+            format!(r#"{{"table": {NOTES}, "indexes": {{}}}}"#),
+            "a JSON array",
+        ),
         (r#"{"nam": "notes"}"#.to_owned(), "souk.table.v1.Table"),
         (
             format!(r#"{{"table": {NOTES}, "indexes": [{{"name": "x"}}]}}"#),
@@ -129,7 +132,7 @@ async fn an_import_that_isnt_there_isnt_gone_on_with() -> Result<(), CommandErro
     for _ in 0..2 {
         let told = resume.run(target.clone(), &Uri::from_static(SERVER)).await;
         let told = told.expect_err("nothing to go on with").to_string();
-        assert!(told.contains("leave --resume out"), "{told}");
+        assert!(told.contains("leave out --resume"), "{told}");
         assert!(!begin.run(target.clone(), &Uri::from_static(SERVER)).await?);
     }
     Ok(())

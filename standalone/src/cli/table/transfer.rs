@@ -25,28 +25,28 @@ pub(super) struct ImportArgs {
     table: String,
     /// The file.
     file: PathBuf,
-    /// The format; without it the name of the file tells.
+    /// File format; by default that of the file name extension.
     #[arg(long)]
     format: Option<Format>,
-    /// Writes refused rows to this file, one JSON object each with line, code and reason, instead of to standard error.
+    /// Writes rejected rows to this file, one JSON object each with row, id, code and reason, instead of to standard error.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// Goes on with an import of the same file that was interrupted.
+    /// Resumes an interrupted import of the same file from its checkpoint.
     #[arg(long)]
     resume: bool,
-    /// Folder of what says how far imports are.
+    /// Folder of the checkpoints of imports.
     #[arg(long, value_name = "FOLDER", default_value = ".souk-load")]
     state: PathBuf,
     /// Batches in flight at a time; with 1, rows are written in the order of the file.
     #[arg(long, value_name = "COUNT", default_value_t = STREAMS as u64, value_parser = clap::value_parser!(u64).range(1..=load::STREAMS_MAX as u64))]
     streams: u64,
-    /// Shows the progress on standard error also where that is no terminal.
+    /// Shows progress on standard error even if that isn't a terminal.
     #[arg(long)]
     progress: bool,
 }
 
 impl ImportArgs {
-    /// What is imported into what, and the file that says how far it is. Others have others, so they may run at the same time.
+    /// The name of the import, and its checkpoint. Imports with different names may run at the same time.
     pub(super) fn state(&self, server: &Uri) -> (String, PathBuf) {
         let Self {
             file, table, state, ..
@@ -75,8 +75,13 @@ impl ImportArgs {
         let name = format!("{import}, {bytes} bytes");
         let mut checkpoint = match self.resume {
             true if !state.try_exists()? => {
-                let words = "it came to its end, or didn't begin here; leave --resume out to import all rows";
-                return Err(format!("there is no {} to go on with: {words}", state.display()).into());
+                let words =
+                    "the import completed, or was started elsewhere; leave out --resume to import all rows";
+                return Err(format!(
+                    "there is no checkpoint {} to resume from: {words}",
+                    state.display()
+                )
+                .into());
             }
             true => Checkpoint::resume(&state, &name)?,
             false => Checkpoint::start(Some(&state), &name),
@@ -110,7 +115,7 @@ impl ImportArgs {
         };
         let taken = checkpoint.rows() - report.rejected;
         say(format_args!(
-            "{}: {taken} rows taken, {} refused",
+            "{}: {taken} rows imported, {} rejected",
             self.table, report.rejected
         ))?;
         // Last: an import that is killed before goes on, and tells the same.
@@ -123,18 +128,18 @@ impl ImportArgs {
 pub(super) struct ExportArgs {
     /// The table.
     table: String,
-    /// The file; without it rows go to standard output.
+    /// The file; standard output by default.
     file: Option<PathBuf>,
-    /// The format; without it the name of the file tells.
+    /// File format; by default that of the file name extension.
     #[arg(long)]
     format: Option<Format>,
-    /// Columns that get one of their own in CSV and Parquet, as name:type, beside the key and what is declared.
+    /// Additional columns of CSV and Parquet, as name:type, after the key columns and the declared ones.
     #[arg(long, value_name = "NAME:TYPE", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Goes on with an export to the same file that was interrupted, behind the last key in it.
+    /// Resumes an interrupted export to the same file, after the last key in it.
     #[arg(long, requires = "file")]
     resume: bool,
-    /// Shows the progress on standard error also where that is no terminal.
+    /// Shows progress on standard error even if that isn't a terminal.
     #[arg(long)]
     progress: bool,
 }
@@ -154,7 +159,7 @@ impl ExportArgs {
         progress.finish();
         let report = report?;
         let of = match report.sequence {
-            0 => "the last of them as they are now".to_owned(),
+            0 => "the last of them as of now, since the snapshot had expired".to_owned(),
             sequence => format!("all as of sequence {sequence}"),
         };
         // Standard output may have the rows.
@@ -165,7 +170,7 @@ impl ExportArgs {
 
 fn format(given: Option<Format>, path: &Path) -> Result<Format, CommandError> {
     let format = given.or_else(|| Format::of_name(path));
-    Ok(format.ok_or("the name of the file doesn't tell its format; give --format ndjson, csv or parquet")?)
+    Ok(format.ok_or("unknown file name extension; pass --format ndjson, csv or parquet")?)
 }
 
 /// Shown on a terminal, and where it is asked for.
