@@ -116,7 +116,7 @@ impl TableArgs {
             TableCommand::Import(On { what, target }) => {
                 return what.run(target.client()?, target.uri()).await;
             }
-            TableCommand::Export(On { what, target }) => what.run(target.client()?).await?,
+            TableCommand::Export(On { what, target }) => what.run(target.client()?, target.uri()).await?,
         }
         Ok(true)
     }

@@ -38,6 +38,8 @@ const KEY: &str = "souk.table.v1.Key";
 /// What is exported, and to where.
 #[derive(Clone, Debug)]
 pub struct ExportPlan {
+    /// The server, by which an export that is resumed is known.
+    pub server: String,
     /// The table.
     pub table: Table,
     /// The format of the file.
@@ -95,6 +97,7 @@ pub enum ExportError {
 pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Result<ExportReport, ExportError> {
     let columns = FileColumns::of_table(&plan.table, &plan.columns)?;
     let mut place = Place {
+        server: plan.server.clone(),
         table: plan.table.name.clone(),
         shape: match plan.format {
             Format::Ndjson => "ndjson".to_owned(),

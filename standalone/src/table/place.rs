@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// What a file has of a table. Everything up to here is on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
+    /// Which server.
+    pub(super) server: String,
     /// Which table.
     pub(super) table: String,
     /// The columns of the file, and with them its format.
@@ -88,8 +90,8 @@ impl Place {
             let path = path.to_owned();
             PlaceError::Damaged { path, source }
         })?;
-        if (&place.table, &place.shape) != (&wanted.table, &wanted.shape) {
-            let of = |place: &Self| format!("{} as {}", place.table, place.shape);
+        let of = |place: &Self| format!("{} of {} as {}", place.table, place.server, place.shape);
+        if of(&place) != of(&wanted) {
             return Err(PlaceError::Other {
                 path: path.to_owned(),
                 found: of(&place),

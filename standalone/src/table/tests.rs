@@ -38,6 +38,7 @@ use crate::load::{self, LoadError, LoadOutputs, LoadPlan, LoadReport};
 use crate::table::rows::TableRows;
 
 const FORMATS: [Format; 3] = [Format::Ndjson, Format::Csv, Format::Parquet];
+const SERVER: &str = "http://127.0.0.1:1";
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 type Server = Running<TableServices>;
@@ -238,6 +239,7 @@ async fn import_file(
 
 fn plan(table: &Table, format: Format, path: PathBuf) -> ExportPlan {
     ExportPlan {
+        server: SERVER.to_owned(),
         table: table.clone(),
         format,
         columns: Vec::new(),
@@ -803,6 +805,7 @@ fn place(
 ) -> Result<Place, Box<dyn std::error::Error>> {
     let values = rows.last().map(|row| row.key.clone()).unwrap_or_default();
     Ok(Place {
+        server: SERVER.to_owned(),
         table: table.name.clone(),
         shape: shape.to_owned(),
         key: MessageJson::of("souk.table.v1.Key")?.write(&Key { values })?,
@@ -943,7 +946,15 @@ async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
         ..plan(&table, Format::Ndjson, path.clone())
     };
     let rows = [any_row(&mut random(), 1)];
+    let elsewhere = Place {
+        server: "http://127.0.0.1:2".to_owned(),
+        ..place(&table, "ndjson", &rows, String::new(), 0)?
+    };
     for (place, words) in [
+        (
+            elsewhere,
+            "export of long of http://127.0.0.1:2 as ndjson, not of long of",
+        ),
         (
             place(&table, "Csv of who:string", &rows, String::new(), 0)?,
             "is the checkpoint of an export of",

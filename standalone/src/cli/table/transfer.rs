@@ -146,8 +146,9 @@ pub(super) struct ExportArgs {
 
 impl ExportArgs {
     /// Exports.
-    pub(super) async fn run(&self, target: Client) -> Result<(), CommandError> {
+    pub(super) async fn run(&self, target: Client, server: &Uri) -> Result<(), CommandError> {
         let plan = ExportPlan {
+            server: server.to_string(),
             format: format(self.format, self.file.as_deref().unwrap_or(Path::new("")))?,
             table: table(target.clone(), &self.table).await?,
             columns: self.columns.clone(),
