@@ -232,14 +232,23 @@ impl Checkpoint {
     }
 }
 
-/// Beside it first, so that a crash or a power cut leaves the old or the new one. With neither, the name of the load would be lost, which
-/// keeps rows from being written twice.
+/// With neither the old nor the new one, the name of the load would be lost, which keeps rows from being written twice.
 fn write(path: &Path, place: &Place) -> io::Result<()> {
-    let beside = path.with_extension("new");
+    replace(path, &serde_json::to_vec(place)?)
+}
+
+/// Replaces a file, durably: a crash or a power cut leaves the old or the new one.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let beside = path.with_added_extension("new");
     let mut file = File::create(&beside)?;
-    file.write_all(&serde_json::to_vec(place)?)?;
+    file.write_all(content)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
+    sync_folder(path)
+}
+
+/// Makes the names in the folder of a file durable.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -105,6 +105,7 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
         },
         ..Place::default()
     };
+    let _lock = plan.path.as_deref().map(Place::lock).transpose()?;
     let kept = plan.path.as_deref().map(Place::path);
     if let Some(kept) = kept.as_deref().filter(|_| plan.resume) {
         place = Place::read(kept, place)?;

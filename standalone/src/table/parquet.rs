@@ -27,6 +27,7 @@ use souk_proto::r#type::v1::value::Kind;
 
 use super::columns::{CellType, FileColumn, FileColumns, OTHERS};
 use super::format::FileError;
+use crate::load::checkpoint::sync_folder;
 use crate::load::reject::Reject;
 use crate::load::source::{Item, ROW_BYTES};
 
@@ -507,6 +508,8 @@ impl Pieces {
         writer.finish()?;
         writer.inner().sync_data()?;
         fs::rename(&whole, &self.path)?;
+        // Before the pieces are removed.
+        sync_folder(&self.path)?;
         Ok(())
     }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::load::checkpoint::{self, Checkpoint, CheckpointError, CheckpointLock};
+
 /// What a file has of a table. Everything up to here is on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
@@ -44,6 +46,15 @@ pub enum PlaceError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// Another process writes it.
+    #[error("another export to {path} is under way; wait for its end, or stop it")]
+    InUse {
+        /// The file with rows.
+        path: PathBuf,
+    },
+    /// It can't be locked.
+    #[error(transparent)]
+    Lock(CheckpointError),
     /// It is of another export.
     #[error(
         "{path} is the checkpoint of an export of {found}, not of {wanted}; leave out --resume to start over"
@@ -76,6 +87,16 @@ impl Place {
         path.with_added_extension("resume")
     }
 
+    /// Locks the export to the file at `path`.
+    pub(super) fn lock(path: &Path) -> Result<CheckpointLock, PlaceError> {
+        Checkpoint::lock(&Self::path(path)).map_err(|error| match error {
+            CheckpointError::InUse { .. } => PlaceError::InUse {
+                path: path.to_owned(),
+            },
+            error => PlaceError::Lock(error),
+        })
+    }
+
     /// Reads where an export is; its beginning when there is no such file.
     pub(super) fn read(path: &Path, wanted: Self) -> Result<Self, PlaceError> {
         let text = match fs::read(path) {
@@ -101,13 +122,11 @@ impl Place {
         Ok(place)
     }
 
-    /// Keeps it. A crash leaves the old or the new one.
+    /// Keeps it. A crash or a power cut leaves the old or the new one.
     pub(super) fn save(&self, path: &Path) -> Result<(), PlaceError> {
-        let beside = path.with_added_extension("new");
         let saved = serde_json::to_vec(self)
             .map_err(io::Error::from)
-            .and_then(|text| fs::write(&beside, text))
-            .and_then(|()| fs::rename(&beside, path));
+            .and_then(|text| checkpoint::replace(path, &text));
         saved.map_err(|source| {
             let path = path.to_owned();
             PlaceError::Io { path, source }

@@ -936,6 +936,37 @@ async fn an_older_file_stays_when_there_are_no_rows_to_be_had() -> TestResult {
 }
 
 #[tokio::test]
+async fn an_export_that_is_under_way_isnt_begun_again() -> TestResult {
+    let (server, folder) = (serve::<TableServices>().await?, tempfile::tempdir()?);
+    let target = client(&server)?;
+    let table = create(&target, all_types("long")).await?;
+    for format in FORMATS {
+        let path = folder.path().join(format!("{format:?}"));
+        fs::write(&path, "of the first")?;
+        let first = Place::lock(&path)?;
+        for resume in [false, true] {
+            let second = ExportPlan {
+                resume,
+                ..plan(&table, format, path.clone())
+            };
+            let told = export::run(target.clone(), second, &Progress::quiet()).await;
+            let told = told.expect_err("the first is under way").to_string();
+            assert!(told.contains("is under way"), "{told}");
+            assert_eq!(fs::read_to_string(&path)?, "of the first");
+        }
+        drop(first);
+        export::run(
+            target.clone(),
+            plan(&table, format, path.clone()),
+            &Progress::quiet(),
+        )
+        .await?;
+    }
+    assert_eq!(fs::read_dir(folder.path())?.count(), 3, "no lock is left");
+    Ok(())
+}
+
+#[tokio::test]
 async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
     let (server, folder) = (serve::<TableServices>().await?, tempfile::tempdir()?);
     let target = client(&server)?;
