@@ -175,12 +175,20 @@ impl Process {
         self.tablestore
     }
 
+    /// Its number.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn id(&self) -> anyhow::Result<u32> {
+        self.child.id().context("it has ended already")
+    }
+
     /// A line of what Linux tells about it in `/proc/ID/status`, as `VmRSS`.
     ///
     /// # Errors
     /// When the process is gone, or the system has no such line.
     pub fn status(&self, line: &str) -> anyhow::Result<String> {
-        let id = self.child.id().context("it has ended already")?;
+        let id = self.id()?;
         let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
         let mut lines = status.lines();
         let value = lines.find_map(|told| told.strip_prefix(line)?.strip_prefix(':'));
@@ -202,7 +210,7 @@ impl Process {
     /// # Errors
     /// When the process is gone, or isn't on Linux.
     pub fn forget_peak(&self) -> anyhow::Result<()> {
-        let id = self.child.id().context("it has ended already")?;
+        let id = self.id()?;
         // Linux, proc(5): "5" sets VmHWM to VmRSS.
         Ok(std::fs::write(format!("/proc/{id}/clear_refs"), "5")?)
     }
@@ -241,7 +249,7 @@ impl Process {
     }
 
     async fn signal(&self, name: &str) -> anyhow::Result<()> {
-        let id = self.child.id().context("it has ended already")?;
+        let id = self.id()?;
         let status = Command::new("kill")
             .args([format!("-{name}"), id.to_string()])
             .status()

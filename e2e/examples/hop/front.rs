@@ -22,10 +22,10 @@ use crate::sink::Sink;
 use crate::{Options, from_each_in_turn, median};
 
 /// Time before each measuring.
-const WARM_UP: Duration = Duration::from_secs(1);
+pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Time that processes have to come to rest before their memory is looked at.
-const REST: Duration = Duration::from_secs(10);
+pub(crate) const REST: Duration = Duration::from_secs(10);
 
 /// What is measured.
 const CREATE: &str = "CreateOrder, durable";
@@ -227,7 +227,7 @@ impl Served {
         let (child, target) = listening(command).await?;
         let served = Self {
             _files: files,
-            id: child.id().context("souk serve ended")?,
+            id: id(&child)?,
             _child: child,
             connections: threads.connect(&target, options.connections)?,
             next: Arc::default(),
@@ -281,7 +281,7 @@ async fn demo(options: &Options) -> anyhow::Result<Memory> {
         ])
         .arg(files.path());
     let (child, _) = listening(command).await?;
-    rested(&[child]).await
+    rested(&[id(&child)?]).await
 }
 
 /// The [`Memory`] of the suite in four processes, at rest.
@@ -300,23 +300,26 @@ async fn apart(options: &Options) -> anyhow::Result<Memory> {
         children.push(child);
     }
     children.push(listening(gateway).await?.0);
-    rested(&children).await
+    rested(&children.iter().map(id).collect::<anyhow::Result<Vec<_>>>()?).await
+}
+
+fn id(child: &Child) -> anyhow::Result<u32> {
+    child.id().context("a process ended")
 }
 
 /// Megabytes that processes hold: all that is resident, what of it is in huge pages, and all but with pages that several
 /// share counted once.
-type Memory = [f64; 3];
+pub(crate) type Memory = [f64; 3];
 
 /// What of `/proc/ID/smaps_rollup` makes it up.
 const LINES: [&str; 3] = ["Rss:", "AnonHugePages:", "Pss:"];
 
-/// The memory of processes that have come to rest.
-async fn rested(children: &[Child]) -> anyhow::Result<Memory> {
+/// The memory of processes by their ids, once they have come to rest.
+pub(crate) async fn rested(ids: &[u32]) -> anyhow::Result<Memory> {
     let until = Instant::now() + REST;
     tokio::time::sleep_until(until.into()).await;
     let mut memory = Memory::default();
-    for child in children {
-        let id = child.id().context("a process ended")?;
+    for id in ids {
         let maps = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("smaps_rollup"))?;
         for (name, sum) in LINES.iter().zip(&mut memory) {
             let line = maps.lines().find_map(|line| line.strip_prefix(name));
