@@ -50,6 +50,11 @@ pub(crate) struct Caller<C> {
 }
 
 impl<C> Caller<C> {
+    /// What it does.
+    pub(crate) fn into_call(self) -> C {
+        self.call
+    }
+
     /// One for each of `connections`, of what `call` makes of them.
     pub(crate) fn of(connections: &[Connection], call: impl Fn(Channel) -> C) -> Vec<Self> {
         let caller = |connection: &Connection| Self {

@@ -15,13 +15,19 @@
 //! `--in-flight` calls, for `--seconds` each; and the resident memory of the demo (`--demo small` or `full`) and of the suite in
 //! four processes, at rest. With `--against OTHER` it measures writes and searches of two programs without telemetry, in turns:
 //! `--rounds` times each, for a machine whose speed changes from minute to minute.
+//!
+//! With `--tables` it measures what tables of users cost, at one `souk serve` without telemetry: rows that are put, read and found by
+//! `souk.table.v1` and by the endpoint for Tablestore's clients, in turns with orders that hold the same, `--rounds` times each; how long the
+//! creation of a table takes; and what a start with `--many` tables takes and holds. Answers are looked at, times aren't.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 
 mod connections;
+mod endpoint;
 mod front;
 mod load;
 mod proxy;
 mod sink;
+mod tables;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +56,10 @@ struct Options {
     gateway: Vec<String>,
     /// Measure the front door instead.
     front: bool,
+    /// Measure tables of users instead.
+    tables: bool,
+    /// How many tables there are at once, in the last part of that.
+    many: usize,
     /// Size of the demo whose memory is looked at: `small` or `full`.
     demo: String,
     /// Another `souk`, to be measured in turns with the first one.
@@ -67,6 +77,8 @@ impl Options {
             connections: 4,
             gateway: Vec::new(),
             front: false,
+            tables: false,
+            many: 1_000,
             demo: "full".to_owned(),
             against: None,
         };
@@ -81,11 +93,13 @@ impl Options {
                 "--in-flight" => options.in_flight = value()?.parse()?,
                 "--connections" => options.connections = value()?.parse()?,
                 "--front" => options.front = true,
+                "--tables" => options.tables = true,
+                "--many" => options.many = value()?.parse()?,
                 "--demo" => options.demo = value()?,
                 "--against" => options.against = Some(value()?.into()),
                 "--gateway" => options.gateway = value()?.split(' ').map(str::to_owned).collect(),
                 _ => anyhow::bail!(
-                    "{name}: --souk, --nginx, --seconds, --rounds, --in-flight, --connections, --gateway, --front, --demo, --against"
+                    "{name}: --souk, --nginx, --seconds, --rounds, --in-flight, --connections, --gateway, --front, --tables, --many, --demo, --against"
                 ),
             }
         }
@@ -135,6 +149,9 @@ async fn main() -> anyhow::Result<()> {
     let options = Options::read()?;
     let sink = Sink::start().await?;
     let threads = Threads::start(options.connections)?;
+    if options.tables {
+        return tables::measure(&options, &threads).await;
+    }
     if let (true, Some(other)) = (options.front, &options.against) {
         return front::compare(&options, [&options.souk, other], &threads, &sink).await;
     }
