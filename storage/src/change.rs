@@ -2,6 +2,8 @@
 
 pub(crate) mod codec;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use crate::error::Result;
@@ -38,6 +40,14 @@ impl LogEntry {
     /// Bytes that the log keeps of it.
     pub fn size(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// The tables that it changes rows of: no row is decoded.
+    ///
+    /// # Errors
+    /// [`crate::Error::Corrupt`].
+    pub fn tables(&self) -> Result<BTreeSet<TableId>> {
+        codec::tables(self.sequence, &self.bytes)
     }
 
     /// The change with the rows of one table only: the others aren't decoded.

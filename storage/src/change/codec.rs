@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::{Change, ChangeKind, RowChange};
@@ -94,6 +96,17 @@ pub(crate) fn decode_where(sequence: u64, bytes: &[u8], wanted: Wanted<'_>) -> R
         })
     };
     read().map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
+}
+
+/// The tables of the rows of a log entry; none of these is decoded.
+pub(crate) fn tables(sequence: u64, bytes: &[u8]) -> Result<BTreeSet<TableId>> {
+    let mut tables = BTreeSet::new();
+    let read = read(sequence, bytes, |table, _, _, _| {
+        tables.insert(table);
+        Ok(())
+    });
+    read.map(|_| tables)
+        .map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))
 }
 
 /// A part of a change.

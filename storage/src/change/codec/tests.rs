@@ -105,3 +105,13 @@ fn damage_is_noticed() {
     }
     assert!(decode(6, &bytes).is_err(), "under another key");
 }
+
+#[test]
+fn the_tables_of_a_change_are_told_without_its_rows() {
+    let (bytes, _) = sample();
+    let of_both = tables(5, &bytes).expect("a change");
+    assert_eq!(of_both, BTreeSet::from([TableId(3), TableId(200)]));
+    let mut damaged = bytes;
+    *damaged.last_mut().expect("a byte") ^= 1;
+    assert!(tables(5, &damaged).is_err());
+}
