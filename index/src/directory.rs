@@ -91,6 +91,12 @@ impl SoftDirectory {
         checksum::unseal(self.inner.atomic_read(path)?).ok_or_else(changed)
     }
 
+    /// Replaces a list on the disk, durably, of an index that isn't open.
+    pub(crate) fn replace_list(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.inner.atomic_write(path, &checksum::seal(content))?;
+        self.inner.sync_directory()
+    }
+
     pub(crate) fn merges(&self) -> MergeFigures {
         self.merges.figures()
     }

@@ -1,6 +1,7 @@
 //! An open index: its folder, its one writer, its searchers.
 
 mod folder;
+mod unopened;
 mod verification;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +26,8 @@ use crate::merge_log::MergeFigures;
 use crate::misfit::{MisfitLog, MisfitReport};
 use crate::run::SegmentCaches;
 use crate::schema::{FieldKind, Schema};
+
+pub use unopened::LastCommit;
 
 /// The least memory that the search library's indexing thread works with.
 const MIN_WRITER_MEMORY_BYTES: usize = 15_000_000;
@@ -143,6 +146,19 @@ pub enum Completeness {
     },
     /// Everything up to [`Index::applied_sequence`].
     Complete,
+}
+
+impl Completeness {
+    /// That of an index whose last commit, if there `is` one, has a payload.
+    fn of(is: bool, payload: &CommitPayload) -> Self {
+        match (is, &payload.resume) {
+            (false, _) => Self::Empty,
+            (true, Some(resume)) => Self::Partial {
+                resume: resume.clone(),
+            },
+            (true, None) => Self::Complete,
+        }
+    }
 }
 
 /// How big an index is.
@@ -266,13 +282,7 @@ impl Index {
         }
         let metas = folder::segments(&physical)?;
         let cursor = CommitPayload::decode(metas.payload.as_deref())?;
-        let completeness = match (&metas.payload, &cursor.resume) {
-            (None, _) => Completeness::Empty,
-            (Some(_), Some(resume)) => Completeness::Partial {
-                resume: resume.clone(),
-            },
-            (Some(_), None) => Completeness::Complete,
-        };
+        let completeness = Completeness::of(metas.payload.is_some(), &cursor);
         let known = directory.as_ref().map(|directory| directory.damage.clone());
         let damage = known.unwrap_or_default();
         let reader = reader(&physical, &damage)?;

@@ -100,7 +100,9 @@ pub use document::{Document, FieldValue, Object, Operation};
 pub use error::{Error, Reason, Violation, Violations};
 pub use geo::GeoPoint;
 pub use highlight::{Encoder, Fragment, FragmentOrder, Highlight, Highlighter};
-pub use index::{Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept, Opening, StopOpening};
+pub use index::{
+    Completeness, Index, IndexMemory, IndexOptions, IndexSize, Kept, LastCommit, Opening, StopOpening,
+};
 pub use merge::MergeRoom;
 pub use merge_log::MergeFigures;
 pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};

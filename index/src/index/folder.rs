@@ -25,13 +25,13 @@ const MARKER_DRAFT: &str = "souk-index.json.draft";
 
 /// The content of the marker.
 #[derive(Serialize, Deserialize)]
-struct Marker {
+pub(super) struct Marker {
     format: u32,
     /// The schema's fingerprint, in hexadecimal.
-    fingerprint: String,
+    pub(super) fingerprint: String,
     /// See [`IndexOptions::label`].
     #[serde(default)]
-    label: String,
+    pub(super) label: String,
     /// The fields of the schema: read only when they are asked for, since other versions of this crate may know other
     /// fields.
     #[serde(default)]
@@ -70,7 +70,7 @@ pub(super) fn open(
 }
 
 /// Which of the library's lists isn't there.
-fn missing_list(folder: &Path) -> Result<Option<&'static str>, Error> {
+pub(super) fn missing_list(folder: &Path) -> Result<Option<&'static str>, Error> {
     for list in [META_FILE, MANAGED_FILE] {
         let exists = folder.join(list).try_exists();
         if !exists.map_err(Error::io("looking into the index's folder"))? {
@@ -143,7 +143,7 @@ fn write_marker(folder: &Path, layout: &Layout, label: &str) -> io::Result<()> {
     fs::File::open(folder)?.sync_all()
 }
 
-fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
+pub(super) fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
     let bytes = match fs::read(folder.join(MARKER_FILE)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

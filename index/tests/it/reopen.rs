@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use souk_index::{
-    Error, Field, FieldValue, Index, IndexOptions, MergeRoom, MisfitReason, Object, Operation, Query, Schema,
-    Sort, limits,
+    Completeness, Error, Field, FieldValue, Index, IndexOptions, MergeRoom, MisfitReason, Object, Operation,
+    Query, Schema, Sort, limits,
 };
 
 use super::{commit, find, keys, schema, upsert};
@@ -63,6 +63,57 @@ fn a_crash_takes_back_what_no_checkpoint_made_durable() {
         2,
     );
     assert_eq!(keys(&index, Query::MatchAll), ["k2"]);
+}
+
+#[test]
+fn an_index_that_isnt_open_tells_its_last_commit_and_moves_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(Index::last_commit(folder.path()).expect("no index").is_none());
+    let mut options = IndexOptions::default();
+    options.label = "a label".to_owned();
+    let index = Index::open(folder.path(), schema(), options).expect("the index opens");
+    let mut writer = index.writer().expect("the writer");
+    commit(&mut writer, vec![numbered(1), numbered(2)], 41);
+    let misfits = index.misfits();
+    writer.close().expect("the writer closes");
+    let size = index.size().expect("a size");
+    drop(index);
+    let last = Index::last_commit(folder.path())
+        .expect("lists")
+        .expect("a commit");
+    assert_eq!((last.sequence, last.label.as_str()), (41, "a label"));
+    assert_eq!(last.completeness, Completeness::Complete);
+    assert_eq!(last.schema, format!("{:016x}", schema().fingerprint()));
+    assert_eq!(
+        (last.size.documents, last.size.segments),
+        (size.documents, size.segments)
+    );
+    assert_eq!(last.misfits, misfits);
+
+    Index::move_on(folder.path(), 77).expect("it moves on");
+    Index::move_on(folder.path(), 50).expect("it never goes back");
+    let index = open(folder.path()).expect("the index opens");
+    assert_eq!((index.applied_sequence(), index.durable_sequence()), (77, 77));
+    assert_eq!(keys(&index, Query::MatchAll), ["k1", "k2"]);
+    index.verify().expect("checksums match");
+    let mut writer = index.writer().expect("the writer");
+    commit(&mut writer, vec![numbered(3)], 78);
+    writer.close().expect("the writer closes");
+    drop(index);
+    assert_eq!(
+        keys(&open(folder.path()).expect("it opens"), Query::MatchAll),
+        ["k1", "k2", "k3"]
+    );
+
+    fs::write(folder.path().join("meta.json"), "{}").expect("damaged");
+    assert!(matches!(
+        Index::last_commit(folder.path()),
+        Err(Error::Corrupt { .. })
+    ));
+    assert!(matches!(
+        Index::move_on(folder.path(), 99),
+        Err(Error::Corrupt { .. })
+    ));
 }
 
 #[test]
