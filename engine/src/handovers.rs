@@ -4,6 +4,7 @@
 //! compared with them. So a search of a caller who meets own rows alone waits for the last write that took one from him.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use souk_storage::Row;
@@ -19,7 +20,10 @@ pub(crate) type Lost = Vec<(String, String)>;
 /// The last loss of each owner of a table's rows.
 #[derive(Debug)]
 pub(crate) struct Handovers {
-    stripes: Vec<AtomicU64>,
+    /// What is known of each owner before anything is noted.
+    since: u64,
+    /// Made for the first note.
+    stripes: OnceLock<Box<[AtomicU64]>>,
     /// Seeded anew by each process, so that nobody can choose whose stripe is shared.
     hasher: RandomState,
 }
@@ -28,29 +32,33 @@ impl Handovers {
     /// Those of a table that is opened when `last` is the last sequence: of what was before, nothing is known but that.
     pub(crate) fn since(last: u64) -> Self {
         Self {
-            stripes: (0..STRIPES).map(|_| AtomicU64::new(last)).collect(),
+            since: last,
+            stripes: OnceLock::new(),
             hasher: RandomState::new(),
         }
     }
 
     /// The last write that took a row from the owner that a field names, or a later one.
     pub(crate) fn last(&self, field: &str, owner: &str) -> u64 {
-        self.stripe(field, owner)
-            .map_or(0, |last| last.load(Ordering::Acquire))
+        let stripes = self.stripes.get();
+        let stripe = stripes.and_then(|stripes| stripes.get(self.stripe(field, owner)?));
+        stripe.map_or(self.since, |last| last.load(Ordering::Acquire))
     }
 
     /// Notes that the write with this sequence took a row from these owners. To be called before the write is answered.
     pub(crate) fn note(&self, lost: &Lost, sequence: u64) {
         for (field, owner) in lost {
-            if let Some(last) = self.stripe(field, owner) {
+            let stripes = || (0..STRIPES).map(|_| AtomicU64::new(self.since)).collect();
+            let stripes = self.stripes.get_or_init(stripes);
+            if let Some(last) = self.stripe(field, owner).and_then(|stripe| stripes.get(stripe)) {
                 last.fetch_max(sequence, Ordering::AcqRel);
             }
         }
     }
 
-    fn stripe(&self, field: &str, owner: &str) -> Option<&AtomicU64> {
+    fn stripe(&self, field: &str, owner: &str) -> Option<usize> {
         let hash = self.hasher.hash_one((field, owner));
-        self.stripes.get(usize::try_from(hash % STRIPES as u64).ok()?)
+        usize::try_from(hash % STRIPES as u64).ok()
     }
 }
 

@@ -2,6 +2,7 @@
 //! lose again and again. They only save work: what makes a lost update impossible is the condition of the write.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::OnceLock;
 
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -9,20 +10,12 @@ use tokio::sync::{Mutex, MutexGuard};
 const STRIPES: usize = 1_024;
 
 /// One turn at a time for each row of a table, or each request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Turns {
-    stripes: Vec<Mutex<()>>,
+    /// Made for the first turn: 40 KiB, which most of a thousand tables don't need.
+    stripes: OnceLock<Box<[Mutex<()>]>>,
     /// Seeded anew by each process: clients choose keys, and none may choose one that meets another's.
     hasher: RandomState,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self {
-            stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
-        }
-    }
 }
 
 impl Turns {
@@ -31,6 +24,7 @@ impl Turns {
     pub(crate) async fn take(&self, key: &[u8]) -> Option<MutexGuard<'_, ()>> {
         let hash = self.hasher.hash_one(key);
         let stripe = usize::try_from(hash % STRIPES as u64).ok()?;
-        Some(self.stripes.get(stripe)?.lock().await)
+        let stripes = || (0..STRIPES).map(|_| Mutex::default()).collect();
+        Some(self.stripes.get_or_init(stripes).get(stripe)?.lock().await)
     }
 }
