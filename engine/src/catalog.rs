@@ -24,7 +24,7 @@ use crate::keeper;
 use crate::open_table::OpenTable;
 
 /// Most tables that are created at run time.
-pub const MAX_CREATED_TABLES: usize = 256;
+pub const MAX_CREATED_TABLES: usize = 1_000;
 
 /// Name of the catalog's table; users can't create one with a leading underscore.
 const TABLE: &str = "_tables";

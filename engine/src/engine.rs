@@ -81,6 +81,9 @@ pub struct EngineConfig {
     /// Bytes of memory of each index for changes that aren't committed yet, and as many again for deletes that merges haven't
     /// applied.
     pub writer_memory: usize,
+    /// How long an index of a table of the catalog isn't searched, and its table not written, before it is closed; the next use opens
+    /// it again. One that is large stays open.
+    pub close_idle_after: Duration,
     /// Documents from which an index is reported to the observer as large.
     pub large_index_from: u64,
     /// How files of indexes are verified by their checksums.
@@ -101,6 +104,7 @@ impl EngineConfig {
             storage: DatabaseOptions::default(),
             commit_interval: Duration::from_millis(200),
             writer_memory: 64 << 20,
+            close_idle_after: Duration::from_secs(300),
             large_index_from: 100_000,
             verify: VerifyOptions::default(),
             search_threads: 0,
@@ -171,10 +175,12 @@ impl Engine {
             options: FollowOptions {
                 commit_interval: config.commit_interval,
                 writer_memory: config.writer_memory,
+                close_idle_after: config.close_idle_after,
                 large_index_from: config.large_index_from,
                 verify: config.verify,
             },
             room,
+            sleepers: Arc::default(),
             observer: Arc::clone(&config.observer),
             closing: closing.clone(),
         };
@@ -198,6 +204,12 @@ impl Engine {
         let there = inner::indexes(&tables, closed.values().map(Arc::clone).collect());
         let (indexes, watched) = watch::channel(there);
         let health = health::watch(&database, watched, closing.clone());
+        let sleepers = Arc::clone(&around.sleepers).watch(
+            Arc::clone(&tail),
+            &database,
+            config.verify.interval,
+            closing.clone(),
+        );
         let inner = Arc::new(Inner {
             database,
             clock,
@@ -217,6 +229,7 @@ impl Engine {
             health,
             indexes,
             keepers: Mutex::new(keepers),
+            sleepers: Mutex::new(Some(sleepers)),
             around,
             folder,
             changing: Arc::default(),
@@ -299,7 +312,7 @@ impl Engine {
     pub async fn refreshed(&self, sequence: u64, deadline: Option<Instant>) -> Result<()> {
         for table in self.tables() {
             for (index, _) in table.able() {
-                index.state.view(sequence, Wait::new(deadline)).await?;
+                index.state.refreshed(sequence, Wait::new(deadline)).await?;
             }
         }
         Ok(())
@@ -340,6 +353,12 @@ impl Engine {
         self.inner.snapshots.clear();
         self.inner.views.clear();
         let keepers = std::mem::take(&mut *self.inner.keepers.lock());
+        let sleepers = self.inner.sleepers.lock().take();
+        if let Some(sleepers) = sleepers
+            && !matches!(tokio::time::timeout_at(deadline, sleepers).await, Ok(Ok(())))
+        {
+            warn!("the watch over unopened indexes didn't end in order");
+        }
         let joined = tokio::task::spawn_blocking(move || keepers.into_values().for_each(Keeper::join));
         match tokio::time::timeout_at(deadline, joined).await {
             Ok(Ok(())) => {}

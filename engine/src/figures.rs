@@ -9,7 +9,7 @@ use souk_index::{IndexMemory, IndexSize, MergeFigures};
 use souk_storage::Statistics;
 use souk_storage::{Database, Health};
 
-use crate::index_state::IndexState;
+use crate::index_state::{IndexState, Phase};
 use crate::inner::Inner;
 use crate::keeper;
 
@@ -79,6 +79,7 @@ pub struct ServingFigures {
 impl Figures {
     pub(crate) async fn of(engine: &Inner) -> Self {
         let database = &engine.database;
+        let held = keeper::logs_held(database);
         let mut indexes = Vec::new();
         for table in engine.tables() {
             for index in table.indexes().iter() {
@@ -89,7 +90,7 @@ impl Figures {
                     weight: index.weight(),
                     damages: index.damages.load(Ordering::Relaxed),
                     stalled: stall.map(|stall| stall.age()).unwrap_or_default(),
-                    log_held: keeper::log_held(database, index.name()),
+                    log_held: held.get(index.name()).copied().unwrap_or_default(),
                     serving: serving(engine, &index.state).await,
                 });
             }
@@ -111,11 +112,24 @@ impl Figures {
 }
 
 async fn serving(engine: &Inner, index: &IndexState) -> Option<ServingFigures> {
-    let serving = index.serving()?;
     // First what searches see, then how far the log is: the lag may be too long by what happens in between, never too
     // short.
     let applied = index.applied();
     let last = engine.database.last_sequence();
+    let serving = match index.phase() {
+        Phase::Serving(serving) => serving,
+        Phase::Unopened(unopened) => {
+            return Some(ServingFigures {
+                lag_changes: last.saturating_sub(applied),
+                lag: age_of_next(&engine.database, applied, last, engine.clock.now()).await,
+                size: unopened.size,
+                memory: IndexMemory::default(),
+                merges: MergeFigures::default(),
+                misfits: unopened.misfits.count,
+            });
+        }
+        Phase::Absent | Phase::Building | Phase::Failed(_) => return None,
+    };
     Some(ServingFigures {
         lag_changes: last.saturating_sub(applied),
         lag: age_of_next(&engine.database, applied, last, engine.clock.now()).await,

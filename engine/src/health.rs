@@ -74,6 +74,13 @@ fn trouble(index: &IndexState, last: u64) -> Option<String> {
             Some(format!("the index {name} stands still {}", described(&stall)))
         }
         Phase::Absent => None,
+        Phase::Unopened(_) => match index.stands_still() {
+            Some(stall) => Some(format!("the index {name} can't be opened {}", described(&stall))),
+            None => {
+                let opening = index.opening().filter(|since| since.elapsed() >= SILENT_AFTER);
+                opening.map(|_| format!("the index {name} is being opened"))
+            }
+        },
         Phase::Building => Some(match index.stalled() {
             None => format!("the index {name} is being opened"),
             Some(stall) => format!("the index {name} doesn't answer {}", described(&stall)),
@@ -121,7 +128,7 @@ impl Watched {
         let index = &self.index;
         let applied = index.applied();
         let (known, since) = self.advanced;
-        if applied >= last || applied != known || index.serving().is_none() {
+        if applied >= last || applied != known || !index.answers() {
             self.advanced = (applied, Instant::now());
         } else if since.elapsed() >= SILENT_AFTER && index.stalled().is_none() {
             let reason = format!("it is at {applied} of {last}, and says nothing");

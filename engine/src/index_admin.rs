@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use souk_index::{FieldKind, IndexSize, MisfitReport};
 use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
 
 use crate::catalog;
+use crate::deadline::Wait;
 use crate::definition::{MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
 use crate::design::Design;
 use crate::engine::Engine;
@@ -18,6 +20,9 @@ use crate::key;
 use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
 use crate::undisturbed::undisturbed;
+
+/// How long the description of an index, or a change of it, waits until it is open.
+const OPENING_MAX: Duration = Duration::from_secs(10);
 
 /// An index of a table, as it is at one moment.
 #[derive(Clone, Debug)]
@@ -130,7 +135,8 @@ pub struct IndexEffect {
 }
 
 impl Engine {
-    /// Describes all indexes, in the order of their tables' names, and those of a table in the order in which they were created.
+    /// Describes all indexes, in the order of their tables' names, and those of a table in the order in which they were created. None
+    /// is opened for that: nested objects count as documents of those that aren't.
     ///
     /// # Errors
     /// What store and indexes refuse.
@@ -144,12 +150,17 @@ impl Engine {
         Ok(indexes)
     }
 
-    /// Describes an index.
+    /// Describes an index, which is opened for that.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; what store and indexes refuse.
     pub async fn index(&self, name: &str) -> Result<IndexDescription> {
         let (table, index) = self.indexed(name)?;
+        // One that can't be opened is described as what it is.
+        let _opened = index
+            .state
+            .opened(Wait::new(Some(Instant::now() + OPENING_MAX)))
+            .await;
         described(self, &table, &index).await
     }
 
@@ -344,6 +355,10 @@ impl Redesign {
                 serving.index.size()?,
                 serving.design.fingerprint() == design.fingerprint(),
             ),
+            Phase::Unopened(unopened) => (
+                unopened.size,
+                unopened.design.fingerprint() == design.fingerprint(),
+            ),
             // The change may be the remedy; how large the index will be isn't known.
             Phase::Failed(_) => (IndexSize::default(), false),
             Phase::Absent | Phase::Building => {
@@ -409,6 +424,11 @@ pub(crate) fn weigh(engine: &Engine, table: &OpenTable) {
 /// Makes a design the wanted one of an index, and starts its build. When that fails, the design before is wanted again, so
 /// that a retry isn't taken for done.
 pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) -> Result<()> {
+    // It answers until the other one is built.
+    index
+        .state
+        .opened(Wait::new(Some(Instant::now() + OPENING_MAX)))
+        .await?;
     let before = index.wanted();
     index.want(design);
     let keeper = engine.keeper(index.name())?;
@@ -424,10 +444,8 @@ pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) 
 /// as done.
 fn build_under_way(index: &OpenIndex) -> Option<Build> {
     let wanted = index.wanted();
-    let serves_wanted = index
-        .state
-        .serving()
-        .is_some_and(|serving| serving.design.fingerprint() == wanted.fingerprint());
+    let served = index.state.served();
+    let serves_wanted = served.is_some_and(|design| design.fingerprint() == wanted.fingerprint());
     index.state.build().filter(|_| !serves_wanted)
 }
 
@@ -457,6 +475,20 @@ pub(crate) async fn described(
         Phase::Absent => {}
         Phase::Building => described.fields_to_be = fields(table, index, &wanted),
         Phase::Failed(_) => described.phase = IndexPhase::Failed,
+        Phase::Unopened(unopened) => {
+            described.phase = IndexPhase::Serving;
+            described.fields = fields(table, index, &unopened.design);
+            let sequence = state.applied();
+            described.serving = Some(ServingIndex {
+                sequence,
+                lag_changes: last.saturating_sub(sequence),
+                lag: lag(engine, sequence).await?,
+                size: unopened.size,
+                is_merging: false,
+                misfit_ids: ids_of(&unopened.misfits),
+                misfits: unopened.misfits.clone(),
+            });
+        }
         Phase::Serving(serving) => {
             let is_building = build
                 .as_ref()
@@ -473,8 +505,7 @@ pub(crate) async fn described(
             let applied = state.applied().max(serving.index.applied_sequence());
             let lag = lag(engine, applied).await?;
             let misfits = serving.index.misfits();
-            let ids = misfits.recent.iter();
-            let misfit_ids = ids.map(|misfit| key::document_name(&misfit.key)).collect();
+            let misfit_ids = ids_of(&misfits);
             let answering = serving.index.clone();
             let size = tokio::task::spawn_blocking(move || answering.size())
                 .await
@@ -503,6 +534,12 @@ pub(crate) async fn described(
         waiting: build.waiting,
     });
     Ok(described)
+}
+
+/// [`ServingIndex::misfit_ids`].
+fn ids_of(misfits: &MisfitReport) -> Vec<Option<String>> {
+    let recent = misfits.recent.iter();
+    recent.map(|misfit| key::document_name(&misfit.key)).collect()
 }
 
 /// The fields of a design, without the sources of those that code declares.

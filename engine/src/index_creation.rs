@@ -25,8 +25,8 @@ use crate::open_table::{Home, OpenTable};
 use crate::owners::OwnerPlace;
 use crate::undisturbed::undisturbed;
 
-/// Most search indexes of an engine, over all tables: each has threads, memory, and a place in the change log.
-pub const MAX_INDEXES: usize = 512;
+/// Most search indexes of an engine, over all tables: each has a place in the change log, and threads and memory while it is open.
+pub const MAX_INDEXES: usize = 1_024;
 
 // Each has a consumer of the log, and a feed while it is built.
 const _: () = assert!(MAX_INDEXES <= MAX_CONSUMERS / 2 && MAX_INDEXES <= MAX_FEEDS / 2);

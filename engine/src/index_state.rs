@@ -1,12 +1,13 @@
 //! The state that searches and the follower of one index share: up to which sequence searches see changes, and up to which one
 //! of them waits for it.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, RwLock};
-use souk_index::{Index, Opening, Searcher};
+use souk_index::{Index, IndexSize, MisfitReport, Opening, Searcher};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -25,6 +26,8 @@ pub(crate) enum Phase {
     Absent,
     /// It is being opened, or built from the table.
     Building,
+    /// It is complete, and is opened when it is first used, or when the log has a change of its table.
+    Unopened(Arc<Unopened>),
     /// It answers, and follows the change log.
     Serving(Serving),
     /// It doesn't any more.
@@ -36,6 +39,23 @@ pub(crate) enum Phase {
 pub(crate) struct Serving {
     pub(crate) index: Index,
     pub(crate) design: Arc<Design>,
+}
+
+/// What is known of an index that isn't open.
+#[derive(Debug)]
+pub(crate) struct Unopened {
+    pub(crate) design: Arc<Design>,
+    pub(crate) size: IndexSize,
+    pub(crate) misfits: MisfitReport,
+}
+
+/// Begins to open an index, unless that is under way; `false` when it won't be opened any more.
+pub(crate) struct Opener(pub(crate) Box<dyn Fn() -> bool + Send + Sync>);
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Opener").finish_non_exhaustive()
+    }
 }
 
 /// Progress of a reindex: of the index that is built, while the one before, if any, goes on answering.
@@ -89,6 +109,9 @@ pub(crate) struct IndexState {
     name: Arc<str>,
     phase: RwLock<Phase>,
     build: RwLock<Option<Build>>,
+    opener: OnceLock<Opener>,
+    /// Since when an unopened index is being opened.
+    opening: Mutex<Option<Instant>>,
     /// Notifies of every change of `phase`.
     phase_changed: watch::Sender<()>,
     /// Searches that begin now see every change up to here.
@@ -120,6 +143,8 @@ impl IndexState {
             name,
             phase: RwLock::new(Phase::Building),
             build: RwLock::new(None),
+            opener: OnceLock::new(),
+            opening: Mutex::default(),
             phase_changed: watch::Sender::new(()),
             applied: watch::Sender::new(0),
             wanted: AtomicU64::new(0),
@@ -151,8 +176,77 @@ impl IndexState {
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
+        *self.opening.lock() = None;
         *self.phase.write() = phase;
         self.announce();
+    }
+
+    /// Says how it is opened when it is used while it is unopened.
+    pub(crate) fn opened_by(&self, opener: Opener) {
+        // There is one keeper of an index.
+        let _first = self.opener.set(opener);
+    }
+
+    /// Whether it could answer, and isn't open.
+    pub(crate) fn is_unopened(&self) -> bool {
+        matches!(*self.phase.read(), Phase::Unopened(_))
+    }
+
+    /// Whether it answers, or would once it is open.
+    pub(crate) fn answers(&self) -> bool {
+        matches!(*self.phase.read(), Phase::Serving(_) | Phase::Unopened(_))
+    }
+
+    /// Says that it is being opened.
+    pub(crate) fn begins_to_open(&self) {
+        self.opening.lock().get_or_insert_with(Instant::now);
+    }
+
+    /// Since when it is being opened, while it is unopened.
+    pub(crate) fn opening(&self) -> Option<Instant> {
+        *self.opening.lock()
+    }
+
+    /// Opens it unless it is open, and waits for that; it may not answer then.
+    ///
+    /// # Errors
+    /// [`EngineError::IndexStalled`], [`EngineError::DeadlineExceeded`], [`EngineError::Closing`].
+    pub(crate) async fn opened(&self, wait: Wait) -> Result<()> {
+        let mut phase = self.watch_phase();
+        if !self.is_unopened() {
+            return Ok(());
+        }
+        if let Some(Opener(open)) = self.opener.get()
+            && !open()
+        {
+            return Err(EngineError::Closing);
+        }
+        let has_ended = |(): &()| !self.is_unopened() || self.stands_still().is_some();
+        // Why it ended is looked at below.
+        let _in_time = wait.for_value(&mut phase, has_ended).await;
+        let reached = self.applied();
+        match (self.is_unopened(), self.stalled()) {
+            (false, _) => Ok(()),
+            (true, Some(stall)) => Err(self.stalled_at(reached, stall)),
+            (true, None) => {
+                let wanted = reached;
+                Err(EngineError::DeadlineExceeded(Waiting::Index { wanted, reached }))
+            }
+        }
+    }
+
+    /// Waits until searches see a write, or would once it is open: it isn't opened for that.
+    ///
+    /// # Errors
+    /// As [`Self::view`].
+    pub(crate) async fn refreshed(&self, sequence: u64, wait: Wait) -> Result<()> {
+        let is_known =
+            |reached: &u64| *reached >= sequence || !self.is_unopened() || self.stands_still().is_some();
+        let known = wait.for_value(&mut self.applied.subscribe(), is_known).await;
+        if known && self.is_unopened() && self.applied() >= sequence {
+            return Ok(());
+        }
+        self.view(sequence, wait).await.map(drop)
     }
 
     /// Says that it is created while its table is served: that it doesn't answer is no trouble before it has for the first time.
@@ -293,6 +387,24 @@ impl IndexState {
     pub(crate) fn serving(&self) -> Option<Serving> {
         match &*self.phase.read() {
             Phase::Serving(serving) => Some(serving.clone()),
+            Phase::Absent | Phase::Building | Phase::Unopened(_) | Phase::Failed(_) => None,
+        }
+    }
+
+    /// The design of the index that answers, or would once it is open.
+    pub(crate) fn served(&self) -> Option<Arc<Design>> {
+        match &*self.phase.read() {
+            Phase::Serving(serving) => Some(Arc::clone(&serving.design)),
+            Phase::Unopened(unopened) => Some(Arc::clone(&unopened.design)),
+            Phase::Absent | Phase::Building | Phase::Failed(_) => None,
+        }
+    }
+
+    /// How big it is, if that can be told.
+    pub(crate) fn size(&self) -> Option<IndexSize> {
+        match self.phase() {
+            Phase::Serving(serving) => serving.index.size().ok(),
+            Phase::Unopened(unopened) => Some(unopened.size),
             Phase::Absent | Phase::Building | Phase::Failed(_) => None,
         }
     }
@@ -375,6 +487,10 @@ impl IndexState {
             let reached = self.applied();
             let serving = match self.phase() {
                 Phase::Serving(serving) => serving,
+                Phase::Unopened(_) => {
+                    self.opened(wait).await?;
+                    continue;
+                }
                 Phase::Absent => return Err(EngineError::no_index(self.name())),
                 Phase::Building => {
                     return Err(EngineError::IndexBuilding {
@@ -441,6 +557,49 @@ pub(crate) mod tests {
         let state = IndexState::new("numbers".into());
         state.serve(Serving { index, design });
         state
+    }
+
+    /// A state whose index would answer once it is open.
+    pub(crate) fn unopened() -> IndexState {
+        let design = serving().served().expect("it answers");
+        let state = IndexState::new("numbers".into());
+        state.set_phase(Phase::Unopened(Arc::new(Unopened {
+            design,
+            size: IndexSize::default(),
+            misfits: MisfitReport::default(),
+        })));
+        state
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_of_an_unopened_index_has_it_opened_and_waits_for_that() {
+        let state = unopened();
+        let asked = Arc::new(Notify::new());
+        let ask = Arc::clone(&asked);
+        state.opened_by(Opener(Box::new(move || {
+            ask.notify_one();
+            true
+        })));
+        let in_vain = state
+            .view(0, Wait::new(Some(Instant::now() + STALLED_AFTER)))
+            .await;
+        assert!(
+            matches!(in_vain, Err(EngineError::DeadlineExceeded(_))),
+            "{in_vain:?}"
+        );
+        let (view, ()) = tokio::join!(state.view(0, Wait::new(None)), async {
+            asked.notified().await;
+            state.serve(serving().serving().expect("it answers"));
+        });
+        view.expect("a view");
+        let state = unopened();
+        state.stall("it can't be opened", "no thread");
+        tokio::time::advance(STALLED_AFTER).await;
+        let refused = state.view(0, Wait::new(None)).await;
+        assert!(
+            matches!(refused, Err(EngineError::IndexStalled { .. })),
+            "{refused:?}"
+        );
     }
 
     #[tokio::test]

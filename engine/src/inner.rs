@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, RwLock};
 use souk_storage::Database;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::consumer_groups::ConsumerGroups;
@@ -52,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) indexes: watch::Sender<Indexes>,
     /// Who keeps the indexes, by their names.
     pub(crate) keepers: Mutex<BTreeMap<Arc<str>, Keeper>>,
+    /// Watches over unopened indexes; taken when the engine closes.
+    pub(crate) sleepers: Mutex<Option<JoinHandle<()>>>,
     /// What the keepers of new indexes get.
     pub(crate) around: Surroundings,
     /// The folder of all indexes.

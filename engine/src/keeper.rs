@@ -1,6 +1,9 @@
 //! Keeps one index of a table: opens it or has it built, lets it follow the log, and when it is designed otherwise has
 //! the new one built beside it and put into its place. Several indexes of a table have a keeper each, and know nothing of each other.
 //!
+//! The index of a table of the catalog isn't opened before it is used, or the log has a change of its table; it is closed again
+//! when that hasn't been so for long. Until then it has no thread: the [sleepers] are watched over by one task.
+//!
 //! | thread | what it does |
 //! |---|---|
 //! | opening | looks what is in the index's folder, starts what is needed, and ends |
@@ -19,12 +22,13 @@ mod follower;
 mod pending;
 mod refresh_policy;
 mod room;
+mod sleepers;
 mod supervisor;
 #[cfg(test)]
 mod tests;
 mod verify;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -43,16 +47,18 @@ use tracing::{error, info, warn};
 use self::backoff::Backoff;
 pub(crate) use self::follower::FollowOptions;
 pub(crate) use self::room::Room;
+pub(crate) use self::sleepers::Sleepers;
+use self::sleepers::Unchanged;
 use self::supervisor::{Failure, Supervisor};
 pub use self::verify::VerifyOptions;
 use crate::definition::index_name;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::index_state::{Build, IndexState, Phase, Step};
+use crate::index_state::{Build, IndexState, Opener, Phase, Step, Unopened};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
 use crate::open_index::OpenIndex;
-use crate::open_table::OpenTable;
+use crate::open_table::{Home, OpenTable};
 use crate::trace;
 
 /// What all keepers of an engine have in common.
@@ -62,6 +68,7 @@ pub(crate) struct Surroundings {
     pub(crate) tail: Arc<LogTail>,
     pub(crate) options: FollowOptions,
     pub(crate) room: Room,
+    pub(crate) sleepers: Arc<Sleepers>,
     pub(crate) observer: Arc<dyn Observer>,
     /// Cancelled when the engine closes.
     pub(crate) closing: CancellationToken,
@@ -82,6 +89,9 @@ struct Keeping {
     tail: Arc<LogTail>,
     options: FollowOptions,
     room: Room,
+    sleepers: Arc<Sleepers>,
+    /// Where it went on when it was opened last.
+    unchanged: Mutex<Option<Unchanged>>,
     observer: Arc<dyn Observer>,
     closing: CancellationToken,
     /// Of the index, with one in it for each design.
@@ -100,6 +110,8 @@ struct Threads {
     opening: Option<Running>,
     serving: Option<Running>,
     draft: Option<Running>,
+    /// The one that was serving, and has closed the index.
+    closed: Option<Running>,
 }
 
 /// A thread, and how to stop it.
@@ -132,7 +144,7 @@ impl Running {
 }
 
 impl Keeper {
-    /// Starts to keep an index of a table. `folder` is that of all indexes.
+    /// Starts to keep an index of a table. `folder` is that of all indexes. It isn't opened while nothing asks for it.
     ///
     /// # Errors
     /// What the store refuses; when the system gives no thread.
@@ -152,6 +164,8 @@ impl Keeper {
             tail: around.tail,
             options: around.options,
             room: around.room,
+            sleepers: around.sleepers,
+            unchanged: Mutex::default(),
             observer: around.observer,
             // Its own end is that of the engine, or of the index.
             closing: around.closing.child_token(),
@@ -160,8 +174,15 @@ impl Keeper {
             threads: Mutex::default(),
             changing: Mutex::default(),
         });
-        let opening = keeping.spawn(OPENING, None, Keeping::open_until_done)?;
-        keeping.threads.lock().opening = Some(opening);
+        let opened = Arc::downgrade(&keeping);
+        keeping.state().opened_by(Opener(Box::new(move || {
+            let keeping = opened.upgrade();
+            keeping.is_some_and(|keeping| keeping.wake())
+        })));
+        if !keeping.stay_unopened().await? {
+            let opening = keeping.spawn(OPENING, None, Keeping::open_until_done)?;
+            keeping.threads.lock().opening = Some(opening);
+        }
         Ok(Self { keeping })
     }
 
@@ -204,6 +225,11 @@ impl Keeper {
         if keeping.closing.is_cancelled() {
             return Err(EngineError::Closing);
         }
+        if keeping.state().is_unopened() && keeping.threads.lock().serving.is_none() {
+            // Its opening looks for what is wanted.
+            keeping.wake();
+            return Ok(());
+        }
         let wanted = keeping.index.wanted();
         if matches!(keeping.state().phase(), Phase::Failed(_)) {
             // An index that was given up doesn't follow the log any more, even if its design is wanted again.
@@ -231,6 +257,7 @@ impl Keeper {
         self.keeping.closing.cancel();
         // A change of the index sees that, or ends before this goes on.
         drop(self.keeping.changing.lock());
+        self.keeping.sleepers.forget(self.keeping.name());
         self.join();
     }
 
@@ -241,8 +268,11 @@ impl Keeper {
         opening.into_iter().for_each(Running::join);
         let draft = self.keeping.threads.lock().draft.take();
         draft.into_iter().for_each(Running::join);
-        let serving = self.keeping.threads.lock().serving.take();
-        serving.into_iter().for_each(Running::join);
+        let (serving, closed) = {
+            let mut threads = self.keeping.threads.lock();
+            (threads.serving.take(), threads.closed.take())
+        };
+        serving.into_iter().chain(closed).for_each(Running::join);
     }
 }
 
@@ -325,6 +355,87 @@ impl Keeping {
         serving == Some(fingerprint)
     }
 
+    /// Leaves the index unopened, if nothing has to be done for it but to follow the log; whether it does.
+    ///
+    /// # Errors
+    /// [`EngineError::Defect`].
+    async fn stay_unopened(self: &Arc<Self>) -> Result<bool> {
+        if self.table.home != Home::Catalog {
+            return Ok(false);
+        }
+        let keeping = Arc::clone(self);
+        let found = tokio::task::spawn_blocking(move || folder::unopened(&keeping)).await;
+        let found = found.map_err(|_| EngineError::Defect("looking at an index panicked"))?;
+        // What is wrong with one that can't be looked at is told when it is opened.
+        let Some((sequence, unopened)) = found.ok().flatten() else {
+            return Ok(false);
+        };
+        self.state().set_applied(sequence);
+        self.state().set_phase(Phase::Unopened(Arc::new(unopened)));
+        self.sleepers.add(self, sequence);
+        Ok(true)
+    }
+
+    /// Begins to open the index, unless it is open, or being opened; `false` when its keeping ends.
+    fn wake(self: &Arc<Self>) -> bool {
+        let mut threads = self.threads.lock();
+        if self.closing.is_cancelled() {
+            return false;
+        }
+        if threads.opening.is_some() || !self.state().is_unopened() {
+            return true;
+        }
+        self.state().begins_to_open();
+        let closed = threads.closed.take();
+        let opening = self.spawn(OPENING, None, move |keeping, stop| {
+            closed.into_iter().for_each(Running::join);
+            keeping.open_until_done(stop);
+        });
+        match opening {
+            Ok(opening) => threads.opening = Some(opening),
+            // Whoever wants it next tries again.
+            Err(error) => self.state().stall("it can't be opened", &error.to_string()),
+        }
+        true
+    }
+
+    /// Whether the index may be closed until it is used again, as far as its threads know.
+    fn may_close(&self, design: &Design) -> bool {
+        !self.closing.is_cancelled()
+            && self.index.wanted().fingerprint() == design.fingerprint()
+            && self.state().build().is_none()
+            && self.threads.lock().draft.is_none()
+    }
+
+    /// Says that the index is closed, by its serving thread, which ends: it includes everything up to `sequence`. Nothing else
+    /// may change it meanwhile.
+    fn is_closed(self: &Arc<Self>, sequence: u64, unopened: Unopened) {
+        {
+            let mut threads = self.threads.lock();
+            threads.closed = threads.serving.take();
+            threads.opening = None;
+            self.state().set_phase(Phase::Unopened(Arc::new(unopened)));
+        }
+        self.sleepers.add(self, sequence);
+    }
+
+    /// Moves the position of an unopened index on: no change up to `sequence` is of its table.
+    ///
+    /// # Errors
+    /// What disk and store refuse.
+    fn move_on(&self, sequence: u64) -> Result<()> {
+        let Some(_changing) = self.changing.try_lock() else {
+            return Ok(());
+        };
+        let is_asleep = self.state().is_unopened() && self.threads.lock().opening.is_none();
+        if !is_asleep || self.closing.is_cancelled() || self.consumer.position() >= sequence {
+            return Ok(());
+        }
+        let folder = folder::of(&self.folder, self.index.wanted().fingerprint());
+        Index::move_on(&folder, sequence)?;
+        Ok(self.runtime.block_on(self.consumer.advance(sequence))?)
+    }
+
     /// [`Self::open`], tried until it succeeds.
     fn open_until_done(self: &Arc<Self>, stop: &CancellationToken) {
         let mut backoff = Backoff::default();
@@ -349,6 +460,12 @@ impl Keeping {
         let serving = found.as_ref().map(|found| found.design.fingerprint());
         let needs_draft = serving != Some(wanted.fingerprint());
         let kept: Vec<u64> = serving.into_iter().chain([wanted.fingerprint()]).collect();
+        if let Some(unchanged) = self.sleepers.forget(self.name()) {
+            *self.unchanged.lock() = Some(unchanged);
+        }
+        if found.is_none() && self.state().is_unopened() {
+            self.state().set_phase(Phase::Building);
+        }
         // The feed of a complete index is removed when the index is known to be durable beyond it.
         self.retain(&kept, &[wanted.fingerprint()]);
         if let Some(found) = found {
@@ -572,14 +689,14 @@ async fn release(
     released
 }
 
-/// Changes that the log keeps since an index isn't durable beyond them; none when it holds nothing.
-pub(crate) fn log_held(database: &Database, index: &str) -> u64 {
-    let name = consumer_name(index);
-    let consumers = database.consumers();
-    let consumer = consumers.iter().find(|consumer| consumer.name() == name);
-    consumer.map_or(0, |consumer| {
-        database.last_sequence().saturating_sub(consumer.position())
-    })
+/// Changes that the log keeps for each index, since it isn't durable beyond them.
+pub(crate) fn logs_held(database: &Database) -> BTreeMap<String, u64> {
+    let last = database.last_sequence();
+    let held = database.consumers().into_iter().filter_map(|consumer| {
+        let index = index_of_consumer(consumer.name())?;
+        Some((index, last.saturating_sub(consumer.position())))
+    });
+    held.collect()
 }
 
 /// The consumer of the log that an index is.

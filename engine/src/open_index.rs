@@ -9,7 +9,7 @@ use souk_index::Reason;
 use crate::definition::{SearchIndexDefinition, TableDefinition, index_name};
 use crate::design::Design;
 use crate::error::Result;
-use crate::index_state::{IndexState, Phase};
+use crate::index_state::IndexState;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -78,14 +78,13 @@ impl OpenIndex {
 
     /// Whether a page token that says this of its index is of this one, as it is or is to be, in a history of the database.
     pub(crate) fn gave(&self, token_design: u64, history: u64) -> bool {
-        let serving = self.state.serving().map(|serving| serving.design);
-        let mut designs = serving.into_iter().chain([self.wanted()]);
+        let mut designs = self.state.served().into_iter().chain([self.wanted()]);
         designs.any(|design| design.token_design(history) == token_design)
     }
 
-    /// Whether it answers.
+    /// Whether it answers, or would once it is open.
     pub(crate) fn answers(&self) -> bool {
-        matches!(self.state.phase(), Phase::Serving(_))
+        self.state.answers()
     }
 
     /// Whether it answers, and isn't known to stand still.
@@ -95,10 +94,7 @@ impl OpenIndex {
 
     /// The design that searches are read by: that of the index that answers.
     pub(crate) fn served(&self) -> Arc<Design> {
-        match self.state.serving() {
-            Some(serving) => serving.design,
-            None => self.wanted(),
-        }
+        self.state.served().unwrap_or_else(|| self.wanted())
     }
 
     /// Says of fields that it doesn't have yet that they are coming.

@@ -139,9 +139,7 @@ impl OpenTable {
 
     /// About how large an index of it is: as the first is that answers and can be measured, whichever that is.
     pub(crate) fn measured(&self) -> Option<IndexSize> {
-        let indexes = self.indexes();
-        let mut serving = indexes.iter().filter_map(|index| index.state.serving());
-        serving.find_map(|serving| serving.index.size().ok())
+        self.indexes().iter().find_map(|index| index.state.size())
     }
 
     /// Adds a search index behind the others.

@@ -69,9 +69,9 @@ pub const MAX_INCLUDED_COLUMNS: usize = 32;
 /// Most tables of a database. Tablestore allows 64 in an instance.
 pub const MAX_TABLES: usize = 1024;
 /// Most named consumers of the change log.
-pub const MAX_CONSUMERS: usize = 1024;
+pub const MAX_CONSUMERS: usize = 2048;
 /// Most feeds of a database.
-pub const MAX_FEEDS: usize = 1024;
+pub const MAX_FEEDS: usize = 2048;
 /// Most records one read of a feed returns; the last change may go beyond.
 pub const MAX_FEED_RECORDS: usize = 5000;
 /// Most bytes one read of a feed returns, as messages have rows; a larger change comes in parts, a larger row alone.

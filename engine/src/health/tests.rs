@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::index_state::STALLED_AFTER;
-use crate::index_state::tests::serving;
+use crate::index_state::tests::{serving, unopened};
 
 fn health(index: &Arc<IndexState>, last: u64) -> Health {
     Health::of(&StoreHealth::Serving, &[vec![Arc::clone(index)]], last)
@@ -50,6 +50,29 @@ async fn an_index_that_hangs_is_found_out_though_it_says_nothing() {
     index.set_applied(9);
     watched.look(9);
     assert!(health(&index, 9).is_serving());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_index_that_isnt_open_is_no_trouble_unless_its_opening_hangs_or_fails() {
+    let index = Arc::new(unopened());
+    assert!(health(&index, 9).is_serving());
+    index.begins_to_open();
+    assert!(health(&index, 9).is_serving());
+    tokio::time::advance(SILENT_AFTER).await;
+    says(&health(&index, 9), "is being opened");
+    let index = Arc::new(unopened());
+    index.stall("it can't be opened", "no thread");
+    assert!(health(&index, 9).is_serving(), "it may be a hiccup");
+    tokio::time::advance(STALLED_AFTER).await;
+    says(&health(&index, 9), "can't be opened since");
+    // Whoever looks through the log for it hangs.
+    let index = Arc::new(unopened());
+    index.set_applied(3);
+    let mut watched = Watched::new(Arc::clone(&index));
+    tokio::time::advance(SILENT_AFTER).await;
+    watched.look(4);
+    tokio::time::advance(STALLED_AFTER).await;
+    says(&health(&index, 4), "it is at 3 of 4");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::{Keeping, verify};
 use crate::definition::index_name;
 use crate::design::Design;
 use crate::error::{EngineError, Result};
+use crate::index_state::Unopened;
 
 /// What the name of a folder ends with that is being removed. No name of an index has it.
 pub(super) const REMOVED: &str = "~removed";
@@ -54,6 +55,33 @@ pub(super) fn usable(keeping: &Keeping, design: &Design, stop: &CancellationToke
 pub(super) struct Usable {
     pub(super) index: Index,
     pub(super) design: Arc<Design>,
+}
+
+/// What is known, unopened, of the wanted index, and up to which change it has all: if it is complete, the log continues it, and there
+/// is nothing else to clear away.
+pub(super) fn unopened(keeping: &Keeping) -> Result<Option<(u64, Unopened)>> {
+    let (design, database) = (keeping.index.wanted(), &keeping.database);
+    let path = of(&keeping.folder, design.fingerprint());
+    let is_alone = names(&keeping.folder)? == [format!("{:016x}", design.fingerprint())];
+    let feeds = database.feeds();
+    let mut feeds = feeds.iter().filter_map(|feed| index_of_feed(feed.name()));
+    if !is_alone || feeds.any(|index| index == keeping.name()) {
+        return Ok(None);
+    }
+    let Some(commit) = Index::last_commit(&path)? else {
+        return Ok(None);
+    };
+    let is_it = commit.completeness == Completeness::Complete
+        && commit.schema == format!("{:016x}", design.schema.fingerprint())
+        && commit.label == design.label(database.history());
+    // The log is kept from its consumer's position on.
+    let is_continued = (keeping.consumer.position()..=database.last_sequence()).contains(&commit.sequence);
+    let unopened = Unopened {
+        design,
+        size: commit.size,
+        misfits: commit.misfits,
+    };
+    Ok((is_it && is_continued).then_some((commit.sequence, unopened)))
 }
 
 /// The index that is wanted, or else the newest of those that are there.

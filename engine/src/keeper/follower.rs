@@ -19,8 +19,9 @@ use super::verify::{self, VerifyOptions};
 use super::{Keeping, Promotion};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
-use crate::index_state::Serving;
+use crate::index_state::{Serving, Unopened};
 use crate::log_tail::Block;
+use crate::open_table::Home;
 
 /// How often an index with changes is made durable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
@@ -35,6 +36,8 @@ const PROMOTION_RETRY: Duration = Duration::from_millis(20);
 pub(crate) struct FollowOptions {
     /// The longest that changes may stay unseen while the index keeps up and somebody searches.
     pub(crate) commit_interval: Duration,
+    /// How long an index isn't used before it is closed.
+    pub(crate) close_idle_after: Duration,
     /// Memory of the writer, bytes.
     pub(crate) writer_memory: usize,
     /// Documents from which on the observer is told that the index is large.
@@ -67,6 +70,8 @@ pub(super) struct Follower {
     next_consolidation: Option<Instant>,
     /// Whether merges of this kind are under way.
     consolidating: bool,
+    /// When it was searched, or changed, last.
+    used_at: Instant,
     /// About how many documents it has: those at the beginning, and one for each operation since.
     documents: u64,
 }
@@ -76,8 +81,10 @@ impl Follower {
     pub(super) fn new(keeping: Arc<Keeping>, design: Arc<Design>, index: Index, writer: IndexWriter) -> Self {
         let mut sequences = keeping.database.subscribe();
         sequences.mark_changed();
+        let unchanged = *keeping.unchanged.lock();
+        let applied = index.applied_sequence();
         Self {
-            taken: index.applied_sequence(),
+            taken: unchanged.map_or(applied, |unchanged| unchanged.behind(applied)),
             ready_at: keeping.database.last_sequence(),
             refresh: RefreshPolicy::new(keeping.options.commit_interval, Instant::now()),
             keeping,
@@ -90,6 +97,7 @@ impl Follower {
             next_checkpoint: None,
             next_consolidation: Some(Instant::now() + REST),
             consolidating: false,
+            used_at: Instant::now(),
             documents: 0,
         }
     }
@@ -118,6 +126,15 @@ impl Follower {
             }
             if self.next_consolidation.is_some_and(|at| at <= Instant::now()) {
                 self.consolidate()?;
+            }
+            if caught_up && self.idle_at().is_some_and(|at| at <= Instant::now()) {
+                let keeping = Arc::clone(&self.keeping);
+                if let Some(_changing) = keeping.changing.try_lock()
+                    && self.may_close()?
+                {
+                    return self.close_idle();
+                }
+                self.used_at = Instant::now();
             }
             if caught_up {
                 let runtime = self.keeping.runtime.clone();
@@ -209,6 +226,10 @@ impl Follower {
 
     fn decide(&mut self, caught_up: bool) -> RefreshDecision {
         let state = self.keeping.state();
+        let searched = self.serves && state.take_searched();
+        if searched || !self.pending.is_empty() {
+            self.used_at = Instant::now();
+        }
         let awaited = state.awaited();
         let input = RefreshInput {
             operations: self.pending.operations(),
@@ -217,7 +238,7 @@ impl Follower {
             caught_up,
             awaited: awaited.is_some_and(|wanted| caught_up || wanted <= self.taken),
             opens: !self.serves && self.taken >= self.ready_at,
-            searched: self.serves && state.take_searched(),
+            searched,
         };
         self.refresh.decide(Instant::now(), input)
     }
@@ -316,7 +337,10 @@ impl Follower {
         let due = match (self.pending.since(), self.next_checkpoint) {
             (Some(since), _) => Some(self.refresh.next_decision(since)),
             (None, _) if !self.serves => Some(Instant::now() + PROMOTION_RETRY),
-            (None, checkpoint) => [checkpoint, self.next_consolidation].into_iter().flatten().min(),
+            (None, checkpoint) => {
+                let dues = [checkpoint, self.next_consolidation, self.idle_at()];
+                dues.into_iter().flatten().min()
+            }
         };
         let due = async {
             match due {
@@ -334,6 +358,38 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// When it counts as unused; `None` of one that stays open.
+    fn idle_at(&self) -> Option<Instant> {
+        let at = self.used_at.checked_add(self.keeping.options.close_idle_after);
+        at.filter(|_| self.keeping.table.home == Home::Catalog && self.serves)
+    }
+
+    /// Whether the index may be closed until it is used again. Makes it durable first.
+    fn may_close(&mut self) -> Result<bool> {
+        let is_small = self.documents < self.keeping.options.large_index_from;
+        let is_done = self.pending.is_empty() && self.next_consolidation.is_none();
+        if !is_small || !is_done || !self.keeping.may_close(&self.design) {
+            return Ok(false);
+        }
+        self.checkpoint()?;
+        // Otherwise the store couldn't be told.
+        Ok(self.next_checkpoint.is_none())
+    }
+
+    /// Closes an index that nobody uses; searches that come now open it again.
+    fn close_idle(self) -> Result<()> {
+        let unopened = Unopened {
+            design: Arc::clone(&self.design),
+            size: self.index.size()?,
+            misfits: self.index.misfits(),
+        };
+        let (index, sequence) = (self.keeping.name(), self.index.durable_sequence());
+        self.writer.close()?;
+        tracing::info!(index, sequence, "the index is closed until it is used again");
+        self.keeping.is_closed(sequence, unopened);
+        Ok(())
     }
 
     /// When the engine closes, the index is left as it is on the disk. One that was replaced is left to be removed.

@@ -205,6 +205,10 @@ impl Supervisor {
                         return Ok(());
                     }
                 }
+                if keeping.follows(self.design.fingerprint()) && keeping.state().is_unopened() {
+                    // Searches needn't wait for that.
+                    keeping.state().set_phase(Phase::Building);
+                }
                 match draft::fill(&keeping, &self.design, stop)? {
                     Some(filled) => filled,
                     None => return Ok(()),

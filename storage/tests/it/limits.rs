@@ -112,14 +112,14 @@ async fn of_readers_of_the_log() {
         let consumer = database.consumer(&format!("c{number}")).await;
         consumer.expect("a consumer");
     }
-    refused(database.consumer("more").await, "MAX_CONSUMERS", 1024, 1025);
+    refused(database.consumer("more").await, "MAX_CONSUMERS", 2048, 2049);
     let options = || FeedOptions::new(FeedSource::Changes(FeedStart::Newest));
     for number in 0..MAX_FEEDS {
         let feed = database.create_feed(&format!("f{number}"), options()).await;
         feed.expect("a feed");
     }
     let one_more = database.create_feed("more", options()).await;
-    refused(one_more, "MAX_FEEDS", 1024, 1025);
+    refused(one_more, "MAX_FEEDS", 2048, 2049);
 }
 
 #[tokio::test]
