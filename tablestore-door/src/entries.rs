@@ -131,13 +131,15 @@ impl IndexTable {
         entry.values.iter().cloned().chain(key).collect()
     }
 
-    /// Writes an entry as a row. Entries have no versions.
+    /// Writes an entry as a row, its columns by their names as those of any row. Entries have no versions.
     pub(crate) fn write(&self, entry: &IndexEntry, out: &mut Encoder) {
         let mut row = out.row();
         for column in self.key(entry) {
             row.key(&column.name, &column.value);
         }
-        for (column, value) in &entry.included {
+        let mut included: Vec<_> = entry.included.iter().collect();
+        included.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (column, value) in included {
             row.cell(column, Some(&told(value)), None, None);
         }
         row.finish(false, None);

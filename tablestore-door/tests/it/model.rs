@@ -184,7 +184,7 @@ impl Program {
     /// Lets time pass: often none, so that versions meet.
     fn pass(&mut self) {
         let milliseconds = match self.random.u8(..100) {
-            0 => self.random.i64(..2000),
+            0 => self.random.i64(0..2000),
             1..50 => self.random.i64(1..20),
             _ => 0,
         };

@@ -212,6 +212,10 @@ impl Program {
     /// Rows for a table: but for mistakes of one partition in a transaction, and where all or none are to be written.
     fn part(&mut self, name: &'static str, within: Option<usize>, is_together: bool) -> Part {
         let known = self.tables.get(name).cloned();
+        let rows = known
+            .as_ref()
+            .map(|_| self.rows(name, within))
+            .unwrap_or_default();
         let random = &mut self.random;
         let is_there = known.is_some();
         let table = known.unwrap_or_else(|| Table::draw(random));
@@ -241,6 +245,12 @@ impl Program {
             }
             part.writes.push(write);
         }
+        // Which numbers the server gives isn't said: nothing else in the batch is to meet one.
+        let new = part.writes.iter().filter(|write| write.is_new);
+        let partitions: BTreeSet<_> = new.map(|write| write.key[0].clone()).collect();
+        part.writes.retain(|write| {
+            write.is_new || !partitions.contains(&write.key[0]) || rows.contains_key(&write.key)
+        });
         part
     }
 

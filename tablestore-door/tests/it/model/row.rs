@@ -129,7 +129,7 @@ impl Change {
         for name in names(random) {
             let change = match random.u8(..if plain { 1 } else { 8 }) {
                 5 => Alteration::DeleteAll,
-                6 => Alteration::DeleteVersion(now - random.i64(..6)),
+                6 => Alteration::DeleteVersion(now - random.i64(0..6)),
                 7 if matches!(name, "size" | "mixed") => {
                     Alteration::Add(random.choice([-2, 1, 3, i64::MAX]).expect("one"))
                 }
