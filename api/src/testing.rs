@@ -238,6 +238,8 @@ pub struct Running<S> {
     pub stack: Stack,
     /// To be cancelled when the service has to drain.
     pub draining: CancellationToken,
+    /// What its engine was opened with.
+    config: EngineConfig,
     /// Removed in the end.
     directory: TempDir,
 }
@@ -247,8 +249,19 @@ pub struct Running<S> {
 /// # Errors
 /// What the service or its engine refuses.
 pub async fn serve<S: Service>() -> Result<Running<S>, Box<dyn std::error::Error>> {
+    serve_as(|_| ()).await
+}
+
+/// [`serve`], with other settings of the engine: [`reopen`] keeps them.
+///
+/// # Errors
+/// As there.
+pub async fn serve_as<S: Service>(
+    set: impl FnOnce(&mut EngineConfig),
+) -> Result<Running<S>, Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
-    let config = EngineConfig::new(directory.path());
+    let mut config = EngineConfig::new(directory.path());
+    set(&mut config);
     open(config, directory, None).await
 }
 
@@ -276,11 +289,13 @@ pub async fn reopen_trimmed<S: Service>(
     let last = engine.database().last_sequence();
     // Changes that an index lacks aren't trimmed.
     engine.refreshed(last, None).await?;
+    let kept = running.config.clone();
     let directory = close(running).await?;
-    let mut config = EngineConfig::new(directory.path());
+    let mut config = kept.clone();
     config.storage.clock = Arc::new(FastForwardClock);
     config.storage.retention = MIN_RETENTION;
-    let running = open::<S>(config, directory, None).await?;
+    let mut running = open::<S>(config, directory, None).await?;
+    running.config = kept;
     let database = running.service.engine().database();
     database.maintain().await?;
     match database.changes(last.saturating_sub(1), 1).await {
@@ -289,13 +304,14 @@ pub async fn reopen_trimmed<S: Service>(
     }
 }
 
-/// Closes a service, and opens it again.
+/// Closes a service, and opens it again with the same settings.
 ///
 /// # Errors
 /// What the service or its engine refuses.
 pub async fn reopen<S: Service>(running: Running<S>) -> Result<Running<S>, Box<dyn std::error::Error>> {
+    let config = running.config.clone();
     let directory = close(running).await?;
-    open(EngineConfig::new(directory.path()), directory, None).await
+    open(config, directory, None).await
 }
 
 /// Closes a service, and returns its directory.
@@ -328,7 +344,7 @@ async fn open<S: Service>(
     credentials: Credentials,
 ) -> Result<Running<S>, Box<dyn std::error::Error>> {
     let draining = CancellationToken::new();
-    let service = S::open(config, draining.clone()).await?;
+    let service = S::open(config.clone(), draining.clone()).await?;
     let mut health = service.engine().health();
     let serving = health.wait_for(souk_engine::Health::is_serving);
     if tokio::time::timeout(START_MAX, serving).await.is_err() {
@@ -341,6 +357,7 @@ async fn open<S: Service>(
         service,
         stack,
         draining,
+        config,
         directory,
     })
 }
