@@ -84,7 +84,7 @@ pub(crate) fn moves(old: &Entries, new: Entries) -> Vec<Mutation> {
     moves
 }
 
-/// The entry of a row in one index; `None` when the row lacks one of its columns.
+/// The entry of a row in one index; `None` when the row lacks one of its columns: then the others may hold what can't stand in it.
 pub(crate) fn entry(
     table: TableId,
     definition: &Definition,
@@ -101,13 +101,13 @@ pub(crate) fn entry(
         if let Some(value) = key_value {
             values.push(Value::from(value.clone()));
         } else if let Some(cell) = row.cells(column).first() {
-            check_length(&cell.value)?;
             lives = lives.min(cell.version);
             values.push(cell.value.clone());
         } else {
             return Ok(None);
         }
     }
+    values.iter().try_for_each(check_length)?;
     let key = key::index_entry(table, index.number, &values, &row.key);
     Ok(Some((key, encode(index, row, lives))))
 }

@@ -348,6 +348,24 @@ async fn refuses_what_is_invalid() {
         .await;
 }
 
+/// A row that lacks a column of an index isn't in it, in whichever order the index has its columns.
+#[tokio::test]
+async fn takes_what_is_too_large_for_an_index_that_lacks_the_row() {
+    for columns in [["c", "d"], ["d", "c"]] {
+        let store = store(plain().index(SecondaryIndexSchema::new("by_c", columns))).await;
+        let large = "x".repeat(MAX_KEY_VALUE_BYTES + 1);
+        store.write(put(1, "c", large)).await;
+        assert!(store.index().await.is_empty());
+        let into_it = ColumnChange::Put {
+            column: "d".to_owned(),
+            value: 1.into(),
+            version: None,
+        };
+        let refused = store.try_write(update(1, into_it), Condition::none()).await;
+        assert!(matches!(refused, Err(Error::LimitExceeded { .. })), "{refused:?}");
+    }
+}
+
 #[tokio::test]
 async fn refuses_what_is_too_large() {
     let store = store(plain().index(SecondaryIndexSchema::new("by_c", ["c"]))).await;
