@@ -441,7 +441,11 @@ pub(crate) const CELLS: &[Cell] = &[
     Cell::new(
         "souk.table.v1.ConsumerGroupService/CreateConsumerGroup",
         Kind::Open,
-        |n| json!({"table": table_of(n.whose), "group": group(&format!("new_{}", n.number))}),
+        |n| {
+            json!({"table": table_of(n.whose), "group": {
+                "name": format!("new_{}", n.number), "source": "CONSUMER_GROUP_SOURCE_CHANGES", "shards": 1,
+            }})
+        },
     ),
     Cell::new(
         "souk.table.v1.ConsumerGroupService/GetConsumerGroup",
