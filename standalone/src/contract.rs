@@ -34,7 +34,7 @@ impl MessageJson {
     /// Reads one.
     ///
     /// # Errors
-    /// What is wrong, with line and column.
+    /// What is wrong, with the path of a field, or with line and column.
     pub fn read<M: Message + Default>(&self, json: &[u8]) -> Result<M, String> {
         let read = json::parse(self.kind.clone(), json).map_err(|status| status.message().to_owned())?;
         M::decode(read.encode_to_vec().as_slice()).map_err(|error| error.to_string())

@@ -149,10 +149,15 @@ fn malformed(kind: &prost_reflect::MessageDescriptor, error: &serde_json::Error)
         true => "MESSAGE_TOO_DEEP",
         false => MALFORMED,
     };
-    StatusBuilder::invalid_argument(reason, words)
-        .metadata("line", error.line())
-        .metadata("column", error.column())
-        .build()
+    let refusal = StatusBuilder::invalid_argument(reason, words);
+    // What was read as a tree first has no place.
+    match error.line() {
+        0 => refusal.build(),
+        line => refusal
+            .metadata("line", line)
+            .metadata("column", error.column())
+            .build(),
+    }
 }
 
 /// The words of an error of prost-reflect, with the name that it doesn't know quoted as `{:?}` writes it: what callers send is told apart

@@ -25,6 +25,7 @@ use super::parquet::Pieces;
 use super::place::{Place, PlaceError};
 use crate::contract::{ContractError, MessageJson};
 use crate::load::PATIENCE;
+use crate::load::checkpoint::sync_folder;
 use crate::load::patience::Patience;
 use crate::load::progress::Progress;
 
@@ -327,6 +328,8 @@ impl Sink {
         match self {
             Self::Ndjson(_, mut text) | Self::Csv(_, mut text) => {
                 text.sync()?;
+                // A file that is new is one when its folder says so.
+                kept.map_or(Ok(()), sync_folder)?;
                 kept.map_or(Ok(()), Place::remove)?;
             }
             Self::Parquet(mut pieces) => {

@@ -11,7 +11,8 @@ use crate::load::checkpoint::{self, Checkpoint, CheckpointError, CheckpointLock}
 /// What a file has of a table. Everything up to here is on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
-    /// Which server.
+    /// Which server; none in a checkpoint of an earlier version.
+    #[serde(default)]
     pub(super) server: String,
     /// Which table.
     pub(super) table: String,
