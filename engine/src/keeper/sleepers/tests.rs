@@ -54,9 +54,22 @@ impl Shelf {
         self
     }
 
-    async fn opened_again(mut self) -> Self {
-        self.engine = opened(&self.directory, &self.clock, self.idle).await;
-        self
+    async fn opened_again(self) -> Self {
+        let Self {
+            engine,
+            directory,
+            clock,
+            idle,
+        } = self;
+        // It holds the lock of the directory.
+        drop(engine);
+        let engine = opened(&directory, &clock, idle).await;
+        Self {
+            engine,
+            directory,
+            clock,
+            idle,
+        }
     }
 
     fn table(&self, nth: usize) -> TableHandle {
@@ -218,8 +231,10 @@ async fn the_log_isnt_kept_for_unopened_indexes_and_they_go_on_behind_what_was_t
     let database = shelf.engine.database();
     let more = shelf.writes(0, "last").await;
     database.maintain().await.expect("trimmed");
-    let oldest = database.snapshot().await.expect("a snapshot");
-    let oldest = oldest.oldest_change().await.expect("the log's begin");
+    let oldest = {
+        let snapshot = database.snapshot().await.expect("a snapshot");
+        snapshot.oldest_change().await.expect("the log's begin")
+    };
     assert!(oldest > last, "{oldest} of {more}");
 
     assert_eq!(shelf.finds(1).await, 1);
