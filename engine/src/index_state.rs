@@ -350,7 +350,9 @@ impl IndexState {
     }
 
     fn advances(&self) {
-        if let Some(stall) = self.stall.lock().take() {
+        // Not under the lock: whoever waits for a phase takes it under that of the phases, which is taken here.
+        let ended = self.stall.lock().take();
+        if let Some(stall) = ended {
             let (index, stood_still) = (self.name(), stall.age());
             info!(
                 index,
