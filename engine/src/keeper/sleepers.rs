@@ -237,7 +237,10 @@ impl Sleepers {
     fn tell(&self) {
         let sleeping = self.sleeping.lock();
         for sleeper in sleeping.indexes.values() {
-            if let (None, Some(keeping)) = (sleeper.woken_at, sleeper.keeping.upgrade()) {
+            // One that is being opened, for a search maybe, says itself how that goes: it hasn't advanced since others have.
+            if let (None, Some(keeping)) = (sleeper.woken_at, sleeper.keeping.upgrade())
+                && keeping.state().opening().is_none()
+            {
                 keeping.state().set_applied(sleeper.unchanged(sleeping.looked).to);
             }
         }
