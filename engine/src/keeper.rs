@@ -385,14 +385,18 @@ impl Keeping {
         if threads.opening.is_some() || !self.state().is_unopened() {
             return true;
         }
-        self.state().begins_to_open();
         let closed = threads.closed.take();
         let opening = self.spawn(OPENING, None, move |keeping, stop| {
+            // Once it is noted.
+            drop(keeping.threads.lock());
             closed.into_iter().for_each(Running::join);
             keeping.open_until_done(stop);
         });
         match opening {
-            Ok(opening) => threads.opening = Some(opening),
+            Ok(opening) => {
+                self.state().begins_to_open();
+                threads.opening = Some(opening);
+            }
             // Whoever wants it next tries again.
             Err(error) => self.state().stall("it can't be opened", &error.to_string()),
         }
