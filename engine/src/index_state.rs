@@ -197,9 +197,13 @@ impl IndexState {
         matches!(*self.phase.read(), Phase::Serving(_) | Phase::Unopened(_))
     }
 
-    /// Says that it is being opened.
+    /// Says that it is being opened. Why it didn't advance before is no reason to refuse those who wait for that.
     pub(crate) fn begins_to_open(&self) {
         self.opening.lock().get_or_insert_with(Instant::now);
+        let ended = self.stall.lock().take();
+        if ended.is_some() {
+            self.announce();
+        }
     }
 
     /// Since when it is being opened, while it is unopened.

@@ -147,8 +147,15 @@ impl Sleepers {
                         RETRY_PAUSE
                     }
                 };
-                self.open_woken();
-                let _stopped = tokio::time::timeout(pause, closing.cancelled()).await;
+                let wait_for_a_place = self.open_woken();
+                tokio::select! {
+                    () = closing.cancelled() => {}
+                    () = tokio::time::sleep(pause) => {}
+                    () = self.changed.notified(), if wait_for_a_place => {}
+                }
+                if wait_for_a_place {
+                    continue;
+                }
                 tokio::select! {
                     () = closing.cancelled() => {}
                     result = sequences.changed() => if result.is_err() { break },
@@ -261,8 +268,8 @@ impl Sleepers {
         }
     }
 
-    /// Opens indexes whose tables have changed.
-    fn open_woken(&self) {
+    /// Opens indexes whose tables have changed; whether some wait until others are open.
+    fn open_woken(&self) -> bool {
         let mut woken = Vec::new();
         {
             let mut sleeping = self.sleeping.lock();
@@ -285,6 +292,7 @@ impl Sleepers {
         for keeping in waiting.iter().take(places) {
             keeping.wake();
         }
+        waiting.len() > places
     }
 
     /// Lets the log go up to where it was looked through, for each index that isn't to be opened.
