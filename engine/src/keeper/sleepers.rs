@@ -134,36 +134,47 @@ impl Sleepers {
         let mut sequences = database.subscribe();
         sequences.mark_changed();
         tokio::spawn(async move {
-            let mut moves = tokio::time::interval_at(Instant::now() + MOVE_INTERVAL, MOVE_INTERVAL);
-            moves.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            // Beside the watch, which syncs of many indexes would keep waiting.
+            let moving = async {
+                let mut moves = tokio::time::interval_at(Instant::now() + MOVE_INTERVAL, MOVE_INTERVAL);
+                moves.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                while !closing.is_cancelled() {
+                    tokio::select! {
+                        () = closing.cancelled() => {}
+                        _ = moves.tick() => self.move_on(&closing).await,
+                    }
+                }
+            };
             let verify_pause = (verified_each / VERIFIED_IN_TURN).clamp(LOOK_PAUSE, MOVE_INTERVAL);
             let mut verifications = tokio::time::interval_at(Instant::now() + verify_pause, verify_pause);
             verifications.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            while !closing.is_cancelled() {
-                let pause = match self.look(&tail, &closing).await {
-                    Ok(()) => LOOK_PAUSE,
-                    Err(error) => {
-                        warn!(%error, "the log can't be looked through for unopened indexes");
-                        RETRY_PAUSE
+            let watching = async {
+                while !closing.is_cancelled() {
+                    let pause = match self.look(&tail, &closing).await {
+                        Ok(()) => LOOK_PAUSE,
+                        Err(error) => {
+                            warn!(%error, "the log can't be looked through for unopened indexes");
+                            RETRY_PAUSE
+                        }
+                    };
+                    let wait_for_a_place = self.open_woken();
+                    tokio::select! {
+                        () = closing.cancelled() => {}
+                        () = tokio::time::sleep(pause) => {}
+                        () = self.changed.notified(), if wait_for_a_place => {}
                     }
-                };
-                let wait_for_a_place = self.open_woken();
-                tokio::select! {
-                    () = closing.cancelled() => {}
-                    () = tokio::time::sleep(pause) => {}
-                    () = self.changed.notified(), if wait_for_a_place => {}
+                    if wait_for_a_place {
+                        continue;
+                    }
+                    tokio::select! {
+                        () = closing.cancelled() => {}
+                        result = sequences.changed() => if result.is_err() { break },
+                        () = self.changed.notified() => {}
+                        _ = verifications.tick() => self.wake_oldest(verified_each),
+                    }
                 }
-                if wait_for_a_place {
-                    continue;
-                }
-                tokio::select! {
-                    () = closing.cancelled() => {}
-                    result = sequences.changed() => if result.is_err() { break },
-                    () = self.changed.notified() => {}
-                    _ = moves.tick() => self.move_on(&closing).await,
-                    _ = verifications.tick() => self.wake_oldest(verified_each),
-                }
-            }
+            };
+            tokio::join!(watching, moving);
         })
     }
 
