@@ -189,6 +189,9 @@ impl Sleepers {
                     if let Err(error) = self.take_in(&block, position) {
                         self.wake_all(&error);
                     }
+                    // Its end may be far.
+                    self.tell();
+                    self.open_woken();
                 }
                 Ok(None) => break,
                 Err(EngineError::Storage(
