@@ -1,5 +1,7 @@
 //! Waiting for something, as long as the call has time.
 
+use std::time::Duration;
+
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -13,6 +15,12 @@ impl Wait {
     /// Until a moment; `None` is as long as it takes.
     pub(crate) fn new(until: Option<Instant>) -> Self {
         Self { until }
+    }
+
+    /// As long as that, but from now on no longer than this.
+    pub(crate) fn at_most(self, longest: Duration) -> Self {
+        let at = Instant::now() + longest;
+        Self::new(Some(self.until.map_or(at, |until| until.min(at))))
     }
 
     /// The moment at which waiting ends.

@@ -18,6 +18,8 @@ use crate::error::{EngineError, Result, Waiting};
 
 /// Time after which an index that can't apply changes counts as stalled, for health and for searches that wait for a change.
 pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(5);
+/// How long a search of an index that won't be opened any more waits to learn that it is gone; otherwise the engine closes.
+const ENDING_MAX: Duration = Duration::from_secs(1);
 
 /// Whether an index answers.
 #[derive(Clone, Debug)]
@@ -220,17 +222,18 @@ impl IndexState {
         if !self.is_unopened() {
             return Ok(());
         }
-        if let Some(Opener(open)) = self.opener.get()
-            && !open()
-        {
-            return Err(EngineError::Closing);
-        }
+        let opens = self.opener.get().is_none_or(|Opener(open)| open());
+        let wait = match opens {
+            true => wait,
+            false => wait.at_most(ENDING_MAX),
+        };
         let has_ended = |(): &()| !self.is_unopened() || self.stands_still().is_some();
         // Why it ended is looked at below.
         let _in_time = wait.for_value(&mut phase, has_ended).await;
         let reached = self.applied();
         match (self.is_unopened(), self.stalled()) {
             (false, _) => Ok(()),
+            (true, _) if !opens => Err(EngineError::Closing),
             (true, Some(stall)) => Err(self.stalled_at(reached, stall)),
             (true, None) => {
                 let wanted = reached;
@@ -604,6 +607,23 @@ pub(crate) mod tests {
         let refused = state.view(0, Wait::new(None)).await;
         assert!(
             matches!(refused, Err(EngineError::IndexStalled { .. })),
+            "{refused:?}"
+        );
+        state.begins_to_open();
+        assert!(state.stalled().is_none(), "it isn't known to fail again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_search_of_an_unopened_index_that_ends_is_told_whether_it_is_gone() {
+        let state = unopened();
+        state.opened_by(Opener(Box::new(|| false)));
+        let refused = state.view(0, Wait::new(None)).await;
+        assert!(matches!(refused, Err(EngineError::Closing)), "{refused:?}");
+        let (refused, ()) = tokio::join!(state.view(0, Wait::new(None)), async {
+            state.set_phase(Phase::Absent);
+        });
+        assert!(
+            matches!(refused, Err(EngineError::NotFound { .. })),
             "{refused:?}"
         );
     }
