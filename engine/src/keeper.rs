@@ -431,11 +431,15 @@ impl Keeping {
         let Some(_changing) = self.changing.try_lock() else {
             return Ok(());
         };
-        let is_asleep = self.state().is_unopened() && self.threads.lock().opening.is_none();
+        let Phase::Unopened(unopened) = self.state().phase() else {
+            return Ok(());
+        };
+        let is_asleep = self.threads.lock().opening.is_none();
         if !is_asleep || self.closing.is_cancelled() || self.consumer.position() >= sequence {
             return Ok(());
         }
-        let folder = folder::of(&self.folder, self.index.wanted().fingerprint());
+        // Another one may be wanted by now.
+        let folder = folder::of(&self.folder, unopened.design.fingerprint());
         Index::move_on(&folder, sequence)?;
         Ok(self.runtime.block_on(self.consumer.advance(sequence))?)
     }
