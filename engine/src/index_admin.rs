@@ -424,11 +424,11 @@ pub(crate) fn weigh(engine: &Engine, table: &OpenTable) {
 /// Makes a design the wanted one of an index, and starts its build. When that fails, the design before is wanted again, so
 /// that a retry isn't taken for done.
 pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) -> Result<()> {
-    // It answers until the other one is built.
-    index
+    // It answers until the other one is built. One that can't be opened finds what is wanted when it can.
+    let _opened = index
         .state
         .opened(Wait::new(Some(Instant::now() + OPENING_MAX)))
-        .await?;
+        .await;
     let before = index.wanted();
     index.want(design);
     let keeper = engine.keeper(index.name())?;

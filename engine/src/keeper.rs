@@ -177,7 +177,8 @@ impl Keeper {
         let opened = Arc::downgrade(&keeping);
         keeping.state().opened_by(Opener(Box::new(move || {
             let keeping = opened.upgrade();
-            keeping.is_some_and(|keeping| keeping.wake())
+            // One without a thread has a stall, and is tried again when it is wanted next.
+            keeping.is_some_and(|keeping| keeping.wake().unwrap_or(true))
         })));
         if !keeping.stay_unopened().await? {
             let opening = keeping.spawn(OPENING, None, Keeping::open_until_done)?;
@@ -227,8 +228,7 @@ impl Keeper {
         }
         if keeping.state().is_unopened() && keeping.threads.lock().serving.is_none() {
             // Its opening looks for what is wanted.
-            keeping.wake();
-            return Ok(());
+            return keeping.wake().map(|_begun| ());
         }
         let wanted = keeping.index.wanted();
         if matches!(keeping.state().phase(), Phase::Failed(_)) {
@@ -377,13 +377,16 @@ impl Keeping {
     }
 
     /// Begins to open the index, unless it is open, or being opened; `false` when its keeping ends.
-    fn wake(self: &Arc<Self>) -> bool {
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] when the system gives no thread: whoever wants it next tries again.
+    fn wake(self: &Arc<Self>) -> Result<bool> {
         let mut threads = self.threads.lock();
         if self.closing.is_cancelled() {
-            return false;
+            return Ok(false);
         }
         if threads.opening.is_some() || !self.state().is_unopened() {
-            return true;
+            return Ok(true);
         }
         let closed = threads.closed.take();
         let opening = self.spawn(OPENING, None, move |keeping, stop| {
@@ -396,11 +399,13 @@ impl Keeping {
             Ok(opening) => {
                 self.state().begins_to_open();
                 threads.opening = Some(opening);
+                Ok(true)
             }
-            // Whoever wants it next tries again.
-            Err(error) => self.state().stall("it can't be opened", &error.to_string()),
+            Err(error) => {
+                self.state().stall("it can't be opened", &error.to_string());
+                Err(error)
+            }
         }
-        true
     }
 
     /// Whether the index may be closed until it is used again, as far as its threads know.

@@ -304,7 +304,8 @@ impl Sleepers {
         let busy = since.filter(|since| since.elapsed() < OPENING_PATIENCE).count();
         let places = OPENING_MAX.saturating_sub(busy);
         for keeping in waiting.iter().take(places) {
-            keeping.wake();
+            // One that gets no thread has a stall.
+            let _begun = keeping.wake();
         }
         waiting.len() > places
     }
