@@ -4,7 +4,7 @@
 //! That no change up to some sequence is of an index's table stays true: the index begins there when it is opened, however
 //! much of the log is between. Its own commit says so first, durably, then its consumer of the log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -222,9 +222,11 @@ impl Sleepers {
     /// # Errors
     /// When an entry is damaged.
     fn take_in(&self, block: &Block, position: u64) -> Result<()> {
-        let mut changes: Vec<(u64, BTreeSet<TableId>)> = Vec::new();
+        let mut changes: BTreeMap<TableId, Vec<u64>> = BTreeMap::new();
         for entry in block.behind(position) {
-            changes.push((entry.sequence(), entry.tables()?));
+            for table in entry.tables()? {
+                changes.entry(table).or_default().push(entry.sequence());
+            }
         }
         let mut sleeping = self.sleeping.lock();
         if sleeping.looked != position {
@@ -235,11 +237,9 @@ impl Sleepers {
             if sleeper.woken_at.is_some() {
                 continue;
             }
-            let mut own = changes
-                .iter()
-                .filter(|(_, tables)| tables.contains(&sleeper.table));
-            let first = own.find(|(sequence, _)| *sequence > sleeper.from);
-            sleeper.woken_at = first.map(|(sequence, _)| sequence.saturating_sub(1));
+            let mut own = changes.get(&sleeper.table).into_iter().flatten();
+            let first = own.find(|sequence| **sequence > sleeper.from);
+            sleeper.woken_at = first.map(|sequence| sequence.saturating_sub(1));
         }
         sleeping.looked = block.last();
         Ok(())
