@@ -353,13 +353,14 @@ impl Engine {
         self.inner.snapshots.clear();
         self.inner.views.clear();
         let keepers = std::mem::take(&mut *self.inner.keepers.lock());
+        let joined = tokio::task::spawn_blocking(move || keepers.into_values().for_each(Keeper::join));
+        // Meanwhile: the one doesn't take the time of the others.
         let sleepers = self.inner.sleepers.lock().take();
         if let Some(sleepers) = sleepers
             && !matches!(tokio::time::timeout_at(deadline, sleepers).await, Ok(Ok(())))
         {
             warn!("the watch over unopened indexes didn't end in order");
         }
-        let joined = tokio::task::spawn_blocking(move || keepers.into_values().for_each(Keeper::join));
         match tokio::time::timeout_at(deadline, joined).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
