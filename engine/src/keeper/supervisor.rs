@@ -274,9 +274,9 @@ impl Supervisor {
         }
     }
 
-    /// Whether searches are answered by this index, or will be by no other.
+    /// Whether searches are answered by this index, or will be by no other: not while another only has to be open for it.
     fn answers(&self) -> bool {
-        self.keeping.follows(self.design.fingerprint()) || self.keeping.state().serving().is_none()
+        self.keeping.follows(self.design.fingerprint()) || !self.keeping.state().answers()
     }
 
     fn is_wanted(&self) -> bool {
