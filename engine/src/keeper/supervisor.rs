@@ -198,16 +198,16 @@ impl Supervisor {
                 (index, writer)
             }
             None => {
+                if keeping.follows(self.design.fingerprint()) && keeping.state().is_unopened() {
+                    // Searches needn't wait for that.
+                    keeping.state().set_phase(Phase::Building);
+                }
                 let mut backoff = Backoff::default();
                 while !self.is_wanted() {
                     // Another one is being built, which then ends this.
                     if !backoff.wait(&keeping.runtime, stop) {
                         return Ok(());
                     }
-                }
-                if keeping.follows(self.design.fingerprint()) && keeping.state().is_unopened() {
-                    // Searches needn't wait for that.
-                    keeping.state().set_phase(Phase::Building);
                 }
                 match draft::fill(&keeping, &self.design, stop)? {
                     Some(filled) => filled,
