@@ -184,9 +184,10 @@ impl Engine {
             observer: Arc::clone(&config.observer),
             closing: closing.clone(),
         };
+        let fed = keeper::with_feeds(&database);
         let mut keepers = BTreeMap::new();
         for (name, table) in &open {
-            match Keeper::start_all(table, &around, &folder).await {
+            match Keeper::start_all(table, &around, &folder, &fed).await {
                 Ok(started) => keepers.extend(started),
                 Err(error) if table.home == Home::Catalog => {
                     error!(table = &**name, %error, "an index of a table can't be kept: it stays closed");

@@ -342,7 +342,8 @@ impl NewIndex {
         // Of an earlier one, which couldn't be removed as a whole.
         engine.clear_index(name).await?;
         let around = inner.around.clone();
-        let started = Keeper::start(Arc::clone(table), Arc::clone(index), around, &inner.folder).await;
+        let fed = keeper::with_feeds(engine.database());
+        let started = Keeper::start(Arc::clone(table), Arc::clone(index), around, &inner.folder, &fed).await;
         let kept = table.kept.read().clone();
         let created = match started {
             // Last: from then on it is there, whatever happens.

@@ -144,7 +144,8 @@ impl Running {
 }
 
 impl Keeper {
-    /// Starts to keep an index of a table. `folder` is that of all indexes. It isn't opened while nothing asks for it.
+    /// Starts to keep an index of a table. `folder` is that of all indexes, `fed` are those [with feeds](with_feeds). It isn't
+    /// opened while nothing asks for it.
     ///
     /// # Errors
     /// What the store refuses; when the system gives no thread.
@@ -153,6 +154,7 @@ impl Keeper {
         index: Arc<OpenIndex>,
         around: Surroundings,
         folder: &Path,
+        fed: &BTreeSet<String>,
     ) -> Result<Self> {
         let consumer = consumer_name(index.name());
         let keeping = Arc::new(Keeping {
@@ -180,7 +182,7 @@ impl Keeper {
             // One without a thread has a stall, and is tried again when it is wanted next.
             keeping.is_some_and(|keeping| keeping.wake().unwrap_or(true))
         })));
-        if !keeping.stay_unopened().await? {
+        if !keeping.stay_unopened(fed.contains(keeping.name())).await? {
             let opening = keeping.spawn(OPENING, None, Keeping::open_until_done)?;
             keeping.threads.lock().opening = Some(opening);
         }
@@ -195,10 +197,11 @@ impl Keeper {
         table: &Arc<OpenTable>,
         around: &Surroundings,
         folder: &Path,
+        fed: &BTreeSet<String>,
     ) -> Result<Vec<(Arc<str>, Self)>> {
         let mut keepers = Vec::new();
         for index in table.indexes().iter() {
-            let started = Self::start(Arc::clone(table), Arc::clone(index), around.clone(), folder);
+            let started = Self::start(Arc::clone(table), Arc::clone(index), around.clone(), folder, fed);
             match started.await {
                 Ok(keeper) => keepers.push((Arc::clone(index.shared_name()), keeper)),
                 Err(error) => {
@@ -355,12 +358,13 @@ impl Keeping {
         serving == Some(fingerprint)
     }
 
-    /// Leaves the index unopened, if nothing has to be done for it but to follow the log; whether it does.
+    /// Leaves the index unopened, if nothing has to be done for it but to follow the log; whether it does. `is_fed` is whether it
+    /// has a feed.
     ///
     /// # Errors
     /// [`EngineError::Defect`].
-    async fn stay_unopened(self: &Arc<Self>) -> Result<bool> {
-        if self.table.home != Home::Catalog {
+    async fn stay_unopened(self: &Arc<Self>, is_fed: bool) -> Result<bool> {
+        if self.table.home != Home::Catalog || is_fed {
             return Ok(false);
         }
         let keeping = Arc::clone(self);
@@ -700,6 +704,14 @@ async fn release(
         }
     }
     released
+}
+
+/// The indexes that have feeds: of drafts, or to be removed.
+pub(crate) fn with_feeds(database: &Database) -> BTreeSet<String> {
+    let feeds = database.feeds().into_iter();
+    feeds
+        .filter_map(|feed| folder::index_of_feed(feed.name()))
+        .collect()
 }
 
 /// Changes that the log keeps for each index, since it isn't durable beyond them.

@@ -199,7 +199,8 @@ impl Engine {
         let (database, inner) = (self.database(), self.inner());
         let table = database.create_table(definition.schema.clone()).await?;
         let open = Arc::new(OpenTable::created(definition, table, database.last_sequence())?);
-        let keepers = Keeper::start_all(&open, &inner.around, &inner.folder).await?;
+        let fed = keeper::with_feeds(database);
+        let keepers = Keeper::start_all(&open, &inner.around, &inner.folder, &fed).await?;
         // Last: from here on it is there, whatever happens.
         if let Err(error) = catalog::write(database, &open.definition()).await {
             keeper::end(keepers.into_iter().map(|(_, keeper)| keeper).collect()).await?;

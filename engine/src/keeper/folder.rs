@@ -58,14 +58,12 @@ pub(super) struct Usable {
 }
 
 /// What is known, unopened, of the wanted index, and up to which change it has all: if it is complete, the log continues it, and there
-/// is nothing else to clear away.
+/// is no other to clear away.
 pub(super) fn unopened(keeping: &Keeping) -> Result<Option<(u64, Unopened)>> {
     let (design, database) = (keeping.index.wanted(), &keeping.database);
     let path = of(&keeping.folder, design.fingerprint());
     let is_alone = names(&keeping.folder)? == [format!("{:016x}", design.fingerprint())];
-    let feeds = database.feeds();
-    let mut feeds = feeds.iter().filter_map(|feed| index_of_feed(feed.name()));
-    if !is_alone || feeds.any(|index| index == keeping.name()) {
+    if !is_alone {
         return Ok(None);
     }
     let Some(commit) = Index::last_commit(&path)? else {
