@@ -65,6 +65,7 @@ impl Program {
     pub(super) async fn free(&mut self) {
         let engine = self.running().service.engine().clone();
         engine.database().maintain().await.expect("freed");
+        self.forget();
         let lived: Vec<&'static str> = self
             .tables
             .iter()

@@ -43,6 +43,10 @@ pub(super) struct Searched {
     pub(super) fields: Fields,
     /// What it is to become, while it isn't known whether it has.
     pub(super) to_be: Option<Fields>,
+    /// What it was to become before: while it isn't known what it has become, it may be that for a while.
+    passed: Vec<Fields>,
+    /// Whether another one may take its place, which takes none of its page tokens.
+    pub(super) is_built_anew: bool,
     pub(super) weight: i32,
     /// Whether it is known to answer.
     pub(super) answers: bool,
@@ -116,6 +120,8 @@ impl Searched {
         Self {
             fields,
             to_be: None,
+            passed: Vec::new(),
+            is_built_anew: false,
             weight: WEIGHT_MAX,
             answers: false,
         }
@@ -129,7 +135,9 @@ impl Searched {
     /// What can be searched, whether it has become what it is to be or not.
     pub(super) fn certain(&self) -> Fields {
         let mut certain = self.fields.clone();
-        certain.retain(|name, field| self.defined().get(name) == Some(field));
+        for others in self.to_be.iter().chain(&self.passed) {
+            certain.retain(|name, field| others.get(name) == Some(&*field));
+        }
         certain
     }
 
@@ -163,7 +171,7 @@ impl Searched {
             let minds_case = minds_case(field.analyzer().as_ref());
             (
                 name.clone(),
-                field.kind().into(),
+                i32::from(field.kind()),
                 minds_case,
                 field.source(table).to_owned(),
             )
@@ -202,8 +210,20 @@ impl Searched {
         {
             self.fields.clone_from(to_be);
             self.to_be = None;
+            self.passed.clear();
+        } else if let Some(passed) = self.passed.iter().find(|passed| known(passed) == fields).cloned() {
+            let defined = self.defined().clone();
+            self.to_be = (defined != passed).then_some(defined);
+            self.fields = passed;
         }
         assert_eq!(fields, known(&self.fields));
+        if told.phase() == IndexPhase::Serving
+            && self.to_be.is_none()
+            && self.passed.is_empty()
+            && told.build.is_none()
+        {
+            self.is_built_anew = false;
+        }
     }
 }
 
@@ -251,7 +271,7 @@ impl Program {
             0..4 => self.create_index(name, &table).await,
             4 => self.delete_index(name, &table).await,
             5..7 => self.alter_index(name, &table).await,
-            7 => self.rebuild_index(&table).await,
+            7 => self.rebuild_index(name, &table).await,
             8 => self.weigh_index(name, &table).await,
             9 => self.list_indexes().await,
             _ => {
@@ -320,6 +340,8 @@ impl Program {
         let searched = Searched {
             fields,
             to_be: None,
+            passed: Vec::new(),
+            is_built_anew: false,
             weight: weight.unwrap_or(if only { WEIGHT_MAX } else { 0 }),
             answers: false,
         };
@@ -386,11 +408,16 @@ impl Program {
             return self.met("a dry run");
         }
         let searched = self.searched(name, index);
+        searched.is_built_anew = true;
+        if *searched.defined() != fields {
+            // It may have come to that by now.
+            searched.passed.extend(searched.to_be.take());
+        }
         searched.to_be = (searched.fields != fields).then_some(fields);
         self.met("a search index changed");
     }
 
-    async fn rebuild_index(&mut self, table: &Table) {
+    async fn rebuild_index(&mut self, name: &'static str, table: &Table) {
         let Some((index, searched)) = self.random.choice(&table.searched) else {
             return;
         };
@@ -404,6 +431,7 @@ impl Program {
             assert!(!searched.answers, "{refused}");
             return Fault::Building.is(&refused);
         }
+        self.searched(name, index).is_built_anew = true;
         self.met("a search index built anew");
     }
 

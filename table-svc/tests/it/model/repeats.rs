@@ -127,7 +127,7 @@ impl Program {
                 let again = self.client().batch_write_rows(request).await;
                 let mut again = again.expect("the first answer").into_inner();
                 // Nothing is done by it.
-                again.consumed.clone_from(&answer.consumed);
+                again.consumed = answer.consumed;
                 assert_eq!(again, answer);
                 self.met("a batch repeated");
             }

@@ -19,7 +19,7 @@ pub(super) type Cells = BTreeMap<String, BTreeMap<i64, Datum>>;
 pub(super) struct Row {
     pub(super) cells: Cells,
     /// When it was written last, milliseconds.
-    written: i64,
+    pub(super) written: i64,
     /// The sequence of its last write.
     pub(super) revision: i64,
 }
@@ -157,14 +157,14 @@ impl Change {
         for name in names(random) {
             match random.u8(..10) {
                 5 => changes.push((name, Alteration::DeleteAll)),
-                6 => changes.push((name, Alteration::DeleteVersion(now - random.i64(..6)))),
+                6 => changes.push((name, Alteration::DeleteVersion(now - random.i64(0..6)))),
                 7 | 8 if matches!(name, "size" | "mixed") => {
                     changes.push((name, Alteration::Add(one(random, &[-2, 1, 3, i64::MAX]))));
                 }
                 9 => {
                     let value = Datum::draw(random, name);
                     changes.push((name, Alteration::Put(value, Some(now))));
-                    changes.push((name, Alteration::DeleteVersion(now - 1 - random.i64(..6))));
+                    changes.push((name, Alteration::DeleteVersion(now - 1 - random.i64(0..6))));
                 }
                 _ => {
                     let version = version(random);
@@ -239,13 +239,16 @@ impl Change {
         }
     }
 
-    /// As requests have it.
-    pub(super) fn wire(&self, key: Vec<Value>) -> Operation {
+    /// As requests have it; `plain` is of a row that the server numbers.
+    pub(super) fn wire(&self, key: Vec<Value>, plain: bool) -> Operation {
         match self {
             Self::Put(given) => {
                 let (mut columns, mut cells) = (BTreeMap::new(), Vec::new());
                 for (name, value, version) in given {
-                    put(name, value, *version, &mut columns, &mut cells);
+                    match plain {
+                        true => _ = columns.insert((*name).to_owned(), value.given(name)),
+                        false => put(name, value, *version, &mut columns, &mut cells),
+                    }
                 }
                 Operation::Put(RowPut { key, columns, cells })
             }

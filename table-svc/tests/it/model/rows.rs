@@ -143,7 +143,7 @@ impl Write {
     /// As batches have it.
     pub(super) fn wire(&self, table: Option<&Table>) -> RowWrite {
         RowWrite {
-            operation: Some(self.change.wire(self.wire_key(table))),
+            operation: Some(self.change.wire(self.wire_key(table), self.is_new)),
             condition: self.when.wire(),
             returning: self.back_wire(),
         }

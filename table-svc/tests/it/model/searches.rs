@@ -94,8 +94,9 @@ impl Wanted {
         match (random.u8(..8), field) {
             (0..4, Field::Body { .. }) => Self::Says(name, field, one(random, &TEXTS)),
             (4.., Field::Body { minds_case }) => {
-                let word = random.choice(words(one(random, &TEXTS), minds_case));
-                Self::Is(name, field, Datum::text(word.expect("a word")))
+                let text = one(random, &TEXTS);
+                let word = one(random, words(text, minds_case));
+                Self::Is(name, field, Datum::text(word))
             }
             (0..3, _) => Self::Is(name, field, drawn(random)),
             (3, _) => {
@@ -309,6 +310,12 @@ impl Order {
     }
 }
 
+/// Whether a page is refused as that of an index which isn't there any more.
+fn is_of_another(search: &Search, refused: &tonic::Status) -> bool {
+    let reason = souk_chassis::status::reason(refused);
+    !search.page_token.is_empty() && reason.as_deref() == Some("PAGE_TOKEN_INVALID")
+}
+
 impl Program {
     pub(super) async fn search(&mut self) {
         let name = self.table();
@@ -348,7 +355,7 @@ impl Program {
         let fields = weighted
             .map(super::indexes::Searched::certain)
             .reduce(|mut fields, other| {
-                fields.retain(|name, field| other.get(name) == Some(field));
+                fields.retain(|name, field| other.get(name) == Some(&*field));
                 fields
             });
         self.search_in(name, "", &fields.expect("an index"), answers)
@@ -398,6 +405,9 @@ impl Program {
             .into_iter()
             .skip(usize::try_from(skip).expect("few"))
             .collect();
+        let searched = self.tables[name].searched.iter();
+        let searched = searched.filter(|(other, _)| index.is_empty() || *other == index);
+        let mut replaceable = searched.filter(|(_, searched)| searched.is_built_anew).count();
         let mut found = Vec::new();
         loop {
             let request = SearchRowsRequest {
@@ -408,6 +418,14 @@ impl Program {
             let answer = self.client().search_rows(request).await;
             let page = match answer {
                 Ok(page) => page.into_inner(),
+                // Another index has taken the place of the one that gave the page before.
+                Err(refused) if replaceable > 0 && is_of_another(&search, &refused) => {
+                    replaceable -= 1;
+                    (search.page_token, search.skip) = (String::new(), skip);
+                    found.clear();
+                    self.met("a search of an index that is replaced meanwhile");
+                    continue;
+                }
                 Err(refused) => {
                     assert!(!answers, "{refused}");
                     Fault::Building.is(&refused);
@@ -464,7 +482,7 @@ impl Program {
             tokio::time::timeout(PATIENCE, settled).await.expect("in time");
             let life = self.tables[name].life;
             if self.may_search(name, life).await {
-                let fields = self.tables[name].searched[&index].fields.clone();
+                let fields = self.tables[name].searched[&index].certain();
                 for _ in 0..3 {
                     self.search_in(name, &index, &fields, true).await;
                 }

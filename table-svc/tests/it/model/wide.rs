@@ -48,7 +48,7 @@ impl Program {
             .expect("a row");
         self.happen(name, None, key.clone(), RowChangeKind::Put, done, sequence);
         let mut read = ReadOptions::default();
-        for nth in 0..COLUMNS.len() {
+        for (nth, column) in columns.iter().enumerate() {
             let request = GetRowRequest {
                 table: name.to_owned(),
                 key: wire_key(&key),
@@ -61,7 +61,7 @@ impl Program {
                 .await
                 .expect("a piece")
                 .into_inner();
-            let expected = BTreeMap::from([columns[nth].clone()]);
+            let expected = BTreeMap::from([column.clone()]);
             assert!(piece.row.expect("a row").columns == expected, "the piece {nth}");
             assert_eq!(
                 piece.next_column.as_str(),
