@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Cell, Kind, Log, Numbers, group, left_of, media, order, person, product, row_of, search, second_index_of,
-    shop, table, table_of,
+    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, second_index_of, shop,
+    table, table_of,
 };
 
 const O: &str = "orders";
