@@ -41,6 +41,9 @@ impl Shelf {
             shelf.engine.create_table(table).await.expect("created");
             shelf.writes(nth, "first").await;
         }
+        // What an index has not taken in when the engine closes wakes it at the next start.
+        let last = shelf.engine.database().last_sequence();
+        in_time(shelf.engine.refreshed(last, None)).await.expect("seen");
         shelf
     }
 

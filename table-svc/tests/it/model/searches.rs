@@ -110,7 +110,11 @@ impl Wanted {
                     _ => Bound::Excluded(number),
                 };
                 let low = random.i64(-2..2);
-                let (low, high) = (bound(random, low), bound(random, 2));
+                // A range has at least one.
+                let (low, high) = match (bound(random, low), bound(random, 2)) {
+                    (Bound::Unbounded, Bound::Unbounded) => (Bound::Included(low), Bound::Unbounded),
+                    bounds => bounds,
+                };
                 Self::Within(name, field, low, high)
             }
             (4 | 5, _) => Self::Begins(name, field, one(random, &["t", "Tea", "手", "b"])),
