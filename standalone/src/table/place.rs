@@ -112,8 +112,8 @@ impl Place {
             let path = path.to_owned();
             PlaceError::Damaged { path, source }
         })?;
-        let of = |place: &Self| format!("{} of {} as {}", place.table, place.server, place.shape);
-        if of(&place) != of(&wanted) {
+        if (&place.server, &place.table, &place.shape) != (&wanted.server, &wanted.table, &wanted.shape) {
+            let of = |place: &Self| format!("{} of {} as {}", place.table, place.server, place.shape);
             return Err(PlaceError::Other {
                 path: path.to_owned(),
                 found: of(&place),
