@@ -34,7 +34,8 @@ const FILES: [&str; 27] = [
 ];
 
 fn main() -> souk_codegen::Result<()> {
-    souk_codegen::compile(&[Path::new("proto")], &FILES, None)?;
+    let by_hand = [("souk.table.v1.Row", "crate::row::Row")];
+    souk_codegen::compile(&[Path::new("proto")], &FILES, None, &by_hand)?;
     let descriptors = souk_codegen::out_dir()?.join("descriptors.binpb");
     println!("cargo:descriptors={}", descriptors.display());
     println!("cargo:folder={}/proto", std::env::var("CARGO_MANIFEST_DIR")?);

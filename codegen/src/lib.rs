@@ -44,13 +44,19 @@ const INDEX_SERVICE: &str = "souk/index/v1/index.proto";
 /// Compiles the contract of the crate whose build script calls this, and returns its descriptors.
 ///
 /// `folders` are the import paths, `files` the contract's own files. `shared` is the module with the types of all other
-/// packages of Souk, for example `::souk_proto`; `None` when there are no others. Writes to `OUT_DIR`: the files that
+/// packages of Souk, for example `::souk_proto`; `None` when there are no others. `by_hand` are messages of the contract that the
+/// crate has types of its own for, each with the path of its type. Writes to `OUT_DIR`: the files that
 /// [`tonic::include_proto`](https://docs.rs/tonic) includes, `rules.rs` with the rules of fields, and `descriptors.binpb`
 /// with the encoded `FileDescriptorSet`.
 ///
 /// # Errors
 /// When the contract is invalid, with what is wrong and where; when `OUT_DIR` isn't set or can't be written to.
-pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Result<DescriptorPool> {
+pub fn compile(
+    folders: &[&Path],
+    files: &[&str],
+    shared: Option<&str>,
+    by_hand: &[(&str, &str)],
+) -> Result<DescriptorPool> {
     folders.iter().for_each(|folder| rerun_if_changed(folder));
     let out = out_dir()?;
     let mut compiler = protox::Compiler::new(folders)?;
@@ -81,6 +87,9 @@ pub fn compile(folders: &[&Path], files: &[&str], shared: Option<&str>) -> Resul
             let module = modules.module(package).replace("r#type", "types");
             config = config.extern_path(format!(".{package}"), module);
         }
+    }
+    for (message, path) in by_hand {
+        config = config.extern_path(format!(".{message}"), path);
     }
     config.compile_fds(set)?;
     Ok(pool)

@@ -9,6 +9,6 @@ fn main() -> souk_codegen::Result<()> {
         "souk/coupon/v1/coupon_service.proto",
     ];
     let folders = [Path::new("proto"), Path::new(&shared)];
-    let contract = souk_codegen::compile(&folders, &files, Some("::souk_proto"))?;
+    let contract = souk_codegen::compile(&folders, &files, Some("::souk_proto"), &[])?;
     souk_codegen::resources::own(&contract, "souk.coupon.v1", &[])
 }

@@ -1,7 +1,7 @@
 //! The gRPC contract of Souk: messages, clients, servers and the descriptor set of `proto/`.
 //!
 //! The `.proto` files are the documentation that clients read through reflection. This crate only compiles them, with the
-//! rules of their fields ([`rules`]). Conversions belong to the crates that receive a message.
+//! rules of their fields ([`rules`]), but for one message that is written by hand ([`row`]). Conversions belong to the crates that receive a message.
 //!
 //! ```
 //! use souk_proto::search::v1::{Query, TermQuery, query::Kind};
@@ -22,6 +22,7 @@
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.binpb"));
 
 pub mod options;
+pub mod row;
 pub mod rules;
 
 pub use generated::{auth, figures, index, media, order, search, shop, table, r#type};
@@ -74,6 +75,8 @@ mod generated {
     }
     pub mod table {
         pub mod v1 {
+            pub use crate::row::Row;
+
             tonic::include_proto!("souk.table.v1");
         }
     }

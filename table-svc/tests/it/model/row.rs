@@ -93,7 +93,7 @@ impl Row {
             key: wire_key(key),
             columns: self.columns_told(has_times),
             revision: self.revision,
-            cells: Vec::new(),
+            ..WireRow::default()
         }
     }
 
@@ -118,7 +118,7 @@ impl Row {
             key: wire_key(key),
             cells: cells.collect(),
             revision: self.revision,
-            columns: BTreeMap::new(),
+            ..WireRow::default()
         }
     }
 }
