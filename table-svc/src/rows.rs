@@ -1,6 +1,5 @@
 //! Rows, and where they are, as answers have them.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use souk_api::FoundRow;
@@ -9,17 +8,18 @@ use souk_engine::storage::{
     CapacityUnits, ChangeKind, IndexEntry, KeyBound, PrimaryKey, Row, RowChange, Split, Value, WrittenRow,
 };
 use souk_engine::{MAX_PAGE_BYTES, TableDefinition, ValueType, WatchEvent};
+use souk_proto::row::{RowWriter, ValueRef};
 use souk_proto::table::v1::{self as pb, key_range};
 use souk_proto::r#type::v1::Value as WireValue;
 
-use crate::value::{cell_to_wire, key_to_wire};
+use crate::value::{cell_told, key_to_wire, key_told};
 
 /// How the rows of a table are told.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     definition: Arc<TableDefinition>,
-    /// The columns that are declared as times, from the first INTEGER that is told on.
-    times: OnceLock<BTreeSet<String>>,
+    /// The places of the columns that are declared as times, in the order of their names; from the first INTEGER that is told on.
+    times: OnceLock<Vec<usize>>,
     /// Each cell with its version, instead of the newest value of each column.
     versions: bool,
 }
@@ -34,41 +34,39 @@ impl Told {
     }
 
     fn is_time(&self, column: &str) -> bool {
+        let declared = &self.definition.columns;
+        let name = |place: &usize| declared.get(*place).map(|column| column.name.as_str());
         let times = self.times.get_or_init(|| {
-            let columns = self.definition.columns.iter();
-            let times = columns.filter(|column| column.value == ValueType::Time);
-            times.map(|column| column.name.clone()).collect()
+            let columns = declared.iter().enumerate();
+            let times = columns.filter(|(_, column)| column.value == ValueType::Time);
+            let mut times: Vec<usize> = times.map(|(place, _)| place).collect();
+            times.sort_unstable_by_key(name);
+            times
         });
-        times.contains(column)
+        let found = times.binary_search_by(|place| name(place).cmp(&Some(column)));
+        found.is_ok()
     }
 
-    fn value(&self, column: &str, value: &Value) -> WireValue {
+    fn value<'v>(&self, column: &str, value: &'v Value) -> ValueRef<'v> {
         let is_time = matches!(value, Value::Integer(_)) && self.is_time(column);
-        cell_to_wire(value, is_time)
+        cell_told(value, is_time)
     }
 
     pub(crate) fn row(&self, row: &Row) -> pb::Row {
-        let mut told = pb::Row {
-            revision: signed(row.revision),
-            ..key_alone(&row.key)
-        };
+        let mut told = RowWriter::with_capacity(row.message_bytes());
+        key_told(&row.key).for_each(|value| told.key(value));
         if self.versions {
             for (column, cells) in row.columns().iter() {
-                told.cells.extend(cells.iter().map(|cell| pb::Cell {
-                    column: column.to_owned(),
-                    value: Some(self.value(column, &cell.value)),
-                    version: Some(cell.version),
-                }));
+                for cell in cells {
+                    told.cell(column, self.value(column, &cell.value), cell.version);
+                }
             }
-            return told;
+        } else {
+            for (column, value) in row.columns().newest() {
+                told.column(column, self.value(column, value));
+            }
         }
-        let newest = row.columns().newest();
-        let newest = newest.map(|(column, value)| (column.to_owned(), self.value(column, value)));
-        // They are in order already: the map is made of all at once.
-        let mut columns = Vec::with_capacity(row.columns().len());
-        columns.extend(newest);
-        told.columns = columns.into_iter().collect();
-        told
+        told.finish(signed(row.revision))
     }
 
     pub(crate) fn rows(&self, rows: &[Row]) -> Vec<pb::Row> {
@@ -137,9 +135,9 @@ impl Told {
 
     pub(crate) fn entry(&self, entry: IndexEntry, columns: &[String]) -> pb::IndexEntry {
         let values = entry.values.iter().zip(columns);
-        let values = values.map(|(value, column)| self.value(column, value));
+        let values = values.map(|(value, column)| WireValue::from(self.value(column, value)));
         let included = entry.included.into_iter().map(|(column, value)| {
-            let value = self.value(&column, &value);
+            let value = WireValue::from(self.value(&column, &value));
             (column, value)
         });
         pb::IndexEntry {

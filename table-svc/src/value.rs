@@ -3,6 +3,7 @@
 use souk_api::wire::{time, time_to_wire};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::storage::{KeyValue, PrimaryKey, Value};
+use souk_proto::row::ValueRef;
 use souk_proto::r#type::v1::{self as pb, value::Kind};
 
 /// What a cell is to hold; `None` when no kind is set, which a rule has refused.
@@ -18,16 +19,15 @@ pub(crate) fn cell(given: &pb::Value) -> Option<Value> {
 }
 
 /// What a cell holds; `is_time` says that the column is declared as one of times.
-pub(crate) fn cell_to_wire(value: &Value, is_time: bool) -> pb::Value {
-    let kind = match value {
-        Value::String(text) => Kind::StringValue(text.as_str().to_owned()),
-        Value::Integer(nanos) if is_time => Kind::TimeValue(time_to_wire(*nanos)),
-        Value::Integer(number) => Kind::IntValue(*number),
-        Value::Double(number) => Kind::DoubleValue(*number),
-        Value::Boolean(truth) => Kind::BoolValue(*truth),
-        Value::Binary(bytes) => Kind::BytesValue(bytes.clone()),
-    };
-    pb::Value { kind: Some(kind) }
+pub(crate) fn cell_told(value: &Value, is_time: bool) -> ValueRef<'_> {
+    match value {
+        Value::String(text) => ValueRef::String(text),
+        Value::Integer(nanos) if is_time => ValueRef::Time(time_to_wire(*nanos)),
+        Value::Integer(number) => ValueRef::Int(*number),
+        Value::Double(number) => ValueRef::Double(*number),
+        Value::Boolean(truth) => ValueRef::Bool(*truth),
+        Value::Binary(bytes) => ValueRef::Bytes(bytes),
+    }
 }
 
 /// A value of a key column, which stands at `at`; `None` comes with a violation.
@@ -67,15 +67,16 @@ pub(crate) fn key(given: &[pb::Value], at: &FieldPath, violations: &mut Violatio
     violations.take(at, "INVALID_KEY", PrimaryKey::new(values))
 }
 
+/// The values of a key, where they lie.
+pub(crate) fn key_told(key: &PrimaryKey) -> impl Iterator<Item = ValueRef<'_>> {
+    key.values().iter().map(|value| match value {
+        KeyValue::String(text) => ValueRef::String(text),
+        KeyValue::Integer(number) => ValueRef::Int(*number),
+        KeyValue::Binary(bytes) => ValueRef::Bytes(bytes),
+    })
+}
+
 /// The values of a key.
 pub(crate) fn key_to_wire(key: &PrimaryKey) -> Vec<pb::Value> {
-    let value = |value: &KeyValue| {
-        let kind = match value {
-            KeyValue::String(text) => Kind::StringValue(text.as_str().to_owned()),
-            KeyValue::Integer(number) => Kind::IntValue(*number),
-            KeyValue::Binary(bytes) => Kind::BytesValue(bytes.clone()),
-        };
-        pb::Value { kind: Some(kind) }
-    };
-    key.values().iter().map(value).collect()
+    key_told(key).map(pb::Value::from).collect()
 }
