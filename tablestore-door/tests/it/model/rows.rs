@@ -80,7 +80,7 @@ impl Write {
         !self.is_new && !other.is_new && own(self) == own(other)
     }
 
-    /// What is wrong with its key, with how it asks for a number, and with that it is an update, also one that makes a new row.
+    /// What is wrong with its key or with how it asks for a number, or that the table takes no updates, be it of a row to come.
     pub(super) fn own_fault(&self, table: &Table) -> Option<Fault> {
         let is_write = !matches!(self.change, Change::Delete);
         let takes_number = table.numbered.is_some() && is_write && !self.is_new;
