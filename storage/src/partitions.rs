@@ -202,6 +202,11 @@ impl Partitions {
         }
     }
 
+    /// Whether a transaction is open; ends it when its time is up.
+    pub(crate) fn is_open(&self, id: TransactionId, now: i64) -> bool {
+        self.0.lock().find(id, now).is_ok()
+    }
+
     /// Ends a transaction, if it is open.
     pub(crate) fn end(&self, id: TransactionId) {
         self.0.lock().end(id);

@@ -254,6 +254,13 @@ impl Database {
     pub fn transaction(&self, id: TransactionId) -> Result<Transaction> {
         resume(&self.shared, id)
     }
+
+    /// Whether a transaction is open, in whosever hands: not any more when it has ended, or its time is up.
+    pub fn has_transaction(&self, id: TransactionId) -> bool {
+        self.shared
+            .partitions
+            .is_open(id, self.shared.options.clock.now())
+    }
 }
 
 /// Begins a transaction; see [`crate::Database::begin`].

@@ -67,6 +67,7 @@ impl Asked {
             .key()
             .iter()
             .any(|column| column.value == KeyElement::AutoIncrement);
+        let is_update = matches!(self.change, RowChange::Update { .. });
         let operation = match self.change {
             RowChange::Put { key, cells } if numbered => append(schema, &key, cells, &self.condition)?,
             RowChange::Update { key, changes } if numbered => {
@@ -89,6 +90,10 @@ impl Asked {
                 expectation: expectation(existence).into(),
             }
             .into());
+        }
+        if is_update && !schema.allow_update {
+            // Also of a row that is to be numbered, which is put to the engine.
+            return Err(invalid("The table doesn't allow updates."));
         }
         Ok(TableWrite::new(operation)
             .when(self.condition)

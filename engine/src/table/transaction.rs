@@ -51,13 +51,14 @@ impl TableHandle {
         self.check_unowned()?;
         let transactions = &self.inner.transactions;
         let caller = self.caller();
-        let number = transactions.admit(self.open.table.id(), caller.clone())?;
+        let database = &self.inner.database;
+        let table = self.open.table.id();
+        let number = transactions.admit(table, caller.clone(), |id| database.has_transaction(id))?;
         let mut begun = Begun {
             transactions,
             number,
             named: false,
         };
-        let database = &self.inner.database;
         let transaction = database.begin_for(caller, &self.open.table, partition).await?;
         let id = transaction.detach();
         transactions.name(number, id);

@@ -136,4 +136,12 @@ fn are_not_ended_while_they_wait_or_commit() {
         let busy = partitions.resume(id, over).map_err(|error| error.kind());
         assert_eq!(busy.err(), Some(ErrorKind::TransactionBusy));
     }
+    // The time of one begins when it is held.
+    partitions.hold(waiting, over);
+    let end = over + nanos(MAX_TRANSACTION_LIFE);
+    assert!(partitions.is_open(waiting, end - 1));
+    assert!(!partitions.is_open(waiting, end));
+    // A clock that steps back doesn't bring it back.
+    assert!(!partitions.is_open(waiting, over));
+    assert!(partitions.is_open(committing, end));
 }

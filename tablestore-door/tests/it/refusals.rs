@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message as _;
-use souk_tablestore::Value;
-use souk_tablestore::messages::{self as pb, PrimaryKeyType};
+use souk_tablestore::messages::{self as pb, OperationType, PrimaryKeyType};
+use souk_tablestore::{KeyElement, Value};
 use souk_tablestore_door::AccessKeys;
 
 use crate::client::{cell, get, key, plain, put, refusal, row, table};
@@ -321,7 +321,39 @@ async fn a_table_without_updates_is_put_and_deleted_alone() {
         ..pb::UpdateRowRequest::default()
     };
     let refused = client.refused("UpdateRow", &update).await;
-    assert_eq!((refused.status, refused.code.as_str()), (400, INVALID));
+    let text = "The table doesn't allow updates.";
+    refused.is(400, INVALID, text);
 
+    // Also of a row that would be a new one.
+    let keys = [("id", PrimaryKeyType::String), ("nth", PrimaryKeyType::Integer)];
+    let mut numbered = table("numbered", &keys, Some("nth"));
+    numbered.table_options.as_mut().expect("options").allow_update = Some(false);
+    client.create(&numbered).await;
+    let new = || key([("id", "a".into()), ("nth", KeyElement::AutoIncrement)]);
+    let cells = || vec![cell("n", 1_i64)];
+    let refused = client
+        .refused("UpdateRow", &crate::client::update("numbered", new(), cells()))
+        .await;
+    refused.is(400, INVALID, text);
+    client.put("numbered", new(), cells()).await.expect("put");
+
+    // In a batch it is refused alone.
+    let rows = [OperationType::Update, OperationType::Put].map(|kind| pb::RowInBatchWriteRowRequest {
+        r#type: kind.into(),
+        row_change: row(new(), cells()),
+        condition: crate::client::ignore(),
+        return_content: None,
+    });
+    let batch = pb::BatchWriteRowRequest {
+        tables: vec![pb::TableInBatchWriteRowRequest {
+            table_name: "numbered".to_owned(),
+            rows: rows.to_vec(),
+        }],
+        ..pb::BatchWriteRowRequest::default()
+    };
+    let written: pb::BatchWriteRowResponse = client.call("BatchWriteRow", &batch).await.expect("an answer");
+    let rows = &written.tables[0].rows;
+    assert_eq!(rows[0].error.as_ref().expect("it is refused").code, INVALID);
+    assert!(rows[1].is_ok, "{rows:?}");
     server.end().await;
 }

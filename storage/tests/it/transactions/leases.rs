@@ -71,6 +71,28 @@ async fn end_when_nobody_calls() {
     .await;
 }
 
+#[tokio::test]
+async fn are_told_to_be_open_until_they_end() {
+    on_both(async |engine| {
+        let database = &engine.database;
+        let table = engine.table(accounts()).await;
+        let held = begin(database, &table, "a").await;
+        let id = held.id();
+        assert!(database.has_transaction(id));
+        assert_eq!(held.detach(), id);
+        assert!(database.has_transaction(id));
+        let held = database.transaction(id).expect("a transaction");
+        held.commit().await.expect("a commit");
+        assert!(!database.has_transaction(id));
+        let id = begin(database, &table, "a").await.detach();
+        engine.clock.advance(MAX_TRANSACTION_LIFE - MOMENT);
+        assert!(database.has_transaction(id));
+        engine.clock.advance(MOMENT);
+        assert!(!database.has_transaction(id));
+    })
+    .await;
+}
+
 /// A late end of the first transaction must not end the second.
 #[tokio::test]
 async fn do_not_end_their_successor() {

@@ -148,7 +148,6 @@ impl Change {
     pub(super) fn check(&self, options: &Options, now: i64) -> Result<(), Fault> {
         let given: Vec<i64> = match self {
             Self::Put(cells) => cells.iter().filter_map(|(_, _, version)| *version).collect(),
-            Self::Update(_) if !options.updates => return Err(Fault::Invalid),
             Self::Update(changes) => changes
                 .iter()
                 .filter_map(|(_, change)| match change {

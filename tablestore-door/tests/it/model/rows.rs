@@ -80,13 +80,15 @@ impl Write {
         !self.is_new && !other.is_new && own(self) == own(other)
     }
 
-    /// What is wrong with its key and with how it asks for a number.
+    /// What is wrong with its key or with how it asks for a number, or that the table takes no updates, be it of a row to come.
     pub(super) fn own_fault(&self, table: &Table) -> Option<Fault> {
         let is_write = !matches!(self.change, Change::Delete);
         let takes_number = table.numbered.is_some() && is_write && !self.is_new;
+        let gives_number = takes_number && self.when.exists != Some(true);
+        let is_refused = matches!(self.change, Change::Update(_)) && !table.options.updates;
         match self.is_misplaced {
             true => Some(Fault::Key),
-            false => (takes_number && self.when.exists != Some(true)).then_some(Fault::Invalid),
+            false => (gives_number || is_refused).then_some(Fault::Invalid),
         }
     }
 

@@ -337,20 +337,25 @@ impl Program {
         let created: Result<pb::CreateSearchIndexResponse, _> =
             self.call("CreateSearchIndex", &request).await;
         created.expect("created");
+        self.until_it_answers(name, &index).await;
+        let again: Result<pb::CreateSearchIndexResponse, _> = self.call("CreateSearchIndex", &request).await;
+        Fault::Exists.is(&again.expect_err("it is there"));
+        self.tables.get_mut(name).expect("a table").searched.push(index);
+        self.met("a search index created");
+    }
+
+    /// Waits until an index answers, which it then goes on doing until the next start.
+    pub(super) async fn until_it_answers(&mut self, table: &str, index: &str) {
         let query = SearchQuery {
             query: Some(Wanted::All.wire()),
             ..SearchQuery::default()
         };
         let asking = async {
-            while let Err(refused) = self.search_page(name, &index, &query, false).await {
+            while let Err(refused) = self.search_page(table, index, &query, false).await {
                 assert_eq!(refused.code, "OTSTableNotReady", "{refused:?}");
             }
         };
         tokio::time::timeout(BUILT_MAX, asking).await.expect("in time");
-        let again: Result<pb::CreateSearchIndexResponse, _> = self.call("CreateSearchIndex", &request).await;
-        Fault::Exists.is(&again.expect_err("it is there"));
-        self.tables.get_mut(name).expect("a table").searched.push(index);
-        self.met("a search index created");
     }
 
     pub(super) async fn delete_search_index(&mut self, name: &'static str, table: &Table) {
