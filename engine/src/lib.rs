@@ -16,7 +16,7 @@
 //! | [`call`], `deadline` | on whose behalf and until when a call works, and its waiting |
 //! | `protobuf`, [`columns`], [`attributes`], [`key`] | how a row holds what it is made of |
 //! | [`error`] | what can go wrong |
-//! | `trace`, [`observer`] | what an engine reports as it happens |
+//! | [`trace`], [`observer`] | what an engine reports as it happens |
 //! | `etag`, `token`, `turns` | what clients come back with; row locks, in FIFO order |
 //! | [`definition`] | what a table is |
 //! | `value_tree`, `document` | what cells hold, by their types; rows as documents |
@@ -106,6 +106,7 @@ pub mod read_ahead;
 pub mod resource;
 pub mod slices;
 pub mod table;
+pub mod trace;
 pub mod transactions;
 pub mod views;
 pub mod watch;
@@ -134,7 +135,6 @@ mod search_pool;
 mod stored;
 mod table_admin;
 mod token;
-mod trace;
 mod turns;
 mod undisturbed;
 mod value_tree;

@@ -76,7 +76,7 @@ impl TraceScope {
 }
 
 /// Work for a task of its own, where the calling code is in its trace: the span of a call is in the context alone.
-pub(crate) fn brought<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+pub fn brought<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
     work.with_current_context().in_current_span()
 }
 

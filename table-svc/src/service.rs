@@ -6,7 +6,6 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use opentelemetry::context::FutureExt as _;
 use souk_api::rows::refused;
 use souk_api::wire::{
     Answers, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, answers, broken, checked, endless_answers, page_size,
@@ -16,14 +15,13 @@ use souk_api::{Error, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
 use souk_engine::storage::{CapacityUnits, RangeRequest, Row};
-use souk_engine::{Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableDefinition};
+use souk_engine::{Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableDefinition, trace};
 use souk_proto::table::v1 as pb;
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::table_service_server::TableService;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status};
-use tracing::Instrument as _;
 
 use crate::consumer_group::checkpoint;
 use crate::read::{self, PAGE_ROWS_MAX};
@@ -649,7 +647,7 @@ fn page_behind(page: &RowsPage<Row>) -> Option<String> {
 /// The next page of a stream, in a task of its own: a stream is polled only while its client takes something.
 async fn next_page(rows: Rows, range: RangeRequest, token: String) -> Result<RowsPage<Row>, EngineError> {
     let reading = async move { rows.range_page(&range, &token, Seeing::Sequence(0)).await };
-    let read = AbortOnDropHandle::new(tokio::spawn(reading.with_current_context().in_current_span())).await;
+    let read = AbortOnDropHandle::new(tokio::spawn(trace::brought(reading))).await;
     read.map_err(|_| EngineError::Defect("reading for a stream panicked"))?
 }
 
