@@ -9,7 +9,7 @@ use souk_index::{IndexMemory, IndexSize, MergeFigures};
 use souk_storage::Statistics;
 use souk_storage::{Database, Health};
 
-use crate::index_state::{IndexState, Phase};
+use crate::index_state::{IndexState, Phase, Serving};
 use crate::inner::Inner;
 use crate::keeper;
 
@@ -116,27 +116,28 @@ async fn serving(engine: &Inner, index: &IndexState) -> Option<ServingFigures> {
     // short.
     let applied = index.applied();
     let last = engine.database.last_sequence();
-    let serving = match index.phase() {
-        Phase::Serving(serving) => serving,
-        Phase::Unopened(unopened) => {
-            return Some(ServingFigures {
-                lag_changes: last.saturating_sub(applied),
-                lag: age_of_next(&engine.database, applied, last, engine.clock.now()).await,
-                size: unopened.size,
-                memory: IndexMemory::default(),
-                merges: MergeFigures::default(),
-                misfits: unopened.misfits.count,
-            });
-        }
+    let (size, memory, merges, misfits) = match index.phase() {
+        Phase::Serving(Serving { index, .. }) => (
+            index.size().unwrap_or_default(),
+            index.memory(),
+            index.merges(),
+            index.misfits().count,
+        ),
+        Phase::Unopened(unopened) => (
+            unopened.size,
+            IndexMemory::default(),
+            MergeFigures::default(),
+            unopened.misfits.count,
+        ),
         Phase::Absent | Phase::Building | Phase::Failed(_) => return None,
     };
     Some(ServingFigures {
         lag_changes: last.saturating_sub(applied),
         lag: age_of_next(&engine.database, applied, last, engine.clock.now()).await,
-        size: serving.index.size().unwrap_or_default(),
-        memory: serving.index.memory(),
-        merges: serving.index.merges(),
-        misfits: serving.index.misfits().count,
+        size,
+        memory,
+        merges,
+        misfits,
     })
 }
 
