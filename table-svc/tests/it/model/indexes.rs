@@ -473,10 +473,6 @@ impl Program {
             table.searched = after;
             return self.met("search indexes weighed");
         };
-        if refused.code() == tonic::Code::Unavailable {
-            assert!(!after[index].answers, "{refused}");
-            return Fault::Building.is(&refused);
-        }
         // None of those that would have a weight answers, or there would be none.
         assert_eq!(refused.code(), tonic::Code::InvalidArgument, "{refused}");
         assert!(weighted.all(|index| !index.answers), "{refused}");
