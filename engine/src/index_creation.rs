@@ -4,6 +4,7 @@
 //! crash the next opening removes the files of an index that doesn't exist, and goes on with building one that does. An index is built
 //! beside those that answer, by a keeper of its own.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -339,10 +340,10 @@ impl NewIndex {
     async fn create(&self, defined: TableDefinition, index: &Arc<OpenIndex>) -> Result<()> {
         let (engine, table, name) = (&self.engine, &self.table, index.name());
         let inner = engine.inner();
-        // Of an earlier one, which couldn't be removed as a whole.
+        // Of an earlier one, which couldn't be removed as a whole: no feed is of it then.
         engine.clear_index(name).await?;
         let around = inner.around.clone();
-        let fed = keeper::with_feeds(engine.database());
+        let fed = BTreeSet::new();
         let started = Keeper::start(Arc::clone(table), Arc::clone(index), around, &inner.folder, &fed).await;
         let kept = table.kept.read().clone();
         let created = match started {

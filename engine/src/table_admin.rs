@@ -199,7 +199,8 @@ impl Engine {
         let (database, inner) = (self.database(), self.inner());
         let table = database.create_table(definition.schema.clone()).await?;
         let open = Arc::new(OpenTable::created(definition, table, database.last_sequence())?);
-        let fed = keeper::with_feeds(database);
+        // What an earlier table of its name has left is removed: no feed is of its indexes.
+        let fed = BTreeSet::new();
         let keepers = Keeper::start_all(&open, &inner.around, &inner.folder, &fed).await?;
         // Last: from here on it is there, whatever happens.
         if let Err(error) = catalog::write(database, &open.definition()).await {
