@@ -509,7 +509,7 @@ impl Group {
                 group: self.name.clone(),
             },
             // Of feeds nobody knows.
-            StoreError::Invalid { subject, problem } if subject == "token of a feed" => StoreError::Invalid {
+            StoreError::FeedTokenInvalid { problem } => StoreError::Invalid {
                 subject: "token of the shard".to_owned(),
                 problem: problem.replace("feed", "shard"),
             }
@@ -578,6 +578,27 @@ mod tests {
         }
         group.heartbeat(Some(&ann), member, &[]).expect("hers");
         group.leave(Some(&ann), member).expect("hers");
+    }
+
+    #[test]
+    fn a_token_that_isnt_of_its_feed_is_told_as_one_of_a_shard() {
+        let group = Group::new("notes".into(), "copy", Vec::new());
+        let told = |error| match group.refused(error) {
+            EngineError::Storage(StoreError::Invalid { subject, problem }) => (subject, problem),
+            other => panic!("{other:?}"),
+        };
+        let problem = "lacks a stage of this feed".to_owned();
+        let (subject, problem) = told(StoreError::FeedTokenInvalid { problem });
+        assert_eq!(
+            (&*subject, &*problem),
+            ("token of the shard", "lacks a stage of this shard")
+        );
+        let (subject, problem) = ("column", "is no feed");
+        let other = StoreError::Invalid {
+            subject: subject.to_owned(),
+            problem: problem.to_owned(),
+        };
+        assert_eq!(told(other), (subject.to_owned(), problem.to_owned()));
     }
 
     #[test]

@@ -173,6 +173,12 @@ pub enum Error {
         /// Name of the feed.
         feed: String,
     },
+    /// The token isn't of the feed, or not of its log.
+    #[error("token of a feed {problem}")]
+    FeedTokenInvalid {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The feed was acknowledged further than the token.
     #[error("the token of feed {feed:?} stands at {token}, behind what is acknowledged, {acknowledged}")]
     FeedTokenStale {
@@ -298,6 +304,12 @@ impl Error {
     pub(crate) fn invalid(subject: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Invalid {
             subject: subject.into(),
+            problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn feed_token(problem: impl Into<String>) -> Self {
+        Self::FeedTokenInvalid {
             problem: problem.into(),
         }
     }

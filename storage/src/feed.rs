@@ -231,7 +231,7 @@ impl Feed {
     /// Reads on from a token, so that a reader may prefetch before it acknowledges. `limit` is as in [`Self::read`].
     ///
     /// # Errors
-    /// As [`Feed::read`]; [`Error::Invalid`] when the token isn't of this feed.
+    /// As [`Feed::read`]; [`Error::FeedTokenInvalid`] when the token isn't of this feed.
     pub async fn read_after(&self, token: &FeedToken, limit: usize) -> Result<FeedBatch> {
         let (definition, _) = self.shared.feeds.get(&self.name)?;
         let checkpoint = self.checkpoint_of(&definition, token)?;
@@ -242,7 +242,7 @@ impl Feed {
     /// acknowledged last.
     ///
     /// # Errors
-    /// [`Error::FeedTokenStale`] when more was acknowledged before; [`Error::Invalid`] when the token isn't of this
+    /// [`Error::FeedTokenStale`] when more was acknowledged before; [`Error::FeedTokenInvalid`] when the token isn't of this
     /// feed; [`Error::FeedAheadOfLog`], [`Error::FeedNotFound`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
     pub async fn acknowledge(&self, token: &FeedToken) -> Result<()> {
         Acknowledgement::new(self, token).commit().await
@@ -252,14 +252,11 @@ impl Feed {
     /// Nothing is read.
     ///
     /// # Errors
-    /// [`Error::FeedNotFound`]; [`Error::Invalid`] of a feed that delivers changes: it has no end.
+    /// [`Error::FeedNotFound`]; [`Error::FeedTokenInvalid`] of a feed that delivers changes: it has no end.
     pub fn end(&self) -> Result<FeedToken> {
         let (definition, mut checkpoint) = self.shared.feeds.get(&self.name)?;
         if definition.delivers != Delivers::Base || checkpoint.stage == Stage::Lost {
-            return Err(Error::invalid(
-                "token of a feed",
-                "is of no end: changes are told",
-            ));
+            return Err(Error::feed_token("is of no end: changes are told"));
         }
         checkpoint.stage = Stage::Finished;
         checkpoint.rows = 0;
@@ -337,7 +334,7 @@ impl Feed {
         let checkpoint = token.checkpoint(definition, &self.shared.histories)?;
         let last = *self.shared.kv.sequence().borrow();
         if checkpoint.reached() > last {
-            return Err(Error::invalid("token of a feed", "is beyond the end of the log"));
+            return Err(Error::feed_token("is beyond the end of the log"));
         }
         Ok(checkpoint)
     }

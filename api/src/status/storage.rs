@@ -152,6 +152,7 @@ pub(super) fn status(error: Error) -> Status {
         .source(reason)
         .build(),
         Error::Invalid { .. }
+        | Error::FeedTokenInvalid { .. }
         | Error::TableExists { .. }
         | Error::Locked { .. }
         | Error::NotADatabase { .. }

@@ -98,7 +98,7 @@ fn is_lost(error: &crate::error::EngineError) -> bool {
             StorageError::ChangesTrimmed { .. }
                 | StorageError::FeedAheadOfLog { .. }
                 | StorageError::FeedNotFound { .. }
-                | StorageError::Invalid { .. }
+                | StorageError::FeedTokenInvalid { .. }
         )
     )
 }

@@ -68,7 +68,7 @@ impl Error {
             }
             Self::FeedExists { .. } => ErrorKind::AlreadyExists,
             Self::FeedNotFound { .. } => ErrorKind::NotFound,
-            Self::FeedTokenStale { .. } => ErrorKind::InvalidArgument,
+            Self::FeedTokenInvalid { .. } | Self::FeedTokenStale { .. } => ErrorKind::InvalidArgument,
             Self::TransactionConflict { .. } => ErrorKind::TransactionConflict,
             Self::TransactionNotFound { .. } => ErrorKind::TransactionNotFound,
             Self::TransactionBusy { .. } => ErrorKind::TransactionBusy,
@@ -106,6 +106,7 @@ impl Error {
             Self::ChangesTrimmed { .. } | Self::TimeTrimmed { .. } => "CHANGES_TRIMMED",
             Self::FeedExists { .. } => "FEED_ALREADY_EXISTS",
             Self::FeedNotFound { .. } => "FEED_NOT_FOUND",
+            Self::FeedTokenInvalid { .. } => "FEED_TOKEN_INVALID",
             Self::FeedTokenStale { .. } => "FEED_TOKEN_STALE",
             Self::FeedAheadOfLog { .. } => "FEED_AHEAD_OF_LOG",
             Self::TransactionConflict { .. } => "TRANSACTION_CONFLICT",
@@ -154,6 +155,7 @@ impl Error {
             Self::TimeTrimmed { .. } => "start later, or from the oldest change that is kept",
             Self::FeedExists { .. } => "use the feed that is there, remove it first, or use another name",
             Self::FeedNotFound { .. } => "create the feed first",
+            Self::FeedTokenInvalid { .. } => "use a token that a read of this feed gave",
             Self::FeedTokenStale { .. } => "read again: the feed goes on behind what is acknowledged",
             Self::FeedAheadOfLog { .. } => {
                 "remove the feed, create it anew and start over from its base rows"

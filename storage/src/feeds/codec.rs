@@ -86,7 +86,7 @@ impl FeedToken {
             }
             Ok(checkpoint)
         };
-        read().map_err(|Malformed(expected)| Error::invalid("token of a feed", format!("lacks {expected}")))
+        read().map_err(|Malformed(expected)| Error::feed_token(format!("lacks {expected}")))
     }
 }
 

@@ -387,9 +387,15 @@ async fn is_refused() {
         FeedToken::from_bytes(vec![1; 9]),
     ] {
         let invalid = feed.acknowledge(&token).await;
-        assert!(matches!(invalid, Err(Error::Invalid { .. })), "{invalid:?}");
+        assert!(
+            matches!(invalid, Err(Error::FeedTokenInvalid { .. })),
+            "{invalid:?}"
+        );
         let invalid = feed.read_after(&token, 1).await;
-        assert!(matches!(invalid, Err(Error::Invalid { .. })), "{invalid:?}");
+        assert!(
+            matches!(invalid, Err(Error::FeedTokenInvalid { .. })),
+            "{invalid:?}"
+        );
     }
 
     let handle = feed.clone();
@@ -402,7 +408,10 @@ async fn is_refused() {
     store.clock.advance(HOUR);
     let feed = database.create_feed("feed", changes(FeedStart::Oldest)).await;
     let foreign = feed.expect("a feed").acknowledge(&second).await;
-    assert!(matches!(foreign, Err(Error::Invalid { .. })), "{foreign:?}");
+    assert!(
+        matches!(foreign, Err(Error::FeedTokenInvalid { .. })),
+        "{foreign:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -179,7 +179,10 @@ async fn only_a_feed_of_rows_alone_has_an_end() {
         ("both", FeedSource::BaseAndChanges),
     ] {
         let feed = create(name, source).await.expect("a feed");
-        assert!(matches!(feed.end(), Err(Error::Invalid { .. })), "{name}");
+        assert!(
+            matches!(feed.end(), Err(Error::FeedTokenInvalid { .. })),
+            "{name}"
+        );
     }
 }
 
@@ -420,7 +423,7 @@ async fn are_created_and_removed_all_or_none() {
     let token = first.read(1).await.expect("a batch").token;
     let other = second.acknowledge(&token).await;
     assert!(
-        matches!(other, Err(Error::Invalid { .. })),
+        matches!(other, Err(Error::FeedTokenInvalid { .. })),
         "of another shard: {other:?}"
     );
     let shard = first.describe().await.expect("a description").shard;
