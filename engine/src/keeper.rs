@@ -179,7 +179,7 @@ impl Keeper {
         let opened = Arc::downgrade(&keeping);
         keeping.state().opened_by(Opener(Box::new(move || {
             let keeping = opened.upgrade();
-            // One without a thread has a stall, and is tried again when it is wanted next.
+            // One without a thread has a stall, and is tried again.
             keeping.is_some_and(|keeping| keeping.wake().unwrap_or(true))
         })));
         if !keeping.stay_unopened(fed.contains(keeping.name())).await? {
@@ -383,7 +383,7 @@ impl Keeping {
     /// Begins to open the index, unless it is open, or being opened; `false` when its keeping ends.
     ///
     /// # Errors
-    /// [`EngineError::Io`] when the system gives no thread: whoever wants it next tries again.
+    /// [`EngineError::Io`] when the system gives no thread: it is tried again by itself.
     fn wake(self: &Arc<Self>) -> Result<bool> {
         let mut threads = self.threads.lock();
         if self.closing.is_cancelled() {
@@ -407,6 +407,8 @@ impl Keeping {
             }
             Err(error) => {
                 self.state().stall("it can't be opened", &error.to_string());
+                drop(threads);
+                self.sleepers.open_later(self.name());
                 Err(error)
             }
         }

@@ -57,7 +57,7 @@ struct Sleeper {
     since: Instant,
     /// The last change that the index includes.
     from: u64,
-    /// Why it is to be opened: a change behind this sequence.
+    /// Why it is to be opened: a change behind this sequence, or that it was wanted and couldn't be.
     woken_at: Option<u64>,
 }
 
@@ -245,6 +245,18 @@ impl Sleepers {
         Ok(())
     }
 
+    /// Has an index opened that couldn't be when it was wanted.
+    pub(super) fn open_later(&self, index: &str) {
+        let mut sleeping = self.sleeping.lock();
+        let looked = sleeping.looked;
+        if let Some(sleeper) = sleeping.indexes.get_mut(index)
+            && sleeper.woken_at.is_none()
+        {
+            sleeper.woken_at = Some(looked);
+            self.changed.notify_one();
+        }
+    }
+
     fn wake_all(&self, error: &EngineError) {
         warn!(%error, "all unopened indexes are opened: the log that they would follow can't be read");
         let mut sleeping = self.sleeping.lock();
@@ -282,7 +294,7 @@ impl Sleepers {
         }
     }
 
-    /// Opens indexes whose tables have changed; whether some wait until others are open.
+    /// Opens indexes whose tables have changed; whether some wait until others are open, or until the system gives a thread.
     fn open_woken(&self) -> bool {
         let mut woken = Vec::new();
         {
@@ -303,11 +315,12 @@ impl Sleepers {
         let since = opening.iter().filter_map(|keeping| keeping.state().opening());
         let busy = since.filter(|since| since.elapsed() < OPENING_PATIENCE).count();
         let places = OPENING_MAX.saturating_sub(busy);
+        let mut is_refused = false;
         for keeping in waiting.iter().take(places) {
             // One that gets no thread has a stall.
-            let _begun = keeping.wake();
+            is_refused |= keeping.wake().is_err();
         }
-        waiting.len() > places
+        is_refused || waiting.len() > places
     }
 
     /// Lets the log go up to where it was looked through, for each index that isn't to be opened.

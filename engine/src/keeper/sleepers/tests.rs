@@ -330,6 +330,20 @@ async fn tables_with_unopened_indexes_are_altered_and_dropped() {
     shelf.closed().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_got_no_thread_is_opened_by_itself() {
+    let shelf = Shelf::filled(2).await.started_again().await;
+    assert_eq!(shelf.asleep(2), [0, 1]);
+    let sleepers = &shelf.engine.inner().around.sleepers;
+    sleepers.open_later(&name(1));
+    until(|| shelf.is_open(1)).await;
+    assert_eq!(shelf.asleep(2), [0]);
+    // It is open, and nobody is to open it.
+    sleepers.open_later(&name(1));
+    assert_eq!((shelf.finds(0).await, shelf.finds(1).await), (1, 1));
+    shelf.closed().await;
+}
+
 #[test]
 fn an_index_goes_on_behind_what_doesnt_concern_it_if_it_is_of_that_place() {
     let unchanged = Unchanged { from: 10, to: 20 };
