@@ -71,7 +71,8 @@ impl From<ValueRef<'_>> for Value {
     }
 }
 
-/// Encodes a [`Row`] value by value. No name of a column is empty, and each column is written once.
+/// Encodes a [`Row`] value by value. It keeps no order of its own: the bytes are those of the message where the key comes first, then columns
+/// by their names, then cells. No name of a column is empty, and none is written twice as a column.
 #[derive(Debug)]
 pub struct RowWriter(Vec<u8>);
 
