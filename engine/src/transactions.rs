@@ -50,9 +50,13 @@ impl Transactions {
         is_open: impl Fn(TransactionId) -> bool,
     ) -> Result<u64> {
         let mut open = self.open.lock();
-        if full(&open, caller.as_ref()).is_some() {
-            // One that waits for its partition has its place until its caller gives it up.
-            open.retain(|entry| entry.id.is_none_or(&is_open));
+        if let Some((_, of)) = full(&open, caller.as_ref()) {
+            // The store is asked for no more of them than share the limit. One that waits for its partition has its place until
+            // its caller gives it up.
+            open.retain(|entry| {
+                let shares = of == LimitOf::All || entry.caller == caller;
+                !shares || entry.id.is_none_or(&is_open)
+            });
         }
         if let Some((max, of)) = full(&open, caller.as_ref()) {
             return Err(EngineError::TooManyTransactions { max, of });
