@@ -1,7 +1,10 @@
 //! Definitions of search indexes on the wire.
 
+use std::collections::BTreeMap;
+
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::{Reading, SearchIndexDefinition, Source, TimeUnit};
+use souk_engine::{DateFormat, Reading, SearchIndexDefinition, Source, TimeUnit};
+use souk_index::limits::MAX_FIELDS;
 use souk_index::{Field, FieldKind};
 use souk_proto::search::v1::{self as pb};
 
@@ -10,19 +13,29 @@ use super::fields;
 /// Deepest nesting of fields that is looked at; the index allows less.
 const LEVELS_MAX: usize = 16;
 
-/// Reads the fields of an index, which stand at `at`; the index checks them with each other. It has the weight 0. What is `None` comes
-/// with a violation.
+/// How times are written: of a top-level field under no name, of fields inside it under their paths from there.
+type Dates = BTreeMap<String, Vec<DateFormat>>;
+
+/// Reads the fields of an index, which stand at `at`, and whose `violations` of rules are known; the index checks them with each other.
+/// It has the weight 0. What is `None` comes with a violation.
 pub fn search_index(
     name: &str,
     given: &[pb::FieldDefinition],
     at: &FieldPath,
     violations: &mut Violations,
 ) -> Option<SearchIndexDefinition> {
+    let count = count(given);
+    if violations.is_empty() && count > MAX_FIELDS {
+        let message = format!("has {count} elements with those inside, at most {MAX_FIELDS} are allowed");
+        violations.push(at, "TOO_MANY", message);
+        return None;
+    }
     let mut definition = SearchIndexDefinition::new(name);
     let mut whole = true;
     for (nth, given) in given.iter().enumerate() {
         let at = at.index(nth);
-        let Some(field) = field(given, &at, 1, violations) else {
+        let mut dates = Dates::new();
+        let Some(field) = field(given, &at, &[], &mut dates, violations) else {
             whole = false;
             continue;
         };
@@ -36,6 +49,8 @@ pub fn search_index(
             whole = false;
         }
         source.reading = reading(given.reading());
+        source.json = given.json;
+        source.dates = dates;
         definition = match source == Source::column(&given.field) {
             true => definition.field(field),
             false => definition.field_from(field, source),
@@ -49,8 +64,9 @@ pub fn search_index(
 pub fn search_index_to_wire(definition: &SearchIndexDefinition) -> Vec<pb::FieldDefinition> {
     let fields = definition.fields.iter().map(|field| {
         let source = definition.source(field.name());
-        let mut told = field_to_wire(field);
+        let mut told = field_to_wire(field, &[], &source);
         told.reading = reading_to_wire(source.reading).into();
+        told.json = source.json;
         let source = source.to_string();
         if source != field.name() {
             told.source = source;
@@ -60,16 +76,29 @@ pub fn search_index_to_wire(definition: &SearchIndexDefinition) -> Vec<pb::Field
     fields.collect()
 }
 
+/// How many fields there are, with those inside.
+fn count(given: &[pb::FieldDefinition]) -> usize {
+    let inside = given.iter().map(|given| count(&given.fields));
+    given.len() + inside.sum::<usize>()
+}
+
+/// Reads a field, to which the names of `path` lead from the top-level one; `dates` learns how its times are written.
 fn field(
     given: &pb::FieldDefinition,
     at: &FieldPath,
-    level: usize,
+    path: &[&str],
+    dates: &mut Dates,
     violations: &mut Violations,
 ) -> Option<Field> {
     let before = violations.len();
+    let level = path.len() + 1;
     if level > 1 && (!given.source.is_empty() || given.reading() != pb::FieldReading::Unspecified) {
         let message = "is of top-level fields: what is nested comes from the member of its name";
         violations.push(at.field("source"), "NOT_ALLOWED", message);
+    }
+    if level > 1 && given.json {
+        let message = "is of top-level fields: what is nested is in the JSON of those";
+        violations.push(at.field("json"), "NOT_ALLOWED", message);
     }
     let kind = match given.r#type() {
         pb::IndexFieldType::Attributes => FieldKind::Attributes,
@@ -78,16 +107,24 @@ fn field(
             return None;
         }
         pb::IndexFieldType::Nested => {
-            let path = at.field("fields");
+            let at = at.field("fields");
             let inner = given.fields.iter().enumerate();
             let inner: Vec<Option<Field>> = inner
-                .map(|(nth, inner)| field(inner, &path.index(nth), level + 1, violations))
+                .map(|(nth, inner)| {
+                    let path = [path, &[inner.field.as_str()]].concat();
+                    field(inner, &at.index(nth), &path, dates, violations)
+                })
                 .collect();
             FieldKind::Nested(inner.into_iter().collect::<Option<_>>()?)
         }
         other => fields::plain(other, given.analyzer.as_ref(), at, violations)?,
     };
     check_parts(given, &kind, at, violations);
+    let formats = date_formats(given, &kind, at, violations);
+    // Names may be of any length where rules are broken.
+    if !formats.is_empty() && violations.is_empty() {
+        dates.insert(path.join("."), formats);
+    }
     let is_several = matches!(kind, FieldKind::Attributes | FieldKind::Nested(_));
     let mut field = Field::new(&given.field, kind);
     if given.array || is_several {
@@ -119,11 +156,36 @@ fn check_parts(given: &pb::FieldDefinition, kind: &FieldKind, at: &FieldPath, vi
     }
 }
 
-fn field_to_wire(field: &Field) -> pb::FieldDefinition {
+/// Reads how the times of a field are written.
+fn date_formats(
+    given: &pb::FieldDefinition,
+    kind: &FieldKind,
+    at: &FieldPath,
+    violations: &mut Violations,
+) -> Vec<DateFormat> {
+    let at = at.field("date_formats");
+    if !given.date_formats.is_empty() && *kind != FieldKind::Date {
+        violations.push(at, "TYPE_MISMATCH", "is for INDEX_FIELD_TYPE_DATE");
+        return Vec::new();
+    }
+    let formats = given.date_formats.iter().enumerate();
+    let formats = formats.filter_map(|(nth, format)| {
+        violations.take(at.index(nth), "INVALID_FORMAT", format.parse::<DateFormat>())
+    });
+    formats.collect()
+}
+
+/// A field to which the names of `path` lead from the top-level one, which comes from `source`.
+fn field_to_wire(field: &Field, path: &[&str], source: &Source) -> pb::FieldDefinition {
     let nested = match field.kind() {
         FieldKind::Nested(nested) => nested.as_slice(),
         _ => &[],
     };
+    let nested = nested.iter().map(|inner| {
+        let path = [path, &[inner.name()]].concat();
+        field_to_wire(inner, &path, source)
+    });
+    let formats = source.dates.get(&path.join(".")).into_iter().flatten();
     let subs = field.sub_fields().iter();
     let subs = subs.map(|(name, kind)| pb::SubFieldDefinition {
         name: name.clone(),
@@ -137,8 +199,10 @@ fn field_to_wire(field: &Field) -> pb::FieldDefinition {
         array: field.is_array(),
         source: String::new(),
         reading: pb::FieldReading::Unspecified.into(),
-        fields: nested.iter().map(field_to_wire).collect(),
+        fields: nested.collect(),
         sub_fields: subs.collect(),
+        json: false,
+        date_formats: formats.map(ToString::to_string).collect(),
     }
 }
 
@@ -186,11 +250,22 @@ mod tests {
         (read, paths)
     }
 
+    fn formats(formats: &[&str]) -> Vec<DateFormat> {
+        let formats = formats
+            .iter()
+            .map(|format| format.parse::<DateFormat>().expect(format));
+        formats.collect()
+    }
+
     #[test]
     fn a_definition_comes_back_from_the_wire() {
         let lines = vec![
             Field::keyword("code"),
             Field::nested("parts", vec![Field::long("size")]),
+        ];
+        let steps = vec![
+            Field::date("at"),
+            Field::nested("parts", vec![Field::date("at"), Field::date("seen")]),
         ];
         let definition = SearchIndexDefinition::new("wares")
             .field(Field::text("title", Analyzer::MaxWord).sub_field("whole", FieldKind::Keyword))
@@ -200,6 +275,18 @@ mod tests {
                 Source::column("at").read(Reading::Epoch(TimeUnit::Millis)),
             )
             .field(Field::nested("lines", lines))
+            .field_from(Field::keyword("tags").array(), Source::column("tags").json())
+            .field_from(
+                Field::date("day"),
+                Source::column("days").dates("", formats(&["yyyy-MM-dd", "epoch_second"])),
+            )
+            .field_from(
+                Field::nested("steps", steps),
+                Source::column("steps")
+                    .json()
+                    .dates("at", formats(&["epoch_millis"]))
+                    .dates("parts.at", formats(&["yyyy-MM-dd'T'HH:mm:ssXXX"])),
+            )
             .field(Field::attributes("more"));
         let (read, paths) = read(&search_index_to_wire(&definition));
         assert_eq!((read, paths), (Some(definition), Vec::new()));
@@ -231,7 +318,28 @@ mod tests {
             },
             pb::FieldDefinition {
                 analyzer: Some(fields::analyzer_to_wire(&Analyzer::MaxWord)),
-                ..keyword
+                ..keyword.clone()
+            },
+            pb::FieldDefinition {
+                date_formats: vec!["yyyy-MM-dd".to_owned()],
+                ..keyword.clone()
+            },
+            pb::FieldDefinition {
+                date_formats: vec!["yyyy-MM-dd".to_owned(), "yyyy-MMM".to_owned(), String::new()],
+                ..field("d", pb::IndexFieldType::Date)
+            },
+            pb::FieldDefinition {
+                fields: vec![
+                    pb::FieldDefinition {
+                        json: true,
+                        ..keyword
+                    },
+                    pb::FieldDefinition {
+                        date_formats: vec!["y".repeat(129)],
+                        ..field("at", pb::IndexFieldType::Date)
+                    },
+                ],
+                ..field("e", pb::IndexFieldType::Nested)
             },
         ];
         let (read, paths) = read(&wrong);
@@ -242,7 +350,12 @@ mod tests {
                 "fields[0].fields",
                 "fields[1].source",
                 "fields[2].fields[0].source",
-                "fields[3].analyzer"
+                "fields[3].analyzer",
+                "fields[4].date_formats",
+                "fields[5].date_formats[1]",
+                "fields[5].date_formats[2]",
+                "fields[6].fields[0].json",
+                "fields[6].fields[1].date_formats[0]"
             ]
         );
     }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use prost::Message as _;
+use prost_types::Timestamp;
 use souk_proto::search::v1::{
-    Aggregation, FieldSort, HitsMode, IndexFieldType, MatchQuery, Query, Search, Sort, TermsAggregation,
-    aggregation, aggregation_result, query, sort,
+    Aggregation, FieldSort, HitsMode, IndexFieldType, MatchQuery, NestedQuery, Query, Search, Sort,
+    TermQuery, TermsAggregation, aggregation, aggregation_result, query, sort,
 };
-use souk_proto::table::v1::{SearchIndex, SearchRowsRequest, Table};
+use souk_proto::table::v1::{GetTableRequest, PutRowRequest, SearchIndex, SearchRowsRequest, Table};
+use souk_proto::r#type::v1::{Value, value};
 use tonic::Code;
 
 use crate::{TestResult, bad_input, columns, create, field, int, notes, open, put, refusal, text};
@@ -99,6 +101,111 @@ async fn rows_are_found_sorted_paged_and_counted() -> TestResult {
         (&[text("ann"), int(0)][..], true)
     );
     assert_eq!(page.next_page_token, "");
+    Ok(())
+}
+
+/// Notes whose texts hold lists and objects, and times by formats of their own.
+fn written() -> Table {
+    let mut tags = field("tags", IndexFieldType::Keyword);
+    (tags.array, tags.json) = (true, true);
+    let mut day = field("day", IndexFieldType::Date);
+    day.date_formats = vec!["yyyy/MM/dd".to_owned(), "epoch_second".to_owned()];
+    let mut at = field("at", IndexFieldType::Date);
+    at.date_formats = vec!["yyyy-MM-dd HH:mm".to_owned()];
+    let mut steps = field("steps", IndexFieldType::Nested);
+    (steps.array, steps.json) = (true, true);
+    steps.fields = vec![at];
+    Table {
+        search_index: Some(SearchIndex {
+            fields: vec![tags, day, steps],
+        }),
+        ..notes()
+    }
+}
+
+fn term(field: &str, value: Value) -> Query {
+    Query {
+        kind: Some(query::Kind::Term(TermQuery {
+            field: field.to_owned(),
+            value: Some(value),
+            ..TermQuery::default()
+        })),
+    }
+}
+
+fn time(seconds: i64) -> Value {
+    Value {
+        kind: Some(value::Kind::TimeValue(Timestamp { seconds, nanos: 0 })),
+    }
+}
+
+#[tokio::test]
+async fn a_table_made_from_what_is_told_finds_json_and_dates_alike() -> TestResult {
+    /// 2021-02-03, and the day after.
+    const DAYS: [i64; 2] = [1_612_310_400, 1_612_396_800];
+    let (_running, mut client) = open().await?;
+    create(&mut client, written()).await?;
+    let named = GetTableRequest {
+        table: "notes".to_owned(),
+    };
+    let told = client.get_table(named).await?.into_inner();
+    let told = told.table.expect("the table");
+    assert_eq!(told.search_index, written().search_index);
+    let again = Table {
+        name: "again".to_owned(),
+        ..told
+    };
+    create(&mut client, again).await?;
+    let step = NestedQuery {
+        path: "steps".to_owned(),
+        query: Some(Box::new(term("steps.at", time(DAYS[0] + 60)))),
+        ..NestedQuery::default()
+    };
+    let step = Query {
+        kind: Some(query::Kind::Nested(Box::new(step))),
+    };
+    for table in ["notes", "again"] {
+        let mut last = 0;
+        let first = columns([
+            ("tags", text(r#"["red", "tea"]"#)),
+            ("day", text("2021/02/03")),
+            (
+                "steps",
+                text(r#"[{"at": "2021-02-03 00:00"}, {"at": "2021-02-03 00:01"}]"#),
+            ),
+        ]);
+        let second = columns([
+            ("tags", text(r#"["red"]"#)),
+            ("day", int(DAYS[1])),
+            ("steps", text(r#"{"at": "2021-02-03 00:02"}"#)),
+        ]);
+        for (number, of) in [(1, first), (2, second)] {
+            let put = PutRowRequest {
+                table: table.to_owned(),
+                ..put("ann", number, of)
+            };
+            last = client.put_row(put).await?.into_inner().sequence;
+        }
+        for (query, number) in [
+            (term("tags", text("tea")), 1),
+            (term("day", time(DAYS[0])), 1),
+            (term("day", time(DAYS[1])), 2),
+            (step.clone(), 1),
+        ] {
+            let asked = Search {
+                query: Some(query.clone()),
+                min_sequence: last,
+                ..Search::default()
+            };
+            let request = SearchRowsRequest {
+                table: table.to_owned(),
+                search: Some(asked),
+            };
+            let found = client.search_rows(request).await?.into_inner().hits;
+            let keys: Vec<_> = found.into_iter().map(|hit| hit.row.expect("a row").key).collect();
+            assert_eq!(keys, [vec![text("ann"), int(number)]], "{table}: {query:?}");
+        }
+    }
     Ok(())
 }
 

@@ -38,7 +38,13 @@ fn visits() -> Table {
     sent.reading = FieldReading::EpochMillis.into();
     let mut lines = field("lines", IndexFieldType::Nested);
     lines.source = "data.lines".to_owned();
-    lines.fields = vec![field("code", IndexFieldType::Keyword)];
+    let mut packed = field("packed", IndexFieldType::Date);
+    packed.date_formats = vec!["yyyy-MM-dd'T'HH:mmX".to_owned()];
+    lines.fields = vec![field("code", IndexFieldType::Keyword), packed];
+    let mut tags = field("tags", IndexFieldType::Keyword);
+    (tags.array, tags.json) = (true, true);
+    let mut day = field("day", IndexFieldType::Date);
+    day.date_formats = vec!["yyyy-MM-dd".to_owned(), "epoch_second".to_owned()];
     Table {
         name: "visits".to_owned(),
         key: vec![key_column("place", KeyType::Binary), numbered],
@@ -71,7 +77,7 @@ fn visits() -> Table {
             ..SecondaryIndex::default()
         }],
         search_index: Some(souk_proto::table::v1::SearchIndex {
-            fields: vec![word, city, sent, lines],
+            fields: vec![word, city, sent, lines, tags, day],
         }),
     }
 }
@@ -282,6 +288,22 @@ async fn an_index_that_cant_be_is_refused_by_field_and_nothing_is_created() -> T
     assert_eq!(
         crate::bad_input::fields(&refused),
         ["table.search_index.fields"],
+        "{refused}"
+    );
+    let mut table = notes();
+    let mut many = field("many", IndexFieldType::Date);
+    many.date_formats = vec!["yyyy".to_owned(); 17];
+    let mut wrong = field("wrong", IndexFieldType::Date);
+    wrong.date_formats = vec!["yyyy".to_owned(), "yy".to_owned()];
+    let search = table.search_index.as_mut().expect("an index");
+    search.fields = vec![many, wrong];
+    let refused = create(&mut client, table).await.expect_err("formats");
+    assert_eq!(
+        crate::bad_input::fields(&refused),
+        [
+            "table.search_index.fields[0].date_formats",
+            "table.search_index.fields[1].date_formats[1]"
+        ],
         "{refused}"
     );
     create(&mut client, notes()).await?;
