@@ -33,7 +33,7 @@ use crate::client::{Client, Refused};
 use crate::server::Server;
 
 /// Programs at a time: while one waits for the disk, others work.
-const PROGRAMS: u64 = 4;
+const PROGRAMS: u64 = 8;
 const OPERATIONS: usize = 20_000;
 const LONG_OPERATIONS: usize = 1_000_000;
 /// A server is started again so often in each program.
