@@ -13,6 +13,9 @@ use super::fields;
 /// Deepest nesting of fields that is looked at; the index allows less.
 const LEVELS_MAX: usize = 16;
 
+/// Most formats of a field's times, as the contract's rules have it.
+const DATE_FORMATS_MAX: usize = 16;
+
 /// How times are written: of a top-level field under no name, of fields inside it under their paths from there.
 type Dates = BTreeMap<String, Vec<DateFormat>>;
 
@@ -168,7 +171,8 @@ fn date_formats(
         violations.push(at, "TYPE_MISMATCH", "is for INDEX_FIELD_TYPE_DATE");
         return Vec::new();
     }
-    let formats = given.date_formats.iter().enumerate();
+    // The rules refuse more of them: none of those is read, since a format takes many times its bytes.
+    let formats = given.date_formats.iter().take(DATE_FORMATS_MAX).enumerate();
     let formats = formats.filter_map(|(nth, format)| {
         violations.take(at.index(nth), "INVALID_FORMAT", format.parse::<DateFormat>())
     });

@@ -82,12 +82,11 @@ impl Keeping {
     /// Says that the index is closed, by its serving thread, which ends: it includes everything up to `sequence`. Nothing else
     /// may change it meanwhile.
     pub(super) fn is_closed(self: &Arc<Self>, sequence: u64, unopened: Unopened) {
-        {
-            let mut threads = self.threads.lock();
-            threads.closed = threads.serving.take();
-            threads.opening = None;
-            self.state().set_phase(Phase::Unopened(Arc::new(unopened)));
-        }
+        // Until it is among the sleepers nobody may try to wake it: what gets no thread is tried again by them.
+        let mut threads = self.threads.lock();
+        threads.closed = threads.serving.take();
+        threads.opening = None;
+        self.state().set_phase(Phase::Unopened(Arc::new(unopened)));
         self.sleepers.add(self, sequence);
     }
 
