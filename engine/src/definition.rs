@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use souk_index::Field;
 use souk_storage::{SecondaryIndexSchema, TableSchema};
 
-pub use self::date_format::{DateFormat, NoDateFormat};
+pub use self::date_format::{DateFormat, MAX_DATE_FORMATS, NoDateFormat};
 pub use self::source::{Reading, Source, TimeUnit};
 pub use self::value_type::{ColumnDefinition, Member, ValueType};
 use crate::key::{self, ID_COLUMN};

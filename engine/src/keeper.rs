@@ -231,8 +231,9 @@ impl Keeper {
             return Err(EngineError::Closing);
         }
         if keeping.state().is_unopened() && keeping.threads.lock().serving.is_none() {
-            // Its opening looks for what is wanted.
-            return keeping.wake().map(|_begun| ());
+            // Its opening looks for what is wanted, and is tried again when it gets no thread.
+            let _begun = keeping.wake();
+            return Ok(());
         }
         let wanted = keeping.index.wanted();
         if matches!(keeping.state().phase(), Phase::Failed(_)) {

@@ -145,8 +145,8 @@ pub use catalog::MAX_CREATED_TABLES;
 pub use collection::{ChangeKind, Collection, Creation, ResourceChange, SearchHit};
 pub use columns::{ColumnReader, Columns, CorruptRow};
 pub use definition::{
-    ColumnDefinition, DateFormat, Member, NoDateFormat, OwnerDefinition, Reading, SearchIndexDefinition,
-    Source, TableDefinition, TimeUnit, ValueType,
+    ColumnDefinition, DateFormat, MAX_DATE_FORMATS, Member, NoDateFormat, OwnerDefinition, Reading,
+    SearchIndexDefinition, Source, TableDefinition, TimeUnit, ValueType,
 };
 pub use engine::{Engine, EngineConfig, Health, Tables, VerifyOptions};
 pub use error::{EngineError, LimitOf, Result};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::{DateFormat, Reading, SearchIndexDefinition, Source, TimeUnit};
+use souk_engine::{DateFormat, MAX_DATE_FORMATS, Reading, SearchIndexDefinition, Source, TimeUnit};
 use souk_index::limits::MAX_FIELDS;
 use souk_index::{Field, FieldKind};
 use souk_proto::search::v1::{self as pb};
@@ -12,9 +12,6 @@ use super::fields;
 
 /// Deepest nesting of fields that is looked at; the index allows less.
 const LEVELS_MAX: usize = 16;
-
-/// Most formats of a field's times, as the contract's rules have it.
-const DATE_FORMATS_MAX: usize = 16;
 
 /// How times are written: of a top-level field under no name, of fields inside it under their paths from there.
 type Dates = BTreeMap<String, Vec<DateFormat>>;
@@ -172,7 +169,7 @@ fn date_formats(
         return Vec::new();
     }
     // The rules refuse more of them: none of those is read, since a format takes many times its bytes.
-    let formats = given.date_formats.iter().take(DATE_FORMATS_MAX).enumerate();
+    let formats = given.date_formats.iter().take(MAX_DATE_FORMATS).enumerate();
     let formats = formats.filter_map(|(nth, format)| {
         violations.take(at.index(nth), "INVALID_FORMAT", format.parse::<DateFormat>())
     });

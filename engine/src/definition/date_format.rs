@@ -21,6 +21,8 @@ use time::{Date, Month, PrimitiveDateTime, Time, UtcOffset};
 
 use super::TimeUnit;
 
+/// Most formats of one field: each value is tried by them in turn.
+pub const MAX_DATE_FORMATS: usize = 16;
 /// Longest pattern, bytes.
 const MAX_PATTERN_BYTES: usize = 128;
 

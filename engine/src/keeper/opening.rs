@@ -49,10 +49,9 @@ impl Keeping {
         if threads.opening.is_some() || !self.state().is_unopened() {
             return Ok(true);
         }
-        let closed = threads.closed.take();
-        let opening = self.spawn(OPENING, None, move |keeping, stop| {
+        let opening = self.spawn(OPENING, None, |keeping, stop| {
             // Once it is noted.
-            drop(keeping.threads.lock());
+            let closed = keeping.threads.lock().closed.take();
             closed.into_iter().for_each(Running::join);
             keeping.open_until_done(stop);
         });

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use souk_engine::index::{Analyzer, Field, FieldKind};
 use souk_engine::storage::TableSchema;
-use souk_engine::{DateFormat, Reading, SearchIndexDefinition, Source, TimeUnit};
+use souk_engine::{DateFormat, MAX_DATE_FORMATS, Reading, SearchIndexDefinition, Source, TimeUnit};
 use souk_tablestore::messages::{
     FieldSchema, FieldType, FuzzyAnalyzerParameter, IndexSchema, IndexSetting, SingleWordAnalyzerParameter,
     Sorter, SplitAnalyzerParameter, TextSimilarity,
@@ -14,8 +14,6 @@ use souk_tablestore::{Reason, ServiceError, Strict, decode};
 use super::fields::{client_name, index_name};
 use crate::error::{invalid, missing, unsupported};
 
-/// Formats of one DATE field: each value is tried by them in turn.
-const MAX_DATE_FORMATS: usize = 16;
 /// Deepest nesting of fields that is looked at; the index allows less.
 const MAX_LEVELS: usize = 16;
 
