@@ -360,4 +360,16 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn no_more_formats_are_read_than_a_field_may_have() {
+        let many = pb::FieldDefinition {
+            field: "d".to_owned(),
+            r#type: pb::IndexFieldType::Date.into(),
+            date_formats: vec![String::new(); 20 * MAX_DATE_FORMATS],
+            ..pb::FieldDefinition::default()
+        };
+        let (_, paths) = read(&[many]);
+        assert_eq!(paths.len(), MAX_DATE_FORMATS, "{paths:?}");
+    }
 }
