@@ -91,12 +91,19 @@ impl Program {
             }
             let committed = committed.expect("committed").into_inner();
             self.saw(committed.sequence);
+            let now = self.now;
             let table = Arc::make_mut(self.tables.get_mut(held.table).expect("its table"));
             for (key, row) in held.rows {
+                let before = table.rows.get(&key);
+                let is_there = before.is_some_and(|row| row.visible(&table.options, now).is_some());
                 let kind = match &row {
                     Some(_) => held.kinds[&key],
-                    None if !table.rows.contains_key(&key) => continue,
-                    None => RowChangeKind::Delete,
+                    None if is_there => RowChangeKind::Delete,
+                    None => {
+                        // One that has expired may have been deleted before, of which nobody was told.
+                        table.rows.remove(&key);
+                        continue;
+                    }
                 };
                 table.commit(committed.sequence, key, kind, row);
             }
