@@ -61,16 +61,18 @@ impl Bits {
 
     /// The first document from `doc` on that is below `end`, or [`TERMINATED`]. Looks at no word behind `end`.
     pub(crate) fn next_below(&self, doc: DocId, end: DocId) -> DocId {
-        let first = (doc >> 6) as usize;
+        let words = self.words.get(..(end as usize).div_ceil(64));
+        let words = words.unwrap_or(&self.words);
+        let mut at = (doc >> 6) as usize;
         let mut mask = !0_u64 << (doc & 63);
-        let words = self.words.iter().enumerate();
-        for (at, word) in words.take((end as usize).div_ceil(64)).skip(first) {
+        while let Some(word) = words.get(at) {
             let word = word & mask;
             if word != 0 {
                 let next = (at as u32) * 64 + word.trailing_zeros();
                 return if next < end { next } else { TERMINATED };
             }
             mask = !0;
+            at += 1;
         }
         TERMINATED
     }

@@ -131,10 +131,10 @@ impl JoinScorer {
         let score = match self.score_mode {
             ScoreMode::None => {
                 // Mostly one object of a parent matches: the next one is behind it already.
-                if self.child.doc() < self.doc && self.child.advance() < self.doc {
+                if self.child.advance() < self.doc {
                     self.child.seek(self.doc);
                 }
-                0.0
+                return self.doc;
             }
             ScoreMode::Avg => {
                 let (sum, count) = self.fold(0.0, |sum, score| sum + score);

@@ -26,10 +26,10 @@ use crate::limits::{
 };
 use crate::sort::RawSortValue;
 
-/// 1 was that of tokens whose document keys were other bytes, 2 that of tokens without a design.
 /// Bytes that a token begins with: most need no more, and growing by doubling costs as much as the rest.
 const FIRST_ROOM: usize = 96;
 
+/// 1 was that of tokens whose document keys were other bytes, 2 that of tokens without a design.
 const FORMAT: u8 = 3;
 const MISSING: u8 = 0;
 const NUMBER: u8 = 1;

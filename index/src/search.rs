@@ -1,5 +1,6 @@
 //! Searches at one point in time.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use tantivy::query::{EnableScoring, Scorer, Weight};
@@ -118,12 +119,13 @@ impl Searcher {
         let prepared = aggregate::prepare(layout, &run, request, self.shared.design);
         let (planned, (checked, prepared)) = together(planned, together(checked, prepared))?;
         let (((plan, inner_hits), order), ((), collapse)) = (planned, checked);
-        let origin = Origin {
+        // Only tokens need it, and it takes as long as a small search.
+        let origin = LazyCell::new(|| Origin {
             request: request.fingerprint(),
             design: self.shared.design,
-        };
+        });
         let after = request.after.as_deref();
-        let after = after.map(|token| position(origin, &order, token)).transpose()?;
+        let after = after.map(|token| position(*origin, &order, token)).transpose()?;
 
         let wanted = match request.page_size {
             0 => 0,
@@ -186,7 +188,7 @@ impl Searcher {
             winners.pop();
         }
         let last = winners.last().filter(|_| more);
-        let next_page_token = last.map(|last| page::encode(origin, &last.sort_values));
+        let next_page_token = last.map(|last| page::encode(*origin, &last.sort_values));
         let mut held = run.allowance().grant();
         let hits = winners.into_iter().skip(request.skip).map(|winner| {
             let hit = Hit {

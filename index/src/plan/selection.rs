@@ -156,6 +156,8 @@ impl Selection {
         // A column with few documents, or one that isn't asked for often, has no codes.
         let coded = self.column.codes(docs.len(), &self.run)?;
         let coded = coded.map(|codes| (codes, codes.range(range)));
+        let column = &self.column.column;
+        let matches = |doc| column.values_for_doc(doc).any(|value| range.contains(&value));
         let (mut block_end, mut cover) = (0, Cover::Some);
         docs.retain(|doc| {
             if *doc >= block_end {
@@ -168,7 +170,7 @@ impl Selection {
                 Cover::Some => match coded.map(|(codes, range)| codes.within(*doc, range)) {
                     Some(Within::Yes) => true,
                     Some(Within::No) => false,
-                    Some(Within::Perhaps) | None => self.matches(*doc),
+                    Some(Within::Perhaps) | None => matches(*doc),
                 },
             }
         });
@@ -214,6 +216,7 @@ impl Selection {
         let mut scorer = SelectionScorer {
             selection: self,
             doc: 0,
+            whole_until: 0,
             collected: 0..0,
             docs: Vec::with_capacity(DOCS_PER_BLOCK as usize),
             next: 0,
@@ -232,6 +235,8 @@ impl Selection {
 pub(super) struct SelectionScorer {
     selection: Selection,
     doc: DocId,
+    /// All documents from `doc` on that lie before this one match.
+    whole_until: DocId,
     /// The documents whose matches are `docs`.
     collected: std::ops::Range<DocId>,
     docs: Vec<DocId>,
@@ -255,9 +260,14 @@ impl SelectionScorer {
     fn find(&mut self, from: DocId) -> DocId {
         let mut from = from;
         while from < self.selection.max_doc {
+            if from < self.whole_until {
+                return from;
+            }
             if self.collected.contains(&from) {
                 let rest = self.docs.get(self.next..).unwrap_or_default();
-                self.next += rest.partition_point(|doc| *doc < from);
+                // Mostly it is the next one.
+                let near = rest.iter().take(2).position(|doc| *doc >= from);
+                self.next += near.unwrap_or_else(|| rest.partition_point(|doc| *doc < from));
                 if let Some(doc) = self.docs.get(self.next) {
                     return *doc;
                 }
@@ -270,7 +280,7 @@ impl SelectionScorer {
             let block_end = behind_block(from).min(self.selection.max_doc);
             match self.selection.cover(from) {
                 Ok(Cover::None) => from = block_end,
-                Ok(Cover::All) => return from,
+                Ok(Cover::All) => self.whole_until = block_end,
                 Ok(Cover::Some) => {
                     self.docs.clear();
                     self.next = 0;
