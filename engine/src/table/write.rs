@@ -186,7 +186,6 @@ impl TableHandle {
         let request = request_id.map(|id| self.request_record(id, "write", &scope));
         let places = self.open.owner_places();
         let committed = if let Some(checkpoint) = checkpoint {
-            self.check_all(&scope)?;
             self.check_unowned()?;
             match self.committing(checkpoint) {
                 Ok(committing) => {
