@@ -59,13 +59,13 @@ impl Role {
     }
 
     /// Its number in the contract.
-    pub(crate) fn number(self) -> u8 {
+    pub fn number(self) -> u8 {
         // Roles are declared in the order of their numbers; 0 is unspecified.
         self as u8 + 1
     }
 
     /// The role with this number in the contract; `None` when it is unspecified or unknown.
-    pub(crate) fn from_number(number: i32) -> Option<Self> {
+    pub fn from_number(number: i32) -> Option<Self> {
         match WireRole::try_from(number).ok()? {
             WireRole::Unspecified => None,
             WireRole::Admin => Some(Self::Admin),

@@ -33,12 +33,13 @@ impl Deref for Rows {
 }
 
 impl Rows {
-    /// The table of a name.
+    /// The table of a name. A caller who meets own rows alone, and has none there, is told nothing of it.
     ///
     /// # Errors
-    /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`].
+    /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`], [`EngineError::NoOwnRows`].
     pub fn open(engine: &Engine, table: &str) -> Result<Self> {
         let table = engine.table(table)?.for_call(current_call());
+        table.check_call()?;
         Ok(Self { table })
     }
 

@@ -383,11 +383,24 @@ impl<'a> FieldRules<'a> {
 
     fn enumeration(&mut self, descriptor: &EnumDescriptor, value: &str) -> Result<String, String> {
         let mut fields = String::new();
-        for (rule, given) in self.take_type_rules("enum") {
-            match (rule.as_str(), &given) {
+        let rules = self.take_type_rules("enum");
+        let refused = |number: i32| {
+            let mut rules = rules.iter().filter(|(rule, _)| rule == "not_in");
+            rules.any(|(_, given)| {
+                given
+                    .as_list()
+                    .is_some_and(|list| list.contains(&Value::I32(number)))
+            })
+        };
+        for (rule, given) in &rules {
+            match (rule.as_str(), given) {
                 ("defined_only", Value::Bool(true)) => {
                     // The first value is the unspecified one.
-                    let example = descriptor.values().nth(1);
+                    let mut taken = descriptor
+                        .values()
+                        .skip(1)
+                        .filter(|value| !refused(value.number()));
+                    let example = taken.next();
                     let example = example.as_ref().map_or("", |value| value.name());
                     let _ = write!(
                         fields,

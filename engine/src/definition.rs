@@ -243,6 +243,17 @@ impl TableDefinition {
         self
     }
 
+    /// The column, or key column, that names an owner.
+    #[must_use]
+    pub fn owner_column(&self, owner: &OwnerDefinition) -> String {
+        let field = &owner.field;
+        // All indexes have it from the same.
+        match self.indexes.first() {
+            Some(index) => index.source(field).column,
+            None => field.clone(),
+        }
+    }
+
     /// Whether its keys are those of [`key::hashed`].
     #[must_use]
     pub fn is_hashed(&self) -> bool {

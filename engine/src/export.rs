@@ -281,10 +281,16 @@ impl TableHandle {
             request = request.resume(key.clone());
         }
         let (table, lease) = (self.clone(), cursor.lease);
+        let narrowed = cursor.scope.narrowed(&request);
         let reading = async move {
             let Exported { snapshot, ended } = table.kept_snapshot(lease)?;
-            let rows = snapshot.range(&table.open.table, &request);
-            let rows = table.access("export", rows).await?;
+            let rows = match &narrowed {
+                Some(request) => {
+                    let rows = snapshot.range(&table.open.table, request);
+                    table.access("export", rows).await?
+                }
+                None => RangePage::default(),
+            };
             let sequence = snapshot.sequence();
             Ok::<_, EngineError>(Page {
                 rows,

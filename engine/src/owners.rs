@@ -17,16 +17,11 @@ pub(crate) struct OwnerPlace {
 
 impl OwnerPlace {
     pub(crate) fn new(definition: &TableDefinition, owner: &OwnerDefinition) -> Self {
-        let field = owner.field.clone();
-        // All indexes have it from the same.
-        let column = match definition.indexes.first() {
-            Some(index) => index.source(&field).column,
-            None => field.clone(),
-        };
+        let column = definition.owner_column(owner);
         let mut key = definition.schema.key.iter();
         Self {
             key: key.position(|(name, _)| *name == column),
-            field,
+            field: owner.field.clone(),
             column,
         }
     }

@@ -8,7 +8,10 @@
 use std::cmp::Ordering;
 
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
-use souk_storage::{ColumnName, Direction, KeyBound, KeyValue, PrimaryKey, RangeRequest, Row, Value};
+use souk_storage::{
+    ColumnName, Direction, IndexBound, IndexRequest, KeyBound, KeyValue, PrimaryKey, RangeRequest,
+    ReadOptions, Row, SecondaryIndexSchema, Value,
+};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::call::{Owner, Principal};
@@ -91,6 +94,19 @@ impl Scope {
         matches!(self, Self::Own { .. })
     }
 
+    /// Whether the first key column names the owner: then the rows that the call may meet lie together, without others between them.
+    pub(crate) fn is_partition(&self) -> bool {
+        matches!(self, Self::Own { place, .. } if place.key == Some(0))
+    }
+
+    /// What of a row tells whether the call may meet it.
+    pub(crate) fn telling(&self) -> ReadOptions {
+        match self {
+            Self::All => ReadOptions::default(),
+            Self::Own { place, .. } => ReadOptions::new().columns([&*place.column]).max_versions(1),
+        }
+    }
+
     /// The column that names the owner of a row that the call may meet; `None` where the key does, or it may meet all.
     pub(crate) fn owner_column(&self) -> Option<&str> {
         match self {
@@ -167,18 +183,48 @@ impl Scope {
                 Direction::Forward => (&mut request.start, &mut request.end),
                 Direction::Backward => (&mut request.end, &mut request.start),
             };
-            match lies(low, &partition) {
-                Ordering::Less => *low = KeyBound::Before(own.clone()),
-                Ordering::Equal => {}
-                Ordering::Greater => return None,
-            }
-            match lies(high, &partition) {
-                Ordering::Less => return None,
-                Ordering::Equal => {}
-                Ordering::Greater => *high = KeyBound::After(own),
+            let lies = |cut: &KeyBound| lies(cut, &partition);
+            let (before, after) = (KeyBound::Before(own.clone()), KeyBound::After(own));
+            if !narrow((low, high), (before, after), lies) {
+                return None;
             }
         }
         Some(request)
+    }
+
+    /// The same of a secondary index, which has to begin with what names their owner.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidRow`] of one that doesn't.
+    pub(crate) fn narrowed_index(
+        &self,
+        table: &str,
+        index: &SecondaryIndexSchema,
+        request: &IndexRequest,
+    ) -> Result<Option<IndexRequest>> {
+        let mut request = request.clone();
+        if let Self::Own { owner, place } = self {
+            if index.columns.first() != Some(&place.column) {
+                return Err(EngineError::InvalidRow {
+                    table: table.to_owned(),
+                    problem: format!(
+                        "is read by secondary index {:?} by callers who meet all rows alone: it doesn't begin with {:?}, which says whose it is",
+                        index.name, place.column
+                    ),
+                });
+            }
+            let own = vec![Value::from(&*owner.id)];
+            let (low, high) = match request.direction {
+                Direction::Forward => (&mut request.start, &mut request.end),
+                Direction::Backward => (&mut request.end, &mut request.start),
+            };
+            let lies = |cut: &IndexBound| lies_in_index(cut, &owner.id);
+            let (before, after) = (IndexBound::Before(own.clone()), IndexBound::After(own));
+            if !narrow((low, high), (before, after), lies) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(request))
     }
 
     /// The write that whatever the call searches has to include: the last one that took a row from the caller. An index from
@@ -232,6 +278,36 @@ impl Scope {
             }
             error => error,
         }
+    }
+}
+
+/// Narrows what lies between two cuts to what lies between two others, to which `lies` tells how a cut lies. `false` when nothing is left.
+fn narrow<B>((low, high): (&mut B, &mut B), (before, after): (B, B), lies: impl Fn(&B) -> Ordering) -> bool {
+    match lies(low) {
+        Ordering::Less => *low = before,
+        Ordering::Equal => {}
+        Ordering::Greater => return false,
+    }
+    match lies(high) {
+        Ordering::Less => return false,
+        Ordering::Equal => {}
+        Ordering::Greater => *high = after,
+    }
+    true
+}
+
+/// Whether a cut of a secondary index lies before the entries that begin with a text, among them, or behind them.
+fn lies_in_index(cut: &IndexBound, text: &str) -> Ordering {
+    let (values, without) = match cut {
+        IndexBound::Min => return Ordering::Less,
+        IndexBound::Max => return Ordering::Greater,
+        IndexBound::Before(values) => (values, Ordering::Less),
+        IndexBound::After(values) => (values, Ordering::Greater),
+    };
+    match values.first() {
+        None => without,
+        // Texts come first.
+        Some(value) => value.as_str().map_or(Ordering::Greater, |of| of.cmp(text)),
     }
 }
 

@@ -210,6 +210,14 @@ impl TableHandle {
         Ok(ServedSchema(self.searched()?.served()))
     }
 
+    /// Refuses a call that may only meet own rows where there is nothing like that.
+    ///
+    /// # Errors
+    /// [`EngineError::NoOwnRows`], [`EngineError::TableNotFound`].
+    pub fn check_call(&self) -> Result<()> {
+        self.scope().map(drop)
+    }
+
     /// Which rows the call meets here.
     ///
     /// # Errors

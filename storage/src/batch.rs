@@ -210,6 +210,9 @@ pub struct RowWrite {
     pub returning: ReturnRow,
     /// Columns that the log tells of the row when this deletes it, as they were last; those it doesn't have are left out.
     pub parting: BTreeSet<String>,
+    /// The row at this revision is there for everybody but the writer: conditions see none, and a delete does nothing. What would write over
+    /// it fails as when the row must not exist.
+    pub hidden: Option<u64>,
 }
 
 impl RowWrite {
@@ -221,6 +224,7 @@ impl RowWrite {
             condition,
             returning: ReturnRow::None,
             parting: BTreeSet::new(),
+            hidden: None,
         }
     }
 

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use souk_access::Role;
 use souk_api::indexes;
 use souk_api::wire::{UpdateMask, duration, duration_to_wire, unsigned};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::definition::MAX_WEIGHT;
+use souk_engine::index::FieldKind;
 use souk_engine::storage::limits::DEFAULT_MAX_VERSION_OFFSET;
 use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
-use souk_engine::{ColumnDefinition, TableDefinition, TableHandle, ValueType};
+use souk_engine::{ColumnDefinition, Source, TableDefinition, TableHandle, ValueType};
 use souk_proto::table::v1 as pb;
 
 /// What an update may change.
@@ -52,7 +54,39 @@ pub(crate) fn definition(
         let index = indexes::search_index(&given.name, &search.fields, &at, violations)?;
         definition = definition.index(index.weight(MAX_WEIGHT));
     }
+    for owner in &given.owners {
+        let kind = Role::from_number(owner.role)?.word();
+        let Some(field) = owner_field(&definition, &owner.column) else {
+            // A name that can't be one is refused by a rule.
+            if violations.is_empty() {
+                let message = format!(
+                    "has no KEYWORD field of one value that is {:?} as it is, which says whose a row is; add it",
+                    owner.column
+                );
+                violations.push(
+                    at.field("search_index").field("fields"),
+                    "FIELD_REQUIRED",
+                    message,
+                );
+            }
+            return None;
+        };
+        definition = definition.owner(kind, field);
+    }
     Some(definition)
+}
+
+/// The field by which searches find the rows whose owner a column names; where nothing is searched, it would have the column's name.
+fn owner_field(definition: &TableDefinition, column: &str) -> Option<String> {
+    let Some(search) = definition.search() else {
+        return Some(column.to_owned());
+    };
+    let field = search.fields.iter().find(|field| {
+        *field.kind() == FieldKind::Keyword
+            && !field.is_array()
+            && search.source(field.name()) == Source::column(column)
+    });
+    Some(field?.name().to_owned())
 }
 
 /// Reads what an update of a table changes, with its violations.
@@ -101,6 +135,7 @@ pub(crate) fn changed_parts(mask: &UpdateMask, given: &pb::Table) -> pb::Table {
         auto_increment: false,
     }];
     checked.search_index = None;
+    checked.owners.clear();
     for field in CHANGEABLE {
         if mask.takes(field, false) {
             continue;
@@ -146,7 +181,20 @@ pub(crate) fn to_wire(table: &TableHandle) -> pb::Table {
         search_index: search.map(|search| pb::SearchIndex {
             fields: indexes::search_index_to_wire(search),
         }),
+        owners: owners(&definition),
     }
+}
+
+/// Whose the rows of a table are.
+fn owners(definition: &TableDefinition) -> Vec<pb::TableOwner> {
+    let owners = definition.owners.iter();
+    let owners = owners.filter_map(|owner| {
+        Some(pb::TableOwner {
+            role: Role::of_word(&owner.kind)?.number().into(),
+            column: definition.owner_column(owner),
+        })
+    });
+    owners.collect()
 }
 
 /// A table in a list.
@@ -155,6 +203,7 @@ pub(crate) fn summary(definition: &TableDefinition) -> pb::TableSummary {
         name: definition.name().to_owned(),
         key: key_columns(&definition.schema),
         searched: !definition.indexes.is_empty(),
+        owners: owners(definition),
     }
 }
 

@@ -20,9 +20,9 @@ use souk_engine::index_admin::IndexPhase;
 use souk_engine::key::MAX_DOCUMENT_KEY_BYTES;
 use souk_engine::slices::Slice;
 use souk_engine::storage::{
-    CellPut, ColumnChange, ColumnName, Condition, Direction, Error as StoreError, KeyKind, KeyValue,
-    ManualClock, PrimaryKey, RangeRequest, ReturnRow, Row, RowOperation, SecondaryIndexSchema, TableSchema,
-    Value,
+    CellPut, ColumnChange, ColumnName, Condition, ConditionFailure, Direction, Error as StoreError, KeyKind,
+    KeyValue, ManualClock, PrimaryKey, RangeRequest, ReturnRow, Row, RowOperation, SecondaryIndexSchema,
+    TableSchema, Value,
 };
 use souk_engine::{
     Call, Engine, EngineConfig, EngineError, ExportStart, Health, IndexChange, ListQuery, Owner, Principal,
@@ -1148,14 +1148,12 @@ async fn owners_of_a_created_tables_rows_meet_and_write_theirs_alone() {
         .expect("her own");
     for not_own in [
         put("l3", "bob"),
-        put("l2", "ada"),
         put("l1", "bob"),
         put("l1", "bob").when(Condition::must_not_exist()),
         set("l2", "text", "hello"),
         set("l1", "author", "bob"),
         set("l3", "text", "of nobody"),
         unset("l1"),
-        TableWrite::delete(key("l2")),
     ] {
         let refused = ada.write(vec![put("l4", "ada"), not_own.clone()], None).await;
         assert!(
@@ -1163,6 +1161,20 @@ async fn owners_of_a_created_tables_rows_meet_and_write_theirs_alone() {
             "{not_own:?}: {refused:?}"
         );
     }
+    // To her there is no such row, though its key is taken.
+    let taken = ada.write(vec![put("l4", "ada"), put("l2", "ada")], None).await;
+    assert!(
+        matches!(
+            taken,
+            Err(EngineError::Storage(StoreError::ConditionFailed {
+                write: 1,
+                reason: ConditionFailure::AlreadyExists
+            }))
+        ),
+        "{taken:?}"
+    );
+    let nothing = ada.write(vec![TableWrite::delete(key("l2"))], None).await;
+    assert!(nothing.is_ok(), "{nothing:?}");
     let ids = |rows: &[Row]| -> Vec<PrimaryKey> { rows.iter().map(|row| row.key.clone()).collect() };
     let hers = ada
         .range(&RangeRequest::default(), 0)

@@ -38,14 +38,14 @@ fn reason(status: &Status) -> String {
 /// One cell of the matrix: an RPC, a role, and whose data.
 async fn check(
     admin: &Dynamic,
-    caller: &Dynamic,
+    (caller, role): (&Dynamic, Role),
     cell: &Cell,
     verdict: Verdict,
     whose: &Whose,
     number: usize,
 ) -> anyhow::Result<()> {
     let sequences = seed(admin, number == 0).await?;
-    let request = (cell.request)(&numbers(whose, &sequences, number));
+    let request = (cell.request)(&numbers(whose, &sequences, number).by(role));
     let (answer, _) = caller
         .stream(cell.method, &request, |answer| cell.is_last(answer, &sequences))
         .await?;
@@ -110,7 +110,7 @@ async fn matrix(layout: Layout) -> anyhow::Result<()> {
         for cell in CELLS {
             for whose in [&OWN, &OTHER] {
                 let verdict = rules.verdict(&format!("/{}", cell.method), role);
-                check(&admin, &caller, cell, verdict, whose, number).await?;
+                check(&admin, (&caller, role), cell, verdict, whose, number).await?;
                 number += 1;
             }
         }

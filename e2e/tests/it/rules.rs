@@ -56,6 +56,7 @@ impl Contract {
                 items => items,
             },
             "unique": rules["repeated"]["unique"],
+            "notIn": rules["enum"]["notIn"],
             "nameCharsMax": as_number(&rules["map"]["keys"]["string"]["maxLen"]),
         })
     }
@@ -82,7 +83,14 @@ impl Contract {
     fn valid(&self, field: &FieldDescriptor, number: usize) -> Value {
         match field.kind() {
             Kind::Message(message) => self.least(&message, number),
-            Kind::Enum(kind) => json!(kind.values().nth(1).expect("a value").name()),
+            Kind::Enum(kind) => {
+                let refused = self.rule(field)["notIn"].clone();
+                let refused =
+                    |number: i32| refused.as_array().is_some_and(|all| all.contains(&json!(number)));
+                let mut values = kind.values().skip(1);
+                let value = values.find(|value| !refused(value.number()));
+                json!(value.expect("a value").name())
+            }
             Kind::String => json!(format!("x{number}")),
             Kind::Bool => json!(true),
             _ => json!(1),

@@ -19,7 +19,8 @@ use crate::SOUK;
 
 const NOTES: &str = r#"{"table": {"name": "notes", "key": [{"name": "author", "type": "KEY_TYPE_STRING"},
   {"name": "nth", "type": "KEY_TYPE_INTEGER", "auto_increment": true}], "columns": [{"name": "text", "type": "COLUMN_TYPE_STRING"}],
-  "search_index": {"fields": [{"field": "text", "type": "INDEX_FIELD_TYPE_TEXT"}]}},
+  "owners": [{"role": "ROLE_USER", "column": "author"}],
+  "search_index": {"fields": [{"field": "text", "type": "INDEX_FIELD_TYPE_TEXT"}, {"field": "author", "type": "INDEX_FIELD_TYPE_KEYWORD"}]}},
   "indexes": [{"index": "notes.trial", "source_index": "notes"}]}"#;
 
 async fn serve(data: &Path) -> anyhow::Result<Process> {
@@ -85,6 +86,7 @@ async fn a_table_is_made_written_read_searched_and_moved() -> anyhow::Result<()>
     let ask = async |arguments: &[&str]| printed(&server, folder, arguments, "").await;
     let created = printed(&server, folder, &["create", "-"], NOTES).await?;
     assert_eq!(created[0]["table"]["name"], "notes");
+    assert_eq!(created[0]["table"]["owners"][0]["role"], "ROLE_USER");
     assert_eq!(created[1]["index"]["index"], "notes.trial");
 
     let row = r#"{"key":["ann"],"columns":{"text":"green tea in Uji","stars":5},"returning":{"row":"RETURN_ROW_KEY"}}"#;

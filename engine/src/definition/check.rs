@@ -278,6 +278,10 @@ mod tests {
             ),
             (notes().owner("user", "reader"), "no KEYWORD field"),
             (notes().owner("user", "author").owner("user", "author"), "twice"),
+            (
+                (0..=MAX_OWNERS).fold(notes(), |notes, nth| notes.owner(format!("kind {nth}"), "author")),
+                "MAX_OWNERS",
+            ),
             // What names an owner in a row and what does in a document is the same.
             (
                 notes()

@@ -1,6 +1,6 @@
 //! Ranges of rows, in the order of their keys.
 
-use souk_storage::{RangePage, RangeRequest, Snapshot};
+use souk_storage::{CapacityUnits, RangePage, RangeRequest, Snapshot};
 use tokio::time::Instant;
 
 use super::TableHandle;
@@ -12,8 +12,8 @@ use crate::transactions::Seeing;
 
 impl TableHandle {
     /// Reads a page of the rows of a range, in the order of their keys. A page may have fewer rows than there are: as long as it
-    /// has a `next`, the range goes on there. Callers who meet own rows alone get whole rows, without filter, and aren't told
-    /// what reading cost: that counts the rows of others.
+    /// has a `next`, the range goes on there. Callers who meet own rows alone aren't told what reading cost, which counts the rows of others;
+    /// where the first key column doesn't name their owner, they get whole rows, without filter.
     ///
     /// # Errors
     /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] while own rows are looked for.
@@ -54,6 +54,13 @@ impl TableHandle {
         let Some(mut request) = scope.narrowed(request) else {
             return Ok(own);
         };
+        if scope.is_partition() {
+            let page = snapshot.range(&self.open.table, &request).await?;
+            return Ok(RangePage {
+                consumed: CapacityUnits::default(),
+                ..page
+            });
+        }
         let limit = std::mem::take(&mut request.limit);
         if limit > 0 {
             request.limit = limit.saturating_add(1);
@@ -74,8 +81,8 @@ impl TableHandle {
             if self.wait().until().is_some_and(|until| until <= Instant::now()) {
                 return Err(EngineError::DeadlineExceeded(Waiting::OwnRows));
             }
-            // What lies between own rows is passed over in large steps.
-            (request.limit, request.bytes, request.returned_bytes) = (0, 0, 0);
+            // What lies between own rows is passed over in large steps. A page of them is no larger for that.
+            (request.limit, request.bytes) = (0, 0);
             request = request.resume(next);
         }
     }

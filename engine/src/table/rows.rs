@@ -1,8 +1,8 @@
 //! Rows as their readers want them: parts of columns, versions, filters; in pages with tokens; by entries of secondary indexes.
 
 use souk_storage::{
-    CapacityUnits, IndexEntry, IndexPage, IndexPosition, IndexRequest, PrimaryKey, RangeRequest, Read,
-    ReadOptions, Row, Snapshot, Splits, TableKeys,
+    CapacityUnits, Error as StoreError, IndexEntry, IndexPage, IndexPosition, IndexRequest, PrimaryKey,
+    RangeRequest, Read, ReadOptions, Row, Snapshot, Splits, TableKeys, VersionSelection,
 };
 use xxhash_rust::xxh3::Xxh3;
 
@@ -55,8 +55,13 @@ impl TableHandle {
     /// # Errors
     /// [`EngineError::SequenceAhead`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone.
     pub async fn index_view(&self, min_sequence: u64) -> Result<IndexView<'_>> {
+        self.check_all(&self.scope()?)?;
+        self.indexes_of_all(min_sequence).await
+    }
+
+    /// The secondary indexes with the entries of all rows, whether the call may meet them or not.
+    async fn indexes_of_all(&self, min_sequence: u64) -> Result<IndexView<'_>> {
         self.access("view", async {
-            self.check_all(&self.scope()?)?;
             Ok(IndexView {
                 table: self,
                 snapshot: self.snapshot(min_sequence).await?,
@@ -65,7 +70,8 @@ impl TableHandle {
         .await
     }
 
-    /// Reads what the options ask of one row; of a wide one [`MAX_PAGE_BYTES`], and where to go on. Callers who meet own rows alone get whole rows, and aren't told what reading cost.
+    /// Reads what the options ask of one row; of a wide one [`MAX_PAGE_BYTES`], and where to go on. Callers who meet own rows alone
+    /// aren't told what reading cost.
     ///
     /// # Errors
     /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; of a transaction as [`TableHandle::write_in`].
@@ -77,16 +83,14 @@ impl TableHandle {
     ) -> Result<Written<Read>> {
         self.access("get", async {
             let scope = self.scope()?;
-            self.check_whole(&scope, options)?;
             let snapshot = self.seen(seeing).await?;
             let read = match scope.is_limited() {
-                true => Read {
-                    row: snapshot
-                        .get(&self.open.table, key)
-                        .await?
-                        .filter(|row| scope.sees(row)),
-                    ..Read::default()
-                },
+                true => {
+                    let read = self
+                        .read_own(&scope, &snapshot, vec![key.clone()], options)
+                        .await?;
+                    read.into_iter().next().unwrap_or_else(|| Ok(Read::default()))?
+                }
                 false => {
                     snapshot
                         .read_within(&self.open.table, key, options, MAX_PAGE_BYTES)
@@ -102,29 +106,29 @@ impl TableHandle {
     }
 
     /// Reads what the options ask of several rows, from one snapshot; each has an answer of its own. Rows behind [`MAX_PAGE_BYTES`] are
-    /// refused one by one.
+    /// refused one by one. Callers who meet own rows alone aren't told what reading cost.
     ///
     /// # Errors
-    /// As [`TableHandle::get`], and [`Snapshot::batch_get`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone.
+    /// As [`TableHandle::get`], and [`Snapshot::batch_get`].
     pub async fn read_rows(
         &self,
         keys: Vec<PrimaryKey>,
         options: &ReadOptions,
         min_sequence: u64,
-    ) -> Result<Written<Vec<Result<Read, souk_storage::Error>>>> {
+    ) -> Result<Written<Vec<Result<Read, StoreError>>>> {
         self.access("get_batch", async {
-            self.check_all(&self.scope()?)?;
+            let scope = self.scope()?;
             let snapshot = self.snapshot(min_sequence).await?;
-            let keys = TableKeys::new(&self.open.table, keys)
-                .options(options.clone())
-                .within(MAX_PAGE_BYTES);
-            let read = snapshot.batch_get(&[keys]).await?;
+            let read = match scope.is_limited() {
+                true => self.read_own(&scope, &snapshot, keys, options).await?,
+                false => self.read_each(&snapshot, keys, options).await?,
+            };
             let mut returned = 0;
             let mut fitting = |read: Read| {
                 let bytes = read.row.as_ref().map_or(0, Row::message_bytes);
                 let actual = returned + bytes;
                 if returned > 0 && actual > MAX_PAGE_BYTES {
-                    return Err(souk_storage::Error::LimitExceeded {
+                    return Err(StoreError::LimitExceeded {
                         limit: "MAX_PAGE_BYTES",
                         max: MAX_PAGE_BYTES,
                         actual,
@@ -133,13 +137,57 @@ impl TableHandle {
                 returned = actual;
                 Ok(read)
             };
-            let read = read.into_iter().flatten();
+            let read = read.into_iter();
             Ok(Written {
                 value: read.map(|read| read.and_then(&mut fitting)).collect(),
                 sequence: signed(snapshot.sequence()),
             })
         })
         .await
+    }
+
+    /// What the options ask of each of some rows, whether the call may meet it or not.
+    async fn read_each(
+        &self,
+        snapshot: &Snapshot,
+        keys: Vec<PrimaryKey>,
+        options: &ReadOptions,
+    ) -> Result<Vec<Result<Read, StoreError>>> {
+        let keys = TableKeys::new(&self.open.table, keys)
+            .options(options.clone())
+            .within(MAX_PAGE_BYTES);
+        Ok(snapshot.batch_get(&[keys]).await?.into_iter().flatten().collect())
+    }
+
+    /// The same of those that the call may meet; others are read as if there were none. First it is read whose they are: a filter that
+    /// looked at the rows of others would tell of them by how long it takes, and by what it refuses.
+    async fn read_own(
+        &self,
+        scope: &Scope,
+        snapshot: &Snapshot,
+        keys: Vec<PrimaryKey>,
+        options: &ReadOptions,
+    ) -> Result<Vec<Result<Read, StoreError>>> {
+        let told = self.read_each(snapshot, keys.clone(), &scope.telling()).await?;
+        let is_own = |read: Read| read.row.is_some_and(|row| scope.sees(&row));
+        let owned: Vec<Result<bool, StoreError>> = told.into_iter().map(|read| read.map(is_own)).collect();
+        let own = keys.into_iter().zip(&owned);
+        let own = own.filter(|(_, owned)| matches!(owned, Ok(true)));
+        let own: Vec<PrimaryKey> = own.map(|(key, _)| key).collect();
+        let own = match own.is_empty() {
+            true => Vec::new(),
+            false => self.read_each(snapshot, own, options).await?,
+        };
+        let mut own = own.into_iter();
+        let read = owned.into_iter().map(|owned| {
+            let read = if owned? { own.next() } else { None };
+            let read = read.unwrap_or_else(|| Ok(Read::default()))?;
+            Ok(Read {
+                consumed: CapacityUnits::default(),
+                ..read
+            })
+        });
+        Ok(read.collect())
     }
 
     /// [`TableHandle::range`] with a token for the page that follows, which ends after [`MAX_PAGE_BYTES`], too.
@@ -177,18 +225,20 @@ impl TableHandle {
     }
 
     /// Reads a page of the entries of a secondary index; with it the columns that it is ordered by, as it was when the page was read.
+    /// Callers who meet own rows alone read indexes that begin with what names their owner, and aren't told what reading cost.
     ///
     /// # Errors
-    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::NoOwnRows`] to callers who meet own rows
-    /// alone; as [`Snapshot::index`].
+    /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::InvalidRow`] of an index that doesn't tell whose
+    /// its entries are; as [`Snapshot::index`].
     pub async fn index_page(
         &self,
         request: &IndexRequest,
         page_token: &str,
         min_sequence: u64,
     ) -> Result<(RowsPage<IndexEntry>, Vec<String>)> {
-        let view = self.index_view(min_sequence).await?;
         let scope = self.scope()?;
+        // Before it is looked what the index is: one that comes after it, under the same name, isn't read in it.
+        let view = self.indexes_of_all(min_sequence).await?;
         let schema = self.open.table.schema();
         let index = schema.indexes.iter().find(|index| index.name == request.index);
         // With the columns, as the index may have had others under its name.
@@ -197,15 +247,24 @@ impl TableHandle {
             request.start, request.end, request.direction, request.columns, request.filter
         );
         let fingerprint = scope.bind(self.fingerprint_of(&asked));
-        let mut request = request.clone();
-        request.bytes = MAX_PAGE_BYTES;
-        if !page_token.is_empty() {
-            let position = opened(TokenKind::List, fingerprint, page_token)?;
-            request = request.resume(IndexPosition::from_bytes(position));
+        let index = index.ok_or_else(|| StoreError::IndexNotFound {
+            table: self.name().to_owned(),
+            index: request.index.clone(),
+        })?;
+        let mut page = IndexPage::default();
+        if let Some(mut request) = scope.narrowed_index(self.name(), index, request)? {
+            request.bytes = MAX_PAGE_BYTES;
+            if !page_token.is_empty() {
+                let position = opened(TokenKind::List, fingerprint, page_token)?;
+                request = request.resume(IndexPosition::from_bytes(position));
+            }
+            page = view.page(&request).await?;
         }
-        let page = view.page(&request).await?;
+        if scope.is_limited() {
+            page.consumed = CapacityUnits::default();
+        }
         let next = page.next.as_ref().map(IndexPosition::as_bytes);
-        let columns = index.map_or_else(Vec::new, |index| index.columns.clone());
+        let columns = index.columns.clone();
         let page = RowsPage {
             items: page.entries,
             next_page_token: sealed(TokenKind::List, fingerprint, next),
@@ -246,12 +305,22 @@ impl TableHandle {
         }
     }
 
-    /// Refuses parts of rows to callers who meet own rows alone: they could ask for them without what says whose they are.
+    /// Refuses parts of rows of a range to callers who meet own rows alone, where others lie between them: they could ask for them without
+    /// what says whose they are, and filters would look at all.
     pub(crate) fn check_whole(&self, scope: &Scope, options: &ReadOptions) -> Result<()> {
-        match scope.is_limited() && options != &ReadOptions::default() {
+        let whole = ReadOptions {
+            versions: VersionSelection {
+                time: None,
+                ..options.versions
+            },
+            ..ReadOptions::default()
+        };
+        match scope.is_limited() && !scope.is_partition() && *options != whole {
             true => Err(EngineError::InvalidRow {
                 table: self.name().to_owned(),
-                problem: "is read as a whole by callers who meet own rows alone".to_owned(),
+                problem: "is read as a whole in ranges of callers who meet own rows alone, since the first key column doesn't say whose \
+                          it is: leave columns, filters and times of versions out"
+                    .to_owned(),
             }),
             false => Ok(()),
         }

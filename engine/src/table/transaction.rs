@@ -46,7 +46,7 @@ impl TableHandle {
     /// [`EngineError::TooManyTransactions`], [`EngineError::TableOfCode`], [`EngineError::NoOwnRows`], [`EngineError::InvalidRow`]; as
     /// [`souk_storage::Database::begin`].
     pub async fn begin(&self, partition: KeyValue) -> Result<TransactionId> {
-        self.check_all(&self.scope()?)?;
+        self.scope()?;
         self.check_created()?;
         self.check_unowned()?;
         let transactions = &self.inner.transactions;
@@ -164,7 +164,8 @@ impl TableHandle {
     }
 
     fn attached(&self, id: TransactionId) -> Result<Attached> {
-        self.check_all(&self.scope()?)?;
+        self.scope()?;
+        self.check_unowned()?;
         let transactions = &self.inner.transactions;
         transactions.check(id, self.open.table.id(), self.caller().as_ref())?;
         Ok(Attached(Some(self.inner.database.transaction(id)?)))

@@ -93,6 +93,11 @@ impl TableWrite {
         }
     }
 
+    /// Whether nothing is written where there is no row.
+    fn needs_row(&self) -> bool {
+        self.condition.existence == Existence::MustExist || self.condition.revision.is_some()
+    }
+
     /// The text that becomes the newest of a column; `None` where it doesn't become one, or is given a version: whether it is
     /// the newest is known to the store alone.
     fn names(&self, column: &str) -> Option<&str> {
@@ -181,7 +186,6 @@ impl TableHandle {
         let request = request_id.map(|id| self.request_record(id, "write", &scope));
         let places = self.open.owner_places();
         let committed = if let Some(checkpoint) = checkpoint {
-            self.check_all(&scope)?;
             self.check_unowned()?;
             match self.committing(checkpoint) {
                 Ok(committing) => {
@@ -194,7 +198,11 @@ impl TableHandle {
         } else if places.is_empty() {
             self.commit(self.batch(writes, &places, request)).await?
         } else {
-            self.write_as_seen(&scope, writes, &places, request).await?
+            match self.write_as_seen(&scope, writes, &places, request.clone()).await {
+                Ok(committed) => committed,
+                // What was the caller's the first time may be another's by now.
+                Err(refused) => self.written_before(request).await.ok_or(refused)?,
+            }
         };
         Ok(Written {
             value: committed.rows,
@@ -324,13 +332,17 @@ impl TableHandle {
                 return Err(error.into());
             }
             let (mut conditional, mut lost) = (writes.clone(), Lost::new());
+            let mut hidden = Vec::with_capacity(conditional.len());
             let mut rows = rows.iter();
             for (position, write) in conditional.iter_mut().enumerate() {
-                let row = match write.concerns_owners(scope) {
+                let there = match write.concerns_owners(scope) {
                     true => rows.next().and_then(Option::as_ref),
                     false => None,
                 };
-                self.check_owner(scope, places, write, row)?;
+                // One that the caller may not meet isn't there.
+                let row = there.filter(|row| scope.sees(row));
+                hidden.push(there.filter(|_| row.is_none()).map(|row| row.revision));
+                self.check_owner(scope, write, row)?;
                 if !write.concerns_owners(scope) {
                     continue;
                 }
@@ -351,7 +363,10 @@ impl TableHandle {
                     (None, _) => condition.existence = Existence::MustNotExist,
                 }
             }
-            let batch = self.batch(conditional, places, request.clone());
+            let mut batch = self.batch(conditional, places, request.clone());
+            for (write, hidden) in batch.writes.iter_mut().zip(hidden) {
+                write.hidden = hidden;
+            }
             match self.commit_noted(batch, lost).await {
                 Ok(committed) => return Ok(committed),
                 Err(error @ StoreError::ConditionFailed { .. }) => failed = Some((seen, error)),
@@ -364,26 +379,13 @@ impl TableHandle {
         }
     }
 
-    /// Refuses to a caller who meets own rows alone what would be another's before or after.
-    fn check_owner(
-        &self,
-        scope: &Scope,
-        places: &[OwnerPlace],
-        write: &TableWrite,
-        row: Option<&Row>,
-    ) -> Result<()> {
+    /// Refuses to a caller who meets own rows alone what would be another's afterwards. `row` is the one that is there for the caller.
+    fn check_owner(&self, scope: &Scope, write: &TableWrite, row: Option<&Row>) -> Result<()> {
         if !scope.is_limited() {
             return Ok(());
         }
-        let definition = self.open.definition();
-        let not_own = |row: &Row| scope.check_named(&definition.item, &row.key, |_| None);
-        if let Some(row) = row.filter(|row| !scope.sees(row)) {
-            return not_own(row);
-        }
-        if let Some(column) = scope
-            .owner_column()
-            .filter(|column| write.has_versions_of(column))
-        {
+        let owner_column = scope.owner_column();
+        if let Some(column) = owner_column.filter(|column| write.has_versions_of(column)) {
             let problem = format!(
                 "is given versions of {column:?}, which says whose it is: callers who meet own rows alone leave them out"
             );
@@ -392,19 +394,24 @@ impl TableHandle {
                 problem,
             });
         }
+        let definition = self.open.definition();
         let named = |place: &OwnerPlace| write.names(&place.column);
-        let is_partial = matches!(write.operation, RowOperation::Update { .. }) && row.is_some();
         match &write.operation {
             RowOperation::Delete { .. } => Ok(()),
+            RowOperation::Append { key, .. } => {
+                let mut key = key.clone();
+                // The number is still to come.
+                let position = definition.schema.auto_increment.unwrap_or(key.len());
+                key.insert(position.min(key.len()), KeyValue::Integer(0));
+                scope.check_named(&definition.item, &PrimaryKey::new(key)?, named)
+            }
+            // Nothing is written: it needs a row, and there is none.
+            _ if row.is_none() && write.needs_row() => Ok(()),
             // It stays his, unless what names him is touched.
             RowOperation::Update { changes, .. }
-                if is_partial && !places.iter().any(|place| touches(changes, &place.column)) =>
+                if row.is_some() && !owner_column.is_some_and(|column| touches(changes, column)) =>
             {
                 Ok(())
-            }
-            RowOperation::Append { key, .. } => {
-                let key = PrimaryKey::new(key.iter().cloned())?;
-                scope.check_named(&definition.item, &key, named)
             }
             other => match other.key() {
                 Some(key) => scope.check_named(&definition.item, key, named),

@@ -9,7 +9,7 @@ use crate::batch::written::metered;
 use crate::batch::{Condition, Existence, RowOperation, RowWrite, WrittenRow};
 use crate::catalog::Table;
 use crate::change::ChangeKind;
-use crate::error::{Error, Result};
+use crate::error::{ConditionFailure, Error, Result};
 use crate::expiry::Expiry;
 use crate::id::TableId;
 use crate::limits;
@@ -64,13 +64,18 @@ pub(crate) fn row(
     // An expired row leaves its entries behind until it is written again.
     let old = stored.as_ref().map(|row| secondary::stored_entries(table, row));
     let visible = stored.and_then(|row| Expiry::new(table, now).visible(row));
+    let is_hidden = visible
+        .as_ref()
+        .is_some_and(|row| write.hidden == Some(row.revision));
+    let visible = visible.filter(|_| !is_hidden);
     let meter = Meter::of(&table.schema());
     let looked_at = units_read(&write.condition, meter, &target.key, visible.as_ref());
+    let failed = |reason| Error::ConditionFailed {
+        write: target.position,
+        reason,
+    };
     if let Some(reason) = row_change::failure(&write.condition, &target.key, visible.as_ref(), matched)? {
-        return Err(Error::ConditionFailed {
-            write: target.position,
-            reason,
-        });
+        return Err(failed(reason));
     }
     let parting = visible.as_ref().and_then(|row| parting(write, row));
     let outcome = row_change::apply(
@@ -78,9 +83,12 @@ pub(crate) fn row(
         &write.operation,
         &target.key,
         visible,
-        found.is_some(),
+        found.is_some() && !is_hidden,
         now,
     )?;
+    if is_hidden && outcome != Outcome::Nothing {
+        return Err(failed(ConditionFailure::AlreadyExists));
+    }
     let (kind, after) = match outcome {
         Outcome::Nothing => (None, None),
         Outcome::Write(kind, row) => (Some(kind), Some(row)),

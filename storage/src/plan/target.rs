@@ -56,6 +56,7 @@ fn is_blind(write: &RowWrite) -> bool {
     let schema = write.table.schema();
     matches!(write.operation, RowOperation::Put { .. })
         && write.condition == Condition::none()
+        && write.hidden.is_none()
         && schema.indexes.is_empty()
         && schema.time_to_live.is_none()
         && !schema.transactions

@@ -11,7 +11,7 @@ use std::time::Duration;
 use souk_storage::limits::{MAX_BATCH_ROWS, MAX_KEY_VALUE_BYTES, MAX_REPLY_BYTES, MAX_VALUE_BYTES};
 use souk_storage::{
     ColumnChange, Committed, Comparison, Condition, ConditionFailure, Database, DatabaseOptions, Direction,
-    Error, Filter, KeyKind, ManualClock, PrimaryKey, ReadOptions, RequestRecord, Row, RowOperation,
+    Error, Filter, KeyKind, ManualClock, PrimaryKey, ReadOptions, RequestRecord, Row, RowOperation, RowWrite,
     SecondaryIndexSchema, Table, TableSchema, Value, WriteBatch,
 };
 
@@ -161,6 +161,73 @@ async fn checks_conditions() {
     let revised = store.try_write(put(1, "c", 2), Condition::revision(1)).await;
     assert_eq!(revised.expect("a row").sequence, 2);
     assert_eq!(store.get(1).await.expect("a row").revision, 2);
+}
+
+/// Of a row that is hidden from its writer nothing can be told from what becomes of a write, but that its key is taken.
+#[tokio::test]
+async fn a_hidden_row_is_as_a_missing_one_and_stays() {
+    let store = store(plain()).await;
+    let revision = store.write(put(1, "c", 1)).await;
+    let column = |filter: Filter| Condition {
+        columns: Some(filter),
+        ..Condition::none()
+    };
+    let conditions = [
+        Condition::none(),
+        Condition::must_exist(),
+        Condition::must_not_exist(),
+        Condition::revision(revision),
+        Condition::revision(revision + 1),
+        column(Filter::column("c", Comparison::Equal, 1)),
+        column(Filter::exists("c")),
+        column(Filter::missing("c")),
+    ];
+    let taken = |outcome: &Result<Committed, Error>| {
+        matches!(
+            outcome,
+            Err(Error::ConditionFailed {
+                reason: ConditionFailure::AlreadyExists,
+                ..
+            })
+        )
+    };
+    let told = |outcome: Result<Committed, Error>| {
+        let cost = outcome.map(|written| written.rows.iter().map(|row| row.consumed).collect::<Vec<_>>());
+        format!("{cost:?}")
+    };
+    let delete_column = ColumnChange::DeleteAll {
+        column: "c".to_owned(),
+    };
+    let operations = |id| {
+        [
+            RowOperation::Delete { key: key(id) },
+            update(id, delete_column.clone()),
+            update(id, increment(1)),
+            put(id, "c", 2),
+        ]
+    };
+    for condition in conditions {
+        for (hidden, missing) in operations(1).into_iter().zip(operations(2)) {
+            let at = format!("{hidden:?} {condition:?}");
+            let mut write = RowWrite::new(&store.table, hidden, condition.clone());
+            write.hidden = Some(revision);
+            let last = store.database.last_sequence();
+            let hidden = store.database.write(WriteBatch::new().row(write)).await;
+            let missing = store.try_write(missing, condition.clone()).await;
+            if store.database.last_sequence() > last {
+                assert!(missing.is_ok() && taken(&hidden), "{at}: {hidden:?}");
+                store.write(RowOperation::Delete { key: key(2) }).await;
+            } else {
+                assert_eq!(told(hidden), told(missing), "{at}");
+            }
+            assert_eq!(store.versions(1).await, [(0, 1)], "{at}");
+        }
+    }
+    // By another revision it isn't the row that was hidden.
+    let mut write = RowWrite::new(&store.table, put(1, "c", 2), Condition::must_not_exist());
+    write.hidden = Some(revision + 1);
+    let seen = store.database.write(WriteBatch::new().row(write)).await;
+    assert!(taken(&seen), "{seen:?}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 mod bad_input;
 mod consumer_groups;
 mod model;
+mod owners;
 mod ranges;
 mod rows;
 mod search;

@@ -2,10 +2,11 @@
 
 use prost_types::{Duration, FieldMask};
 use souk_api::testing::reopen;
+use souk_proto::auth::v1::Role;
 use souk_proto::search::v1::{FieldReading, IndexFieldType, SubFieldDefinition};
 use souk_proto::table::v1::{
     ColumnType, DefinedColumn, DeleteTableRequest, GetRowRequest, GetTableRequest, KeyType,
-    ListTablesRequest, SecondaryIndex, SecondaryIndexState, Table, UpdateTableRequest,
+    ListTablesRequest, SecondaryIndex, SecondaryIndexState, Table, TableOwner, UpdateTableRequest,
 };
 use tonic::{Code, Request};
 
@@ -45,6 +46,8 @@ fn visits() -> Table {
     (tags.array, tags.json) = (true, true);
     let mut day = field("day", IndexFieldType::Date);
     day.date_formats = vec!["yyyy-MM-dd".to_owned(), "epoch_second".to_owned()];
+    let mut guide = field("guide", IndexFieldType::Keyword);
+    guide.source = "guided_by".to_owned();
     Table {
         name: "visits".to_owned(),
         key: vec![key_column("place", KeyType::Binary), numbered],
@@ -77,8 +80,12 @@ fn visits() -> Table {
             ..SecondaryIndex::default()
         }],
         search_index: Some(souk_proto::table::v1::SearchIndex {
-            fields: vec![word, city, sent, lines, tags, day],
+            fields: vec![word, city, sent, lines, tags, day, guide],
         }),
+        owners: vec![TableOwner {
+            role: Role::Seller.into(),
+            column: "guided_by".to_owned(),
+        }],
     }
 }
 
@@ -127,6 +134,7 @@ async fn a_table_is_described_as_it_was_created_also_after_a_restart() -> TestRe
         (first.tables[0].name.as_str(), first.tables[0].searched),
         ("notes", true)
     );
+    assert!(first.tables[0].owners.is_empty());
     let second = ListTablesRequest {
         page_token: first.next_page_token,
         ..page
@@ -136,6 +144,7 @@ async fn a_table_is_described_as_it_was_created_also_after_a_restart() -> TestRe
         (second.tables[0].name.as_str(), second.next_page_token.as_str()),
         ("visits", "")
     );
+    assert_eq!(second.tables[0].owners, visits().owners);
     let torn = ListTablesRequest {
         page_token: "torn".to_owned(),
         ..ListTablesRequest::default()
@@ -216,6 +225,7 @@ async fn an_update_changes_what_its_mask_names_and_nothing_else() -> TestResult 
     for (table, paths, path) in [
         (wanted.clone(), &["key"][..], "update_mask.paths[0]"),
         (wanted.clone(), &["search_index"], "update_mask.paths[0]"),
+        (wanted.clone(), &["owners"], "update_mask.paths[0]"),
         (
             Table {
                 max_versions: 1_025,

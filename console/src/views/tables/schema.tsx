@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 
 import { useAnswer } from '../../answer';
 import { client } from '../../calls';
+import { Role } from '../../contract/souk/auth/v1/access_pb';
 import type { Table } from '../../contract/souk/table/v1/table_pb';
 import { ColumnType, KeyType, SecondaryIndexState } from '../../contract/souk/table/v1/table_pb';
 import { TableService } from '../../contract/souk/table/v1/table_service_pb';
@@ -76,6 +77,8 @@ export const Schema = ({ table }: { table: Table }) => (
       <dd>{table.allowUpdate === false ? text('no') : text('yes')}</dd>
       <dt>{text('transactions')}</dt>
       <dd>{table.transactions ? text('yes') : text('no')}</dd>
+      <dt>{text('owners')}</dt>
+      <dd>{table.owners.map(({ role, column }) => `${Role[role]?.toLowerCase()}: ${column}`).join(', ') || text('no')}</dd>
     </dl>
     {table.indexes.length > 0 && (
       <Scroll label={text('secondary')}>

@@ -3,6 +3,7 @@
 mod table;
 
 use serde_json::{Value, json};
+use souk_access::Role;
 use souk_e2e::dynamic::Dynamic;
 use tonic::Code;
 
@@ -101,16 +102,27 @@ struct Members {
 
 /// What requests are made of.
 pub(crate) struct Numbers<'a> {
+    /// Who asks.
+    role: Role,
     whose: &'a Whose,
     sequences: &'a Sequences,
     number: usize,
 }
 
+/// Of requests by the admin.
 pub(crate) fn numbers<'a>(whose: &'a Whose, sequences: &'a Sequences, number: usize) -> Numbers<'a> {
     Numbers {
+        role: Role::Admin,
         whose,
         sequences,
         number,
+    }
+}
+
+impl Numbers<'_> {
+    /// Of the same requests by another role.
+    pub(crate) fn by(self, role: Role) -> Self {
+        Self { role, ..self }
     }
 }
 
@@ -221,6 +233,60 @@ fn row_of(whose: &Whose, id: &str) -> Value {
     json!({"table": table_of(whose), "key": [{"string_value": id}], "columns": {"city": {"string_value": whose.mark}}})
 }
 
+/// The table in which all have rows of their own.
+const LETTERS: &str = "letters";
+
+/// The roles that have, each with the column that names the owner.
+const OWNERS: [(Role, &str); 3] = [
+    (Role::Consumer, "consumer"),
+    (Role::Seller, "seller"),
+    (Role::User, "user"),
+];
+
+fn letters() -> Value {
+    let owners = OWNERS.map(|(role, column)| {
+        let role = format!("ROLE_{}", role.word().to_uppercase());
+        json!({"role": role, "column": column})
+    });
+    let indexes = OWNERS.map(|(_, column)| json!({"name": index_of(column), "columns": [column, "city"]}));
+    let fields = OWNERS.map(|(_, column)| json!({"field": column, "type": "INDEX_FIELD_TYPE_KEYWORD"}));
+    json!({
+        "name": LETTERS,
+        "key": [{"name": "id", "type": "KEY_TYPE_STRING"}],
+        "owners": owners,
+        "indexes": indexes,
+        "search_index": {"fields": fields},
+    })
+}
+
+/// The secondary index that begins with an owner.
+fn index_of(column: &str) -> String {
+    format!("by_{column}")
+}
+
+/// The columns of a letter.
+fn letter_of(whose: &Whose) -> Value {
+    let text = |text: &str| json!({"string_value": text});
+    json!({
+        "city": text(whose.mark),
+        "consumer": text(whose.consumer),
+        "seller": text(whose.seller),
+        "user": text(whose.user),
+    })
+}
+
+/// A request about a letter.
+fn letter(id: &str) -> Value {
+    json!({"table": LETTERS, "key": [{"string_value": id}]})
+}
+
+/// Puts a letter.
+fn letter_put(whose: &Whose, id: &str) -> Value {
+    let mut put = letter(id);
+    put["columns"] = letter_of(whose);
+    put
+}
+
 fn search(min_sequence: i64) -> Value {
     // Far more than there are: the row in question is on the page.
     json!({"query": {"match_all": {}}, "page_size": 1000, "min_sequence": min_sequence})
@@ -235,6 +301,10 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
                 json!({"product": product("p1")}),
             ),
             ("souk.shop.v1.ShopService/CreateShop", json!({"shop": shop("h1")})),
+            (
+                "souk.table.v1.TableService/CreateTable",
+                json!({"table": letters()}),
+            ),
         ];
         for whose in [&OWN, &OTHER] {
             wanted.extend([
@@ -267,6 +337,7 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
                     json!({"index": second_index_of(whose), "source_index": left_of(whose)}),
                 ),
                 ("souk.table.v1.TableService/PutRow", row_of(whose, whose.mark)),
+                ("souk.table.v1.TableService/PutRow", letter_put(whose, whose.mark)),
                 (
                     "souk.table.v1.ConsumerGroupService/CreateConsumerGroup",
                     json!({"table": table_of(whose), "group": group(whose.mark)}),

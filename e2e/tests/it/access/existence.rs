@@ -24,6 +24,15 @@ const TIMED: usize = 400;
 /// What is added to requests of some RPCs: conditions must not be looked at before it is known whose a row is.
 fn further(method: &str, request: &Value) -> Vec<Value> {
     let mut requests = vec![request.clone()];
+    if method.starts_with("souk.table.v1.") {
+        let conditioned = |condition: Value| {
+            let mut changed = request.clone();
+            *changed.get_mut("condition")? = condition;
+            Some(changed)
+        };
+        requests.extend(conditions().into_iter().filter_map(conditioned));
+        return requests;
+    }
     let mut with = |path: &str, value: Value| {
         let mut changed = request.clone();
         if let Some(place) = changed.pointer_mut(path) {
@@ -41,6 +50,18 @@ fn further(method: &str, request: &Value) -> Vec<Value> {
         }
     }
     requests
+}
+
+/// What may be said of a row of a table to be written; each holds of some row, or of none.
+fn conditions() -> [Value; 6] {
+    [
+        json!({}),
+        json!({"existence": "EXISTENCE_MUST_NOT_EXIST"}),
+        json!({"revision": "1"}),
+        json!({"columns": {"exists": "city"}}),
+        json!({"columns": {"none_of": {"filters": [{"exists": "city"}]}}}),
+        json!({"existence": "EXISTENCE_MUST_EXIST", "columns": {"exists": "city"}}),
+    ]
 }
 
 /// An answer as text in which the name that was asked for can't be told.
@@ -106,7 +127,7 @@ async fn alike(layout: Layout) -> anyhow::Result<()> {
             if verdict != Verdict::May(RowAccess::Own) {
                 continue;
             }
-            let about = |whose| (cell.request)(&numbers(whose, &sequences, 0));
+            let about = |whose| (cell.request)(&numbers(whose, &sequences, 0).by(role));
             let (theirs, none) = (about(&OTHER), about(&NOBODY));
             let (theirs, none) = (further(cell.method, &theirs), further(cell.method, &none));
             for (theirs, none) in theirs.iter().zip(&none) {

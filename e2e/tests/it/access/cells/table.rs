@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    Cell, Kind, Log, Numbers, left_of, media, order, person, product, row_of, search, second_index_of, shop,
-    table, table_of,
+    Cell, Kind, LETTERS, Log, Numbers, OWNERS, index_of, left_of, letter, letter_of, letter_put, media,
+    order, person, product, search, second_index_of, shop, table, table_of,
 };
 
 const O: &str = "orders";
@@ -14,9 +14,21 @@ fn shade() -> serde_json::Value {
     json!([{"add_field": {"field": "shade", "type": "INDEX_FIELD_TYPE_KEYWORD"}}])
 }
 
-/// Names somebody's row.
-fn keyed(n: &Numbers<'_>) -> serde_json::Value {
-    json!({"table": table_of(n.whose), "key": [{"string_value": n.whose.mark}]})
+/// Names somebody's letter.
+fn named_letter(n: &Numbers<'_>) -> serde_json::Value {
+    letter(n.whose.mark)
+}
+
+/// The same, which has to be there.
+fn there(n: &Numbers<'_>) -> serde_json::Value {
+    let mut request = named_letter(n);
+    request["condition"] = json!({"existence": "EXISTENCE_MUST_EXIST"});
+    request
+}
+
+/// Names the table of all letters.
+fn all_letters(_: &Numbers<'_>) -> serde_json::Value {
+    json!({"table": LETTERS})
 }
 
 /// Names somebody's table.
@@ -384,42 +396,58 @@ pub(crate) const CELLS: &[Cell] = &[
         |n| json!({"table": left_of(n.whose)}),
     ),
     Cell::new("souk.table.v1.TableService/PutRow", Kind::Create, |n| {
-        row_of(n.whose, &format!("new {}", n.number))
+        letter_put(n.whose, &format!("new {}", n.number))
     }),
-    Cell::new(
-        "souk.table.v1.TableService/UpdateRow",
-        Kind::Create,
-        |n| json!({"table": table_of(n.whose), "key": [{"string_value": "counter"}], "increment": {"visits": "1"}}),
-    ),
-    Cell::new("souk.table.v1.TableService/DeleteRow", Kind::Remove, keyed),
-    Cell::new("souk.table.v1.TableService/GetRow", Kind::Read, keyed),
+    Cell::new("souk.table.v1.TableService/UpdateRow", Kind::Read, |n| {
+        let mut request = there(n);
+        request["increment"] = json!({"visits": "1"});
+        request
+    }),
+    Cell::new("souk.table.v1.TableService/DeleteRow", Kind::Remove, there),
+    Cell::new("souk.table.v1.TableService/GetRow", Kind::Read, named_letter),
     Cell::new(
         "souk.table.v1.TableService/BatchGetRows",
         Kind::List("results"),
-        |n| json!({"table": table_of(n.whose), "keys": [{"values": [{"string_value": n.whose.mark}]}]}),
+        |n| json!({"table": LETTERS, "keys": [{"values": [{"string_value": n.whose.mark}]}]}),
+    ),
+    Cell::new("souk.table.v1.TableService/BatchWriteRows", Kind::Create, |n| {
+        let key = [json!({"string_value": format!("batch {}", n.whose.mark)})];
+        let put = json!({"key": key, "columns": letter_of(n.whose)});
+        json!({"table": LETTERS, "writes": [{"put": put}], "atomic": true})
+    }),
+    Cell::new(
+        "souk.table.v1.TableService/RangeRows",
+        Kind::List("rows"),
+        all_letters,
     ),
     Cell::new(
-        "souk.table.v1.TableService/BatchWriteRows",
-        Kind::Create,
-        |n| json!({"table": table_of(n.whose), "writes": [{"put": {"key": [{"string_value": "batch"}]}}]}),
+        "souk.table.v1.TableService/StreamRows",
+        Kind::List("rows"),
+        all_letters,
     ),
-    Cell::new("souk.table.v1.TableService/RangeRows", Kind::List("rows"), named),
-    Cell::new("souk.table.v1.TableService/StreamRows", Kind::List("rows"), named),
     Cell::new(
         "souk.table.v1.TableService/RangeIndex",
         Kind::List("entries"),
-        |n| json!({"table": table_of(n.whose), "index": "by_city"}),
+        |n| {
+            let owner = OWNERS.iter().find(|(role, _)| *role == n.role);
+            let column = owner.map_or("consumer", |(_, column)| column);
+            json!({"table": LETTERS, "index": index_of(column)})
+        },
     ),
     Cell::new(
         "souk.table.v1.TableService/SearchRows",
         Kind::List("hits"),
-        |n| json!({"table": table_of(n.whose), "search": search(n.sequences.table)}),
+        |n| json!({"table": LETTERS, "search": search(n.sequences.table)}),
     ),
-    Cell::new("souk.table.v1.TableService/ExportRows", Kind::List("rows"), named),
+    Cell::new(
+        "souk.table.v1.TableService/ExportRows",
+        Kind::List("rows"),
+        all_letters,
+    ),
     Cell::new(
         "souk.table.v1.TableService/WatchRows",
         Kind::List("changes"),
-        |n| json!({"table": table_of(n.whose), "after_sequence": "0"}),
+        |_| json!({"table": LETTERS, "after_sequence": "0"}),
     )
     .watching(Log::Table),
     Cell::new(
