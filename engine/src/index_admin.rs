@@ -22,7 +22,7 @@ use crate::open_table::{Home, OpenTable};
 use crate::undisturbed::undisturbed;
 
 /// How long the description of an index, or a change of it, waits until it is open.
-const OPENING_MAX: Duration = Duration::from_secs(10);
+const OPENING_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// An index of a table, as it is at one moment.
 #[derive(Clone, Debug)]
@@ -159,7 +159,7 @@ impl Engine {
         // One that can't be opened is described as what it is.
         let _opened = index
             .state
-            .opened(Wait::new(Some(Instant::now() + OPENING_MAX)))
+            .opened(Wait::new(Some(Instant::now() + OPENING_WAIT_MAX)))
             .await;
         described(self, &table, &index).await
     }
@@ -427,7 +427,7 @@ pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) 
     // It answers until the other one is built. One that can't be opened finds what is wanted when it can.
     let _opened = index
         .state
-        .opened(Wait::new(Some(Instant::now() + OPENING_MAX)))
+        .opened(Wait::new(Some(Instant::now() + OPENING_WAIT_MAX)))
         .await;
     let before = index.wanted();
     index.want(design);
