@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::catalog;
 use crate::deadline::Wait;
-use crate::definition::{MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
+use crate::definition::{DateFormat, MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -74,6 +74,10 @@ pub struct IndexedField {
     /// The column, or the path into one, that its values come from: `<column>` or `<column>.<attribute>`. `None` where code
     /// declares it.
     pub source: Option<String>,
+    /// [`Source::json`]; of a top-level field.
+    pub json: bool,
+    /// How its times are written: [`Source::dates`].
+    pub dates: Vec<DateFormat>,
 }
 
 /// The index that serves searches.
@@ -552,11 +556,18 @@ fn fields(table: &OpenTable, index: &OpenIndex, design: &Design) -> Vec<IndexedF
         let source = design.source(path).filter(|source| !is_declared(source));
         source.map(ToString::to_string)
     };
-    let fields = design.schema.resolved().iter().map(|field| IndexedField {
-        path: field.path.clone(),
-        kind: field.kind.clone(),
-        array: field.array,
-        source: source(&field.path),
+    let fields = design.schema.resolved().iter().map(|field| {
+        let (name, inside) = field.path.split_once('.').unwrap_or((field.path.as_str(), ""));
+        let read = design.source(name);
+        let dates = read.and_then(|read| read.dates.get(inside));
+        IndexedField {
+            path: field.path.clone(),
+            kind: field.kind.clone(),
+            array: field.array,
+            source: source(&field.path),
+            json: inside.is_empty() && read.is_some_and(|read| read.json),
+            dates: dates.cloned().unwrap_or_default(),
+        }
     });
     fields.collect()
 }
