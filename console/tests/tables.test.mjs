@@ -152,6 +152,53 @@ test('a change of an index is previewed, applied, and its build watched to the e
   await end();
 });
 
+test('a preview is given up with the change that it is of, and what is noted while one is applied stays', async () => {
+  const { page, end } = await open(browser, '#/tables?table=media');
+  const panel = page.getByRole('region', { name: 'Index media' });
+  await panel.getByText('Change this index').click();
+  const note = async (field) => {
+    await panel.getByLabel('Name').fill(field);
+    await panel.getByRole('button', { name: 'Add to the changes' }).click();
+  };
+  /** Has the next change wait until what is given back is called. */
+  const hold = async () => {
+    let go;
+    const held = new Promise((gone) => (go = gone));
+    const continued = async (route) => {
+      await held;
+      // One that nobody waits for any more is gone.
+      await route.continue().catch(() => {});
+    };
+    await page.route(`**/${INDEX}/UpdateIndex`, continued, { times: 1 });
+    return go;
+  };
+  const preview = panel.getByRole('button', { name: 'Preview the cost' });
+  const apply = panel.getByRole('button', { name: 'Apply', exact: true });
+  const first = await hold();
+  await note('colour');
+  await preview.click();
+  await note('shape');
+  // Nobody waits for the first one, and its end is no failure.
+  await preview.click();
+  await apply.waitFor();
+  first();
+  assert.equal(await panel.getByRole('alert').count(), 0);
+
+  const applied = await hold();
+  await apply.click();
+  await note('finish');
+  applied();
+  await panel.getByText('Done: the change is durable.').waitFor();
+  assert.equal(await apply.count(), 0);
+  const noted = await panel.getByRole('listitem').allTextContents();
+  assert.deepEqual(
+    noted.map((text) => text.replace(/ Take back$/, '')),
+    ['Add a field: finish KEYWORD'],
+  );
+  await ask(`${INDEX}/UpdateIndex`, { index: 'media', changes: ['colour', 'shape'].map((field) => ({ dropField: { field } })) });
+  await end();
+});
+
 test('an index is created beside another, weighed, and dropped once that is confirmed', async () => {
   const { page, end } = await open(browser, '#/tables?table=consumers', { faults: /400|404|412/ });
   const NAME = 'consumers.console';
@@ -223,7 +270,22 @@ test('an index is created beside another, weighed, and dropped once that is conf
   await dialog.waitFor({ state: 'hidden' });
   assert.deepEqual(Object.keys(await weights()), ['consumers', NAME]);
   await panel.getByRole('button', { name: 'Drop this index…' }).click();
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  // While it is under way nothing closes it.
+  let answer;
+  const slow = new Promise((go) => (answer = go));
+  await page.route(`**/${INDEX}/DeleteIndex`, async (route) => {
+    await slow;
+    await route.continue();
+  });
+  await panel.getByRole('button', { name: 'Drop this index…' }).click();
   await dialog.getByRole('button', { name: 'Drop it' }).click();
+  await dialog.getByRole('button', { name: 'Drop it', disabled: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+  assert.ok(await dialog.isVisible());
+  answer();
   await panel.waitFor({ state: 'detached' });
   await dialog.waitFor({ state: 'hidden' });
   assert.deepEqual(Object.keys(await weights()), ['consumers']);

@@ -2,7 +2,7 @@
 
 use souk_index::analyze::folded;
 use souk_index::{Field, FieldKind, FieldValue, GeoPoint, Object};
-use souk_storage::{ColumnName, Row, Text};
+use souk_storage::{ColumnName, Row, Text, Value};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -91,6 +91,8 @@ enum Cells {
     Column {
         name: ColumnName,
         declared: Option<ValueType>,
+        /// Whether texts in it are JSON, whatever is declared; all else is as declared.
+        json: bool,
         nth: usize,
     },
     /// The two columns of a point.
@@ -116,18 +118,20 @@ impl DocumentReader {
                 ..
             } = source;
             let declared = columns.iter().find(|declared| declared.name == column);
-            let mut declared = declared.map(|declared| declared.value.clone());
+            let declared = declared.map(|declared| declared.value.clone());
             if declared == Some(ValueType::Attributes) && path.len() > 1 {
                 // Their names may have dots.
                 path = vec![path.join(".")];
             }
-            if json || (declared.is_none() && !path.is_empty()) {
-                declared = Some(ValueType::Json);
-            }
-            let read_as = (column, declared);
+            let json = match declared {
+                Some(ValueType::Json) => true,
+                Some(_) => json,
+                None => json || !path.is_empty(),
+            };
+            let read_as = (column, declared, json);
             let from = known.iter().position(|known| *known == read_as);
             let from = from.unwrap_or_else(|| {
-                let (column, declared) = read_as.clone();
+                let (column, declared, json) = read_as.clone();
                 cells.push(if let Some(place) = key.iter().position(|name| *name == column) {
                     Cells::Key(place)
                 } else if declared == Some(ValueType::Point) {
@@ -139,6 +143,7 @@ impl DocumentReader {
                     Cells::Column {
                         name: column.into(),
                         declared,
+                        json,
                         nth: ask(1),
                     }
                 });
@@ -179,9 +184,18 @@ impl Cells {
     fn value(&self, row: &Row, places: &ColumnPlaces) -> Option<ValueTree> {
         match self {
             Self::Key(place) => row.key.values().get(*place).map(ValueTree::from_key),
-            Self::Column { name, declared, nth } => {
+            Self::Column {
+                name,
+                declared,
+                json,
+                nth,
+            } => {
                 let value = places.value(row, *nth, name)?;
-                Some(ValueTree::from_cell(value, declared.as_ref()))
+                let declared = match value {
+                    Value::String(_) if *json => Some(&ValueType::Json),
+                    _ => declared.as_ref(),
+                };
+                Some(ValueTree::from_cell(value, declared))
             }
             Self::Point { columns, nth } => {
                 let [latitude, longitude] = columns;
@@ -343,7 +357,7 @@ fn of_text(kind: &FieldKind, reading: Reading, text: &str) -> Option<FieldValue>
 #[cfg(test)]
 mod tests {
     use souk_index::Analyzer;
-    use souk_storage::{Cell, KeyKind, KeyValue, PrimaryKey, TableSchema, Value};
+    use souk_storage::{Cell, KeyKind, KeyValue, PrimaryKey, TableSchema};
 
     use super::*;
     use crate::attributes::Attributes;
@@ -540,6 +554,43 @@ mod tests {
         let kept = serde_json::to_string(&definition.search()).expect("text");
         let kept: SearchIndexDefinition = serde_json::from_str(&kept).expect("a definition");
         assert_eq!(Some(&kept), definition.search());
+    }
+
+    #[test]
+    fn json_is_in_texts_alone_and_all_else_as_its_column_declares() {
+        let seconds = vec!["epoch_second".parse::<DateFormat>().expect("a format")];
+        let definition = table()
+            .column("at", ValueType::Time)
+            .column("took", ValueType::Duration)
+            .column("tags", ValueType::strings())
+            .column("spot", ValueType::Point)
+            .column("sizes", ValueType::Integer)
+            .field_from(Field::date("at"), Source::column("at").json().dates("", seconds))
+            .field_from(
+                Field::date("seen"),
+                Source::column("at").json().read(Reading::Epoch(TimeUnit::Millis)),
+            )
+            .field_from(Field::double("took"), Source::column("took").json())
+            .field_from(Field::keyword("tags").array(), Source::column("tags").json())
+            .field_from(Field::geo_point("spot"), Source::column("spot").json())
+            .field_from(Field::long("sizes").array(), Source::column("sizes").json());
+        let spot = GeoPoint::new(60.1, 24.9).expect("on the globe");
+        let columns = Columns::new()
+            .integer("at", 5)
+            .integer("took", 1_500_000_000)
+            .strings("tags", &["a".to_owned(), "b".to_owned()])
+            .point("spot", spot)
+            .string("sizes", "[3, 4]");
+        let expected = Object::new()
+            .with("at", FieldValue::Date(5))
+            .with("seen", FieldValue::Date(5))
+            .with("took", 1.5)
+            .with("tags", "a")
+            .with("tags", "b")
+            .with("spot", spot)
+            .with("sizes", 3)
+            .with("sizes", 4);
+        assert_eq!(document(&definition, columns), expected);
     }
 
     #[test]

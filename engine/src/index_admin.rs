@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::catalog;
 use crate::deadline::Wait;
-use crate::definition::{MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
+use crate::definition::{DateFormat, MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
 use crate::design::Design;
 use crate::engine::Engine;
 use crate::error::{EngineError, Result};
@@ -22,7 +22,7 @@ use crate::open_table::{Home, OpenTable};
 use crate::undisturbed::undisturbed;
 
 /// How long the description of an index, or a change of it, waits until it is open.
-const OPENING_MAX: Duration = Duration::from_secs(10);
+const OPENING_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// An index of a table, as it is at one moment.
 #[derive(Clone, Debug)]
@@ -74,6 +74,10 @@ pub struct IndexedField {
     /// The column, or the path into one, that its values come from: `<column>` or `<column>.<attribute>`. `None` where code
     /// declares it.
     pub source: Option<String>,
+    /// [`Source::json`]; of a top-level field.
+    pub json: bool,
+    /// How its times are written: [`Source::dates`].
+    pub dates: Vec<DateFormat>,
 }
 
 /// The index that serves searches.
@@ -159,7 +163,7 @@ impl Engine {
         // One that can't be opened is described as what it is.
         let _opened = index
             .state
-            .opened(Wait::new(Some(Instant::now() + OPENING_MAX)))
+            .opened(Wait::new(Some(Instant::now() + OPENING_WAIT_MAX)))
             .await;
         described(self, &table, &index).await
     }
@@ -427,7 +431,7 @@ pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) 
     // It answers until the other one is built. One that can't be opened finds what is wanted when it can.
     let _opened = index
         .state
-        .opened(Wait::new(Some(Instant::now() + OPENING_MAX)))
+        .opened(Wait::new(Some(Instant::now() + OPENING_WAIT_MAX)))
         .await;
     let before = index.wanted();
     index.want(design);
@@ -552,11 +556,18 @@ fn fields(table: &OpenTable, index: &OpenIndex, design: &Design) -> Vec<IndexedF
         let source = design.source(path).filter(|source| !is_declared(source));
         source.map(ToString::to_string)
     };
-    let fields = design.schema.resolved().iter().map(|field| IndexedField {
-        path: field.path.clone(),
-        kind: field.kind.clone(),
-        array: field.array,
-        source: source(&field.path),
+    let fields = design.schema.resolved().iter().map(|field| {
+        let (name, inside) = field.path.split_once('.').unwrap_or((field.path.as_str(), ""));
+        let read = design.source(name);
+        let dates = read.and_then(|read| read.dates.get(inside));
+        IndexedField {
+            path: field.path.clone(),
+            kind: field.kind.clone(),
+            array: field.array,
+            source: source(&field.path),
+            json: inside.is_empty() && read.is_some_and(|read| read.json),
+            dates: dates.cloned().unwrap_or_default(),
+        }
     });
     fields.collect()
 }

@@ -252,10 +252,13 @@ impl Feed {
     /// Nothing is read.
     ///
     /// # Errors
-    /// [`Error::FeedNotFound`]; [`Error::FeedTokenInvalid`] of a feed that delivers changes: it has no end.
+    /// [`Error::FeedNotFound`], [`Error::FeedAheadOfLog`]; [`Error::FeedTokenInvalid`] of a feed that delivers changes: it has no end.
     pub fn end(&self) -> Result<FeedToken> {
         let (definition, mut checkpoint) = self.shared.feeds.get(&self.name)?;
-        if definition.delivers != Delivers::Base || checkpoint.stage == Stage::Lost {
+        if checkpoint.stage == Stage::Lost {
+            return Err(self.ahead_of_log(&checkpoint));
+        }
+        if definition.delivers != Delivers::Base {
             return Err(Error::feed_token("is of no end: changes are told"));
         }
         checkpoint.stage = Stage::Finished;

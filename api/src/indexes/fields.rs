@@ -16,6 +16,8 @@ pub(super) fn to_wire(field: IndexedField) -> pb::IndexField {
         field: field.path,
         array: field.array,
         source: field.source.unwrap_or_default(),
+        json: field.json,
+        date_formats: field.dates.into_iter().map(String::from).collect(),
     }
 }
 

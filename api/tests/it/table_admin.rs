@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use souk_api::indexes;
 use souk_engine::consumer_groups::{GroupOptions, SHARDS_DEFAULT};
 use souk_engine::definition::MAX_TABLE_NAME_BYTES;
 use souk_engine::index::{Field, FieldKind, Query, SearchRequest};
@@ -16,8 +17,8 @@ use souk_engine::storage::{
     SecondaryIndexSchema, TableSchema, Value, WriteBatch,
 };
 use souk_engine::{
-    Engine, EngineConfig, EngineError, Health, IndexChange, Search, TableDefinition, TableHandle, TableWrite,
-    Tables,
+    DateFormat, Engine, EngineConfig, EngineError, Health, IndexChange, Search, Source, TableDefinition,
+    TableHandle, TableWrite, Tables,
 };
 use tempfile::TempDir;
 
@@ -399,6 +400,45 @@ async fn a_table_that_is_half_dropped_is_dropped_again_or_created_again() {
         let gone = engine.drop_table("visits").await;
         assert!(matches!(gone, Err(EngineError::TableNotFound { .. })), "{gone:?}");
     }
+    note::close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_tells_which_fields_are_json_and_how_their_times_are_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = open(&directory).await;
+    let format = |text: &str| vec![text.parse::<DateFormat>().expect(text)];
+    let steps = vec![Field::keyword("code"), Field::date("at")];
+    let definition = table("visits")
+        .field_from(Field::keyword("tags").array(), Source::column("tags").json())
+        .field_from(
+            Field::date("day"),
+            Source::column("day").dates("", format("yyyy-MM-dd")),
+        )
+        .field_from(
+            Field::nested("steps", steps),
+            Source::column("steps").json().dates("at", format("epoch_second")),
+        );
+    engine.create_table(definition).await.expect("created");
+    let index = indexes::get(&engine, "visits").await.expect("an index");
+    // Whether it is built yet or not.
+    let fields = [index.fields, index.fields_to_be].concat();
+    let told = fields.iter().map(|field| {
+        let formats = field.date_formats.iter().map(String::as_str).collect();
+        (&*field.field, field.json, formats)
+    });
+    let told: Vec<(&str, bool, Vec<&str>)> = told.collect();
+    assert_eq!(
+        told,
+        [
+            ("word", false, vec![]),
+            ("tags", true, vec![]),
+            ("day", false, vec!["yyyy-MM-dd"]),
+            ("steps", true, vec![]),
+            ("steps.code", false, vec![]),
+            ("steps.at", false, vec!["epoch_second"]),
+        ]
+    );
     note::close(engine).await;
 }
 

@@ -37,19 +37,20 @@ pub struct DateFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
     Epoch(TimeUnit),
-    Pattern(Vec<Part>),
+    Pattern(Box<[Part]>),
 }
 
+/// Small, since a pattern has up to one for each of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Literal(char),
     /// A number of at least and at most so many digits.
-    Number(Unit, usize, usize),
+    Number(Unit, u8, u8),
     /// A fraction of a second of so many digits.
-    Fraction(usize),
+    Fraction(u8),
     HalfDay,
     Offset {
-        letters: usize,
+        letters: u8,
         takes_z: bool,
     },
 }
@@ -137,7 +138,7 @@ impl fmt::Display for DateFormat {
 }
 
 /// The parts of a pattern; `None` of what is none, or has no year.
-fn parts(pattern: &str) -> Option<Vec<Part>> {
+fn parts(pattern: &str) -> Option<Box<[Part]>> {
     let mut parts = Vec::new();
     let mut rest = pattern.chars().peekable();
     while let Some(letter) = rest.next() {
@@ -162,7 +163,7 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
             parts.push(Part::Literal(letter));
             continue;
         }
-        let mut letters = 1;
+        let mut letters = 1_u8;
         while rest.next_if_eq(&letter).is_some() {
             letters += 1;
         }
@@ -193,7 +194,7 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
     let has_year = parts
         .iter()
         .any(|part| matches!(part, Part::Number(Unit::Year, ..)));
-    has_year.then_some(parts)
+    has_year.then(|| parts.into())
 }
 
 /// What is left of a text.
@@ -206,9 +207,11 @@ impl Text<'_> {
     }
 
     /// A number of at least and at most so many digits.
-    fn number(&mut self, least: usize, most: usize) -> Option<u32> {
-        let digits = self.0.bytes().take(most).take_while(u8::is_ascii_digit).count();
-        let (number, rest) = self.0.split_at_checked(digits).filter(|_| digits >= least)?;
+    fn number(&mut self, least: u8, most: u8) -> Option<u32> {
+        let bytes = self.0.bytes().take(most.into());
+        let digits = bytes.take_while(u8::is_ascii_digit).count();
+        let long_enough = digits >= usize::from(least);
+        let (number, rest) = self.0.split_at_checked(digits).filter(|_| long_enough)?;
         self.0 = rest;
         number.parse().ok()
     }
@@ -224,7 +227,7 @@ impl Text<'_> {
     }
 
     /// A distance from UTC.
-    fn offset(&mut self, letters: usize, takes_z: bool) -> Option<UtcOffset> {
+    fn offset(&mut self, letters: u8, takes_z: bool) -> Option<UtcOffset> {
         if takes_z && self.take('Z').is_some() {
             return Some(UtcOffset::UTC);
         }
@@ -280,8 +283,7 @@ fn read(parts: &[Part], text: &str) -> Option<i64> {
                 }
             }
             Part::Fraction(digits) => {
-                let missing = u32::try_from(9 - digits).ok()?;
-                nanos = text.number(digits, digits)? * 10_u32.pow(missing);
+                nanos = text.number(digits, digits)? * 10_u32.pow((9 - digits).into());
             }
             Part::HalfDay => half = text.half()?,
             Part::Offset { letters, takes_z } => offset = text.offset(letters, takes_z)?,
@@ -301,7 +303,7 @@ fn read(parts: &[Part], text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::DateFormat;
+    use super::{DateFormat, Form, MAX_PATTERN_BYTES, Part};
 
     const SECOND: i64 = 1_000_000_000;
     /// 2021-02-03 04:05:06 UTC.
@@ -372,6 +374,18 @@ mod tests {
         ] {
             assert!(wrong.parse::<DateFormat>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_pattern_takes_eight_times_its_bytes_at_most() {
+        let longest = "y".to_owned() + &"-".repeat(MAX_PATTERN_BYTES - 1);
+        let format: DateFormat = longest.parse().expect("a format");
+        let Form::Pattern(parts) = &format.form else {
+            panic!("{format:?}");
+        };
+        assert!(size_of_val(&**parts) <= 8 * longest.len());
+        assert_eq!(size_of::<Part>(), 8);
+        assert!((longest + "-").parse::<DateFormat>().is_err());
     }
 
     #[test]

@@ -24,9 +24,9 @@ use crate::log_tail::{Block, LogTail};
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// How often positions are moved on: the log is kept that much longer for an unopened index.
 const MOVE_INTERVAL: Duration = Duration::from_secs(300);
-/// Indexes that are opened at a time since their tables have changed. Those that are searched wait for none.
-const OPENING_MAX: usize = 4;
-/// How long one of them takes a place.
+/// Woken indexes that are opened at a time. Those that are searched wait for none.
+const OPENINGS_MAX: usize = 4;
+/// After so long an index that isn't open yet keeps none waiting any more; it is tried on.
 const OPENING_PATIENCE: Duration = Duration::from_secs(10);
 /// Unopened indexes whose files are compared with their checksums in turn, each as often as those that are open.
 const VERIFIED_IN_TURN: u32 = 1_024;
@@ -37,8 +37,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Sleepers {
     sleeping: Mutex<Sleeping>,
-    /// Notifies of a new one, and of one that is open.
-    changed: Notify,
+    /// Has the watch look again: an index has come, is open or gone, or is woken.
+    look_again: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ struct Sleeper {
     since: Instant,
     /// The last change that the index includes.
     from: u64,
-    /// Why it is to be opened: a change behind this sequence, or that it was wanted and couldn't be.
+    /// Once it is woken, so that it is to be opened: up to this sequence the log has no change of its table.
     woken_at: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Sleepers {
             let name = Arc::clone(keeping.index.shared_name());
             sleeping.indexes.insert(name, sleeper);
         }
-        self.changed.notify_one();
+        self.look_again.notify_one();
     }
 
     /// Watches over an index no more, since it is open, or gone.
@@ -119,7 +119,7 @@ impl Sleepers {
             let sleeper = sleeping.indexes.remove(index);
             sleeper.map(|sleeper| sleeper.unchanged(looked))
         };
-        self.changed.notify_one();
+        self.look_again.notify_one();
         forgotten
     }
 
@@ -161,7 +161,7 @@ impl Sleepers {
                     tokio::select! {
                         () = closing.cancelled() => {}
                         () = tokio::time::sleep(pause) => {}
-                        () = self.changed.notified(), if wait_for_a_place => {}
+                        () = self.look_again.notified(), if wait_for_a_place => {}
                     }
                     if wait_for_a_place {
                         continue;
@@ -169,7 +169,7 @@ impl Sleepers {
                     tokio::select! {
                         () = closing.cancelled() => {}
                         result = sequences.changed() => if result.is_err() { break },
-                        () = self.changed.notified() => {}
+                        () = self.look_again.notified() => {}
                         _ = verifications.tick() => self.wake_oldest(verified_each),
                     }
                 }
@@ -253,7 +253,7 @@ impl Sleepers {
             && sleeper.woken_at.is_none()
         {
             sleeper.woken_at = Some(looked);
-            self.changed.notify_one();
+            self.look_again.notify_one();
         }
     }
 
@@ -294,7 +294,7 @@ impl Sleepers {
         }
     }
 
-    /// Opens indexes whose tables have changed; whether some wait until others are open, or until the system gives a thread.
+    /// Begins to open woken indexes, as many at a time as may be; whether some wait, until others are open or the system gives a thread.
     fn open_woken(&self) -> bool {
         let mut woken = Vec::new();
         {
@@ -311,10 +311,9 @@ impl Sleepers {
         let (opening, waiting): (Vec<_>, Vec<_>) = woken
             .into_iter()
             .partition(|keeping| keeping.state().opening().is_some());
-        // One that can't be opened keeps others waiting no longer than that.
         let since = opening.iter().filter_map(|keeping| keeping.state().opening());
         let busy = since.filter(|since| since.elapsed() < OPENING_PATIENCE).count();
-        let places = OPENING_MAX.saturating_sub(busy);
+        let places = OPENINGS_MAX.saturating_sub(busy);
         let mut is_refused = false;
         for keeping in waiting.iter().take(places) {
             // One that gets no thread has a stall.

@@ -154,39 +154,51 @@ fn what_a_newer_contract_adds_to_a_row_is_skipped() {
     );
 }
 
+/// Numbers, types, which are repeated, and which are set by turns: what is written by hand stands by all of them.
 #[test]
 fn a_row_has_the_fields_of_the_contract() {
     let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("descriptors decode");
-    let fields = |message: &str| -> Vec<(u32, String)> {
+    let fields = |message: &str| -> Vec<String> {
         let message = pool.get_message_by_name(message).expect(message);
-        let fields = message.fields();
-        fields
-            .map(|field| (field.number(), field.name().to_owned()))
-            .collect()
-    };
-    let named = |names: &[&str]| -> Vec<(u32, String)> {
-        (1..)
-            .zip(names)
-            .map(|(number, name)| (number, (*name).to_owned()))
-            .collect()
+        let fields = message.fields().map(|field| {
+            let (cardinality, kind) = (field.cardinality(), field.kind());
+            let oneof = field.containing_oneof();
+            let of = oneof.map_or_else(String::new, |oneof| format!(" of {}", oneof.name()));
+            let (name, number) = (field.name(), field.number());
+            format!("{cardinality:?} {kind:?} {name} = {number}{of}")
+        });
+        fields.collect()
     };
     assert_eq!(
         fields("souk.table.v1.Row"),
-        named(&["key", "columns", "cells", "revision"])
+        [
+            "Repeated souk.type.v1.Value key = 1",
+            "Repeated souk.table.v1.Row.ColumnsEntry columns = 2",
+            "Repeated souk.table.v1.Cell cells = 3",
+            "Optional int64 revision = 4",
+        ]
+    );
+    assert_eq!(
+        fields("souk.table.v1.Row.ColumnsEntry"),
+        ["Optional string key = 1", "Optional souk.type.v1.Value value = 2",]
     );
     assert_eq!(
         fields("souk.table.v1.Cell"),
-        named(&["column", "value", "version"])
+        [
+            "Optional string column = 1",
+            "Optional souk.type.v1.Value value = 2",
+            "Optional int64 version = 3 of _version",
+        ]
     );
     assert_eq!(
         fields("souk.type.v1.Value"),
-        named(&[
-            "string_value",
-            "int_value",
-            "double_value",
-            "bool_value",
-            "bytes_value",
-            "time_value"
-        ])
+        [
+            "Optional string string_value = 1 of kind",
+            "Optional int64 int_value = 2 of kind",
+            "Optional double double_value = 3 of kind",
+            "Optional bool bool_value = 4 of kind",
+            "Optional bytes bytes_value = 5 of kind",
+            "Optional google.protobuf.Timestamp time_value = 6 of kind",
+        ]
     );
 }

@@ -101,44 +101,60 @@ impl LoadArgs {
         }
         let target = self.target.client()?;
         std::fs::create_dir_all(&self.state)?;
-        if let Some(path) = self.rejects.as_ref().filter(|_| !self.resume) {
-            // Emptied once: several kinds may be written to it.
-            Rejects::file(path, false)?;
-        }
+        // Opened once: the refused rows of several kinds may be written to it.
+        let mut rejects = match &self.rejects {
+            Some(path) => Rejects::file(path, self.resume)?,
+            None => Rejects::StandardError,
+        };
+        let rejects = &mut rejects;
         let (scale, seed, count) = (self.scale(), self.seed, self.count.unwrap_or(ROWS_DEFAULT));
         if self.file.is_some() {
             return match self.what {
-                LoadKind::Orders => self.load_file::<kind::Orders>(&target).await,
-                LoadKind::Products => self.load_file::<kind::Products>(&target).await,
-                LoadKind::Consumers => self.load_file::<kind::Consumers>(&target).await,
-                LoadKind::Salespersons => self.load_file::<kind::Salespersons>(&target).await,
-                LoadKind::Shops => self.load_file::<kind::Shops>(&target).await,
-                LoadKind::Media => self.load_file::<kind::MediaItems>(&target).await,
+                LoadKind::Orders => self.load_file::<kind::Orders>(&target, rejects).await,
+                LoadKind::Products => self.load_file::<kind::Products>(&target, rejects).await,
+                LoadKind::Consumers => self.load_file::<kind::Consumers>(&target, rejects).await,
+                LoadKind::Salespersons => self.load_file::<kind::Salespersons>(&target, rejects).await,
+                LoadKind::Shops => self.load_file::<kind::Shops>(&target, rejects).await,
+                LoadKind::Media => self.load_file::<kind::MediaItems>(&target, rejects).await,
             };
         }
         match self.what {
             LoadKind::Orders => {
                 let orders = dataset::orders(scale, seed, self.orders());
-                let mut sum = self.load(&target, dataset::products(scale), true).await?;
-                sum += self.load(&target, dataset::consumers(scale, seed), true).await?;
-                sum += self
-                    .load(&target, dataset::salespersons(scale, seed), true)
-                    .await?;
-                sum += self.load(&target, orders, false).await?;
+                let products = dataset::products(scale);
+                let mut sum = self.load(&target, products, true, rejects).await?;
+                let consumers = dataset::consumers(scale, seed);
+                sum += self.load(&target, consumers, true, rejects).await?;
+                let salespersons = dataset::salespersons(scale, seed);
+                sum += self.load(&target, salespersons, true, rejects).await?;
+                sum += self.load(&target, orders, false, rejects).await?;
                 Ok(sum)
             }
-            LoadKind::Products => self.load(&target, dataset::products(scale), false).await,
-            LoadKind::Consumers => self.load(&target, dataset::consumers(scale, seed), false).await,
+            LoadKind::Products => self.load(&target, dataset::products(scale), false, rejects).await,
+            LoadKind::Consumers => {
+                let consumers = dataset::consumers(scale, seed);
+                self.load(&target, consumers, false, rejects).await
+            }
             LoadKind::Salespersons => {
-                self.load(&target, dataset::salespersons(scale, seed), false)
+                let salespersons = dataset::salespersons(scale, seed);
+                self.load(&target, salespersons, false, rejects).await
+            }
+            LoadKind::Shops => {
+                self.load(&target, dataset::shops(count, seed), false, rejects)
                     .await
             }
-            LoadKind::Shops => self.load(&target, dataset::shops(count, seed), false).await,
-            LoadKind::Media => self.load(&target, dataset::media(count, seed), false).await,
+            LoadKind::Media => {
+                self.load(&target, dataset::media(count, seed), false, rejects)
+                    .await
+            }
         }
     }
 
-    async fn load_file<K: Kind>(&self, target: &Client) -> Result<LoadReport, CommandError> {
+    async fn load_file<K: Kind>(
+        &self,
+        target: &Client,
+        rejects: &mut Rejects,
+    ) -> Result<LoadReport, CommandError> {
         let path = self.file.clone().unwrap_or_default();
         let file = File::open(&path).map_err(|error| format!("{} can't be read: {error}", path.display()))?;
         let rows = ndjson::rows::<K>(BufReader::new(file))?;
@@ -147,7 +163,7 @@ impl LoadArgs {
             rows: Box::new(rows),
             total: None,
         };
-        self.load(target, dataset, false).await
+        self.load(target, dataset, false, rejects).await
     }
 
     /// Loads one data set. With `may_exist`, rows that exist are skipped.
@@ -156,16 +172,15 @@ impl LoadArgs {
         target: &Client,
         dataset: Dataset<K>,
         may_exist: bool,
+        rejects: &mut Rejects,
     ) -> Result<LoadReport, CommandError> {
         let state = self.state.join(format!("{}.json", K::NAME));
+        // Before anything that another load reads or empties.
+        let _lock = Checkpoint::lock(&state)?;
         let mut checkpoint = if self.resume {
             Checkpoint::resume(&state, &dataset.name)?
         } else {
             Checkpoint::start(Some(&state), &dataset.name)
-        };
-        let mut rejects = match &self.rejects {
-            Some(path) => Rejects::file(path, true)?,
-            None => Rejects::StandardError,
         };
         let plan = LoadPlan {
             streams: self.streams as usize,
@@ -175,7 +190,7 @@ impl LoadArgs {
         let progress = Progress::new(K::NAME, checkpoint.rows(), dataset.total);
         let outputs = LoadOutputs {
             checkpoint: &mut checkpoint,
-            rejects: &mut rejects,
+            rejects,
             progress: &progress,
         };
         let report = load::run::<K>(target.clone(), &plan, dataset.rows, outputs).await;
@@ -218,5 +233,34 @@ mod tests {
         let error = Command::parse_from(line).args.run().await.expect_err("no factor");
         assert!(error.to_string().contains("no scale factor"), "{error}");
         assert_eq!(std::fs::read_to_string(&rejects).expect("there"), "{}\n");
+    }
+
+    #[tokio::test]
+    async fn files_of_a_load_that_is_under_way_are_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [state, rejects] = ["state", "rejects"].map(|name| folder.path().join(name));
+        let path = |path: &PathBuf| path.display().to_string();
+        let (state_path, rejects_path) = (path(&state), path(&rejects));
+        let line = ["load", "shops", "--count", "1", "--state", &state_path];
+        let line = line.into_iter().chain(["--rejects", &rejects_path]);
+        let load = Command::parse_from(line).args;
+        let first = Rejects::file(&rejects, false).expect("a file");
+        std::fs::write(&rejects, "of the first\n").expect("written");
+        let error = load.run().await.expect_err("the first is under way");
+        assert!(error.to_string().contains("lists its refused rows"), "{error}");
+        let listed = std::fs::read_to_string(&rejects).expect("there");
+        assert_eq!(listed, "of the first\n");
+        drop(first);
+        let checkpoint = state.join("shops.json");
+        std::fs::write(&checkpoint, "of the first").expect("written");
+        let first = Checkpoint::lock(&checkpoint).expect("a lock");
+        let error = load.run().await.expect_err("the first is under way");
+        assert!(
+            error.to_string().contains("another import is under way"),
+            "{error}"
+        );
+        let place = std::fs::read_to_string(&checkpoint).expect("there");
+        assert_eq!(place, "of the first");
+        drop(first);
     }
 }

@@ -30,7 +30,7 @@ pub enum CheckpointError {
     },
     /// Another process has it.
     #[error(
-        "another import is under way, of the same file into the same table: it holds {lock}; wait for its end, or stop it"
+        "another import is under way, with the same checkpoint: it holds {lock}; wait for its end, or stop it"
     )]
     InUse {
         /// The file by which it holds the checkpoint.
@@ -140,6 +140,10 @@ impl Checkpoint {
             path: path.clone(),
             source,
         };
+        // To open a pipe would wait for its reader.
+        if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+            return Err(failed(io::Error::other("it is no file")));
+        }
         loop {
             let mut options = File::options();
             options.create(true).write(true).truncate(false);

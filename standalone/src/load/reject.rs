@@ -1,7 +1,7 @@
 //! Rows that were refused: which, and why.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
@@ -62,18 +62,32 @@ pub enum Rejects {
 }
 
 impl Rejects {
-    /// A file, appended to when the load goes on.
+    /// A file, appended to when the load goes on. Nobody else writes to it until this is dropped.
     ///
     /// # Errors
-    /// When it can't be opened.
+    /// When it can't be opened, or another load has it.
     pub fn file(path: &Path, append: bool) -> io::Result<Self> {
         let mut options = File::options();
-        options.create(true).write(true).truncate(!append);
+        options.create(true).write(true).truncate(false);
         // Read for the end of its last line.
         options.append(append).read(append);
         let mut file = options.open(path)?;
-        if append && file.metadata()?.is_file() {
-            cut_back(&mut file)?;
+        // A terminal or a pipe has no end, and may have several writers.
+        if file.metadata()?.is_file() {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => {
+                    let path = path.display();
+                    let message = format!(
+                        "another load or import lists its refused rows in {path}; wait for its end, or name another file"
+                    );
+                    return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
+                }
+                locked => locked?,
+            }
+            match append {
+                true => cut_back(&mut file)?,
+                false => file.set_len(0)?,
+            }
         }
         Ok(Self::File(BufWriter::new(file)))
     }

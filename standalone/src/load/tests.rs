@@ -293,6 +293,16 @@ async fn refused_rows_are_in_their_file_before_the_checkpoint_passes_them() {
 }
 
 #[test]
+fn a_pipe_is_no_lock() {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("place.json");
+    mkfifoat(CWD, path.with_added_extension("lock"), Mode::RWXU).expect("a pipe");
+    let refused = Checkpoint::lock(&path);
+    assert!(matches!(refused, Err(CheckpointError::Io { .. })), "{refused:?}");
+}
+
+#[test]
 fn a_line_of_a_refused_row_that_was_cut_short_is_written_anew() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("refused");

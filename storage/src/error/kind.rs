@@ -155,7 +155,9 @@ impl Error {
             Self::TimeTrimmed { .. } => "start later, or from the oldest change that is kept",
             Self::FeedExists { .. } => "use the feed that is there, remove it first, or use another name",
             Self::FeedNotFound { .. } => "create the feed first",
-            Self::FeedTokenInvalid { .. } => "use a token that a read of this feed gave",
+            Self::FeedTokenInvalid { .. } => {
+                "use a token that a read of this feed gave; only a feed of rows alone has an end"
+            }
             Self::FeedTokenStale { .. } => "read again: the feed goes on behind what is acknowledged",
             Self::FeedAheadOfLog { .. } => {
                 "remove the feed, create it anew and start over from its base rows"

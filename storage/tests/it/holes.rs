@@ -176,6 +176,8 @@ async fn tells_a_feed_that_is_ahead_of_the_log_and_sets_a_consumer_back() {
         let ahead = read(&database, position).await;
         assert!(matches!(ahead, Err(Error::FeedAheadOfLog { .. })), "{ahead:?}");
         let feed = database.feed(&name(position)).expect("the feed");
+        let end = feed.end();
+        assert!(matches!(end, Err(Error::FeedAheadOfLog { .. })), "{end:?}");
         let description = feed.describe().await.expect("a description");
         assert_eq!(
             (description.phase, description.lag_changes),

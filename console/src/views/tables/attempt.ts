@@ -4,12 +4,17 @@ import { useState } from 'preact/hooks';
 
 import { PATIENCE_MS } from '../../calls';
 
+export interface AttemptOptions {
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
 export interface Attempt {
   readonly waiting: boolean;
   /** Why the last one failed. */
   readonly error: ConnectError | undefined;
-  /** Calls, and answers whether that succeeded. */
-  readonly run: (call: (options: { timeoutMs: number }) => Promise<void>) => Promise<boolean>;
+  /** Calls, and answers whether that succeeded. One that the signal gives up fails without an error. */
+  readonly run: (call: (options: AttemptOptions) => Promise<void>, signal?: AbortSignal) => Promise<boolean>;
   readonly forget: () => void;
 }
 
@@ -19,14 +24,14 @@ export const useAttempt = (): Attempt => {
   return {
     waiting,
     error,
-    run: async (call) => {
+    run: async (call, signal) => {
       setWaiting(true);
       setError(undefined);
       try {
-        await call({ timeoutMs: PATIENCE_MS });
+        await call({ timeoutMs: PATIENCE_MS, signal });
         return true;
       } catch (failure) {
-        setError(ConnectError.from(failure));
+        if (signal?.aborted !== true) setError(ConnectError.from(failure));
         return false;
       } finally {
         setWaiting(false);

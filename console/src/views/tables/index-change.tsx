@@ -1,78 +1,57 @@
-/** A change of an index: put together, held against its cost, and applied. What is typed stays until it is done. */
-import { useState } from 'preact/hooks';
-
+/** A change of an index: put together, held against its cost, and applied. */
 import { client } from '../../calls';
 import { IndexService } from '../../contract/souk/index/v1/index_pb';
-import type { Index, IndexUpdateEffect } from '../../contract/souk/search/v1/index_pb';
+import type { Index } from '../../contract/souk/search/v1/index_pb';
 import { Problem } from '../../problem';
-import { useAttempt } from './attempt';
+import { useChange } from './change';
 import { costs } from './effect';
-import type { Noted } from './field-changes';
 import { FieldChanges } from './field-changes';
 import { text } from './words';
 
 const indexes = client(IndexService);
 
-/** What was previewed or applied: of a change, or of a build of the index as it is. */
-interface Outcome {
-  readonly rebuild: boolean;
-  readonly applied: boolean;
-  readonly effect: IndexUpdateEffect | undefined;
-  /** The changes that it was of. */
-  readonly of: string;
-}
+/** The change that is noted, or a build of the index as it is. */
+type What = 'change' | 'rebuild';
 
 export const IndexChange = ({ index, onChanged }: { index: Index; onChanged: () => void }) => {
-  const [noted, setNoted] = useState<readonly Noted[]>([]);
-  const [outcome, setOutcome] = useState<Outcome | undefined>(undefined);
-  const { waiting, error, run } = useAttempt();
-  const of = JSON.stringify(noted.map(({ told }) => told));
+  const { noted, note, outcome, previewed, waiting, error, ask, settle } = useChange();
 
-  const ask = (rebuild: boolean, validateOnly: boolean): Promise<boolean> =>
-    run(async (options) => {
-      const changes = noted.map(({ change }) => change);
-      const { effect } = rebuild
-        ? await indexes.rebuildIndex({ index: index.index, validateOnly }, options)
-        : await indexes.updateIndex({ index: index.index, changes, validateOnly }, options);
-      setOutcome({ rebuild, applied: !validateOnly, effect, of });
-      if (!validateOnly) {
-        if (!rebuild) setNoted([]);
-        onChanged();
-      }
-    });
+  const change = async (what: What, validateOnly: boolean): Promise<void> => {
+    const changes = noted.map(({ change }) => change);
+    const done = await ask(what, validateOnly, (options) =>
+      what === 'rebuild'
+        ? indexes.rebuildIndex({ index: index.index, validateOnly }, options)
+        : indexes.updateIndex({ index: index.index, changes, validateOnly }, options),
+    );
+    if (!done || validateOnly) return;
+    if (what === 'change') settle(noted);
+    onChanged();
+  };
 
-  const previewed = outcome !== undefined && !outcome.applied;
   return (
     <details class="change">
       <summary>{text('change')}</summary>
-      <FieldChanges
-        fields={index.fields}
-        noted={noted}
-        onNoted={(next) => {
-          setNoted(next);
-          setOutcome(undefined);
-        }}
-      />
+      <FieldChanges fields={index.fields} noted={noted} onNoted={note} />
       <Problem error={error} />
       <div class="row">
-        <button type="button" disabled={waiting || noted.length === 0} onClick={() => void ask(false, true)}>
+        <button type="button" disabled={waiting || noted.length === 0} onClick={() => void change('change', true)}>
           {text('preview')}
         </button>
-        {previewed && !outcome.rebuild && outcome.of === of && (
-          <button type="button" class="main" disabled={waiting} onClick={() => void ask(false, false)}>
+        {previewed === 'change' && (
+          <button type="button" class="main" disabled={waiting} onClick={() => void change('change', false)}>
             {text('apply')}
           </button>
         )}
-        <button type="button" disabled={waiting} onClick={() => void ask(true, true)}>
+        <button type="button" disabled={waiting} onClick={() => void change('rebuild', true)}>
           {text('rebuild')}
         </button>
-        {previewed && outcome.rebuild && (
-          <button type="button" class="main" disabled={waiting} onClick={() => void ask(true, false)}>
+        {previewed === 'rebuild' && (
+          <button type="button" class="main" disabled={waiting} onClick={() => void change('rebuild', false)}>
             {text('applyRebuild')}
           </button>
         )}
       </div>
-      {outcome !== undefined && (outcome.applied || outcome.rebuild || outcome.of === of) && (
+      {outcome !== undefined && (
         <p role="status" data-effect>
           {outcome.applied && `${text('applied')} `}
           {costs(outcome.effect)}

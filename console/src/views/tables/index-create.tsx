@@ -3,56 +3,40 @@ import { useState } from 'preact/hooks';
 
 import { client } from '../../calls';
 import { IndexService } from '../../contract/souk/index/v1/index_pb';
-import type { Index, IndexUpdateEffect } from '../../contract/souk/search/v1/index_pb';
+import type { Index } from '../../contract/souk/search/v1/index_pb';
 import { Problem } from '../../problem';
-import { useAttempt } from './attempt';
+import { useChange } from './change';
 import { buildCosts } from './effect';
-import type { Noted } from './field-changes';
 import { FieldChanges } from './field-changes';
 import { text } from './words';
 
 const indexes = client(IndexService);
-
-/** What was previewed or created. */
-interface Outcome {
-  readonly name: string;
-  readonly created: boolean;
-  readonly effect: IndexUpdateEffect | undefined;
-  /** The form's values then, as JSON: a preview counts only while they are the same. */
-  readonly of: string;
-}
 
 /** `own` are the table's indexes. */
 export const IndexCreate = ({ table, own, onCreated }: { table: string; own: readonly Index[]; onCreated: () => void }) => {
   const [name, setName] = useState(`${table}.`);
   const [source, setSource] = useState('');
   const [weight, setWeight] = useState('');
-  const [noted, setNoted] = useState<readonly Noted[]>([]);
-  const [outcome, setOutcome] = useState<Outcome | undefined>(undefined);
-  const { waiting, error, run } = useAttempt();
   const from = own.find(({ index }) => index === source);
-  const of = JSON.stringify([name, from?.index, weight, noted.map(({ told }) => told)]);
+  const { noted, note, outcome, previewed, waiting, error, ask, settle } = useChange(name, from?.index, weight);
 
-  const create = (validateOnly: boolean): Promise<boolean> =>
-    run(async (options) => {
-      const index = name.trim();
-      const request = {
-        index,
-        sourceIndex: from?.index ?? '',
-        changes: noted.map(({ change }) => change),
-        ...(weight !== '' && { weight: Math.trunc(Number(weight)) }),
-        validateOnly,
-      };
-      const { effect } = await indexes.createIndex(request, options);
-      setOutcome({ name: index, created: !validateOnly, effect, of });
-      if (validateOnly) return;
-      setName(`${table}.`);
-      setNoted([]);
-      setWeight('');
-      onCreated();
-    });
+  const create = async (validateOnly: boolean): Promise<void> => {
+    const index = name.trim();
+    const request = {
+      index,
+      sourceIndex: from?.index ?? '',
+      changes: noted.map(({ change }) => change),
+      ...(weight !== '' && { weight: Math.trunc(Number(weight)) }),
+      validateOnly,
+    };
+    const done = await ask(index, validateOnly, (options) => indexes.createIndex(request, options));
+    if (!done || validateOnly) return;
+    setName(`${table}.`);
+    settle(noted);
+    setWeight('');
+    onCreated();
+  };
 
-  const previewed = outcome !== undefined && !outcome.created && outcome.of === of;
   return (
     <details class="change" data-create>
       <summary>{text('newIndex')}</summary>
@@ -77,28 +61,21 @@ export const IndexCreate = ({ table, own, onCreated }: { table: string; own: rea
           <input type="number" min={0} max={100} value={weight} title={text('weightHint')} onInput={(event) => setWeight(event.currentTarget.value)} />
         </label>
       </div>
-      <FieldChanges
-        fields={from?.fields ?? []}
-        noted={noted}
-        onNoted={(next) => {
-          setNoted(next);
-          setOutcome(undefined);
-        }}
-      />
+      <FieldChanges fields={from?.fields ?? []} noted={noted} onNoted={note} />
       <Problem error={error} />
       <div class="row">
         <button type="button" disabled={waiting} onClick={() => void create(true)}>
           {text('preview')}
         </button>
-        {previewed && (
+        {previewed !== undefined && (
           <button type="button" class="main" disabled={waiting} onClick={() => void create(false)}>
             {text('create')}
           </button>
         )}
       </div>
-      {outcome !== undefined && (outcome.created || previewed) && (
+      {outcome !== undefined && (
         <p role="status" data-effect>
-          {outcome.created ? text('indexCreated', { name: outcome.name }) : buildCosts(outcome.effect)}
+          {outcome.applied ? text('indexCreated', { name: outcome.what }) : buildCosts(outcome.effect)}
         </p>
       )}
     </details>

@@ -20,19 +20,21 @@ export const IndexDrop = ({ name, onDropped }: { name: string; onDropped: () => 
     dialog.current?.close();
     onDropped();
   };
-  const open = (): void => {
-    // A drop that failed after the dialog had been closed.
-    forget();
-    dialog.current?.showModal();
-  };
   return (
     <>
       <div class="row">
-        <button type="button" onClick={open}>
+        <button type="button" onClick={() => dialog.current?.showModal()}>
           {text('dropIndex')}
         </button>
       </div>
-      <dialog ref={dialog} aria-labelledby={`drop-${name}`} onClose={forget}>
+      {/* While the drop is under way Escape doesn't close it: nobody would be told how that ends. */}
+      <dialog
+        ref={dialog}
+        aria-labelledby={`drop-${name}`}
+        closedby={waiting ? 'none' : 'closerequest'}
+        onCancel={(event) => waiting && event.preventDefault()}
+        onClose={forget}
+      >
         <h4 id={`drop-${name}`}>{text('dropTitle', { name })}</h4>
         <p>{text('dropWhat')}</p>
         <Problem error={error} />

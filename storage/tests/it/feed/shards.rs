@@ -179,10 +179,9 @@ async fn only_a_feed_of_rows_alone_has_an_end() {
         ("both", FeedSource::BaseAndChanges),
     ] {
         let feed = create(name, source).await.expect("a feed");
-        assert!(
-            matches!(feed.end(), Err(Error::FeedTokenInvalid { .. })),
-            "{name}"
-        );
+        let refused = feed.end().expect_err(name);
+        assert!(matches!(refused, Error::FeedTokenInvalid { .. }), "{refused:?}");
+        assert!(refused.advice().contains("of rows alone"), "{refused:?}");
     }
 }
 
