@@ -167,7 +167,7 @@ fn parts(pattern: &str) -> Option<Box<[Part]>> {
         while rest.next_if_eq(&letter).is_some() {
             letters += 1;
         }
-        let number = |unit, longest: usize| match letters {
+        let number = |unit, longest: u8| match letters {
             1 => Some(Part::Number(unit, 1, longest)),
             letters if letters <= longest => Some(Part::Number(unit, letters, letters)),
             _ => None,
