@@ -6,7 +6,7 @@ use std::ops::Deref;
 use futures_util::Stream;
 use souk_engine::slices::Slice;
 use souk_engine::storage::{Error as StoreError, Row};
-use souk_engine::{Engine, EngineError, ExportBlock, ExportStart, RowHit, TableHandle};
+use souk_engine::{Call, Engine, EngineError, ExportBlock, ExportStart, RowHit, TableHandle};
 use souk_index::SortValue;
 use souk_proto::search::v1 as pb;
 
@@ -41,6 +41,18 @@ impl Rows {
         let table = engine.table(table)?.for_call(current_call());
         table.check_call()?;
         Ok(Self { table })
+    }
+
+    /// The same table for what is read after the call was answered, for as long as its client goes on.
+    #[must_use]
+    pub fn without_deadline(&self) -> Self {
+        let call = Call {
+            deadline: None,
+            ..current_call()
+        };
+        Self {
+            table: self.table.for_call(call),
+        }
     }
 
     /// Finds rows. `path` is where the search stands in the request. `None` finds everything. See [`TableHandle::search`].

@@ -210,8 +210,9 @@ pub struct RowWrite {
     pub returning: ReturnRow,
     /// Columns that the log tells of the row when this deletes it, as they were last; those it doesn't have are left out.
     pub parting: BTreeSet<String>,
-    /// The row at this revision is there for everybody but the writer: conditions see none, and a delete does nothing. What would write over
-    /// it fails as when the row must not exist.
+    /// Given for a writer who may not meet all rows. The row at this revision, 0 where there is none, is there for everybody but the writer:
+    /// conditions see none, and a delete does nothing, nor of a row that has expired. What would write over it fails as when the row must
+    /// not exist.
     pub hidden: Option<u64>,
 }
 

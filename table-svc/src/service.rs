@@ -452,6 +452,7 @@ impl TableService for TableApi {
         let first = rows.range_page(&range, &request.resume_token, seeing).await;
         let first = first.map_err(refused)?;
         let token = page_behind(&first);
+        let rows = rows.without_deadline();
         let others = stream::try_unfold(token, move |token| {
             let (rows, range) = (rows.clone(), range.clone());
             async move {

@@ -5,8 +5,7 @@ use souk_storage::KeyKind;
 
 use super::{
     ColumnDefinition, MAX_COLUMNS, MAX_OWNERS, MAX_PATH_NAMES, MAX_SEARCH_INDEXES, MAX_TABLE_NAME_BYTES,
-    MAX_VALUE_LEVELS, MAX_WEIGHT, Reading, SearchIndexDefinition, Source, TableDefinition, ValueType,
-    index_name,
+    MAX_VALUE_LEVELS, MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, ValueType, index_name,
 };
 use crate::error::{EngineError, Result};
 use crate::key::{HASH_COLUMN, ID_COLUMN};
@@ -183,7 +182,7 @@ impl TableDefinition {
             )));
         }
         let source = search.source(field);
-        if !source.path.is_empty() || source.reading != Reading::AsIs {
+        if source != Source::column(&source.column) {
             return Err(self.invalid(format!(
                 "names owners by {field:?}, which isn't a column as it is"
             )));
@@ -225,7 +224,7 @@ mod tests {
     use souk_storage::TableSchema;
 
     use super::*;
-    use crate::definition::Member;
+    use crate::definition::{Member, Reading};
 
     fn notes() -> TableDefinition {
         TableDefinition::hashed("notes").field(Field::keyword("author"))

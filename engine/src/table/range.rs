@@ -3,7 +3,7 @@
 use souk_storage::{CapacityUnits, RangePage, RangeRequest, Snapshot};
 use tokio::time::Instant;
 
-use super::TableHandle;
+use super::{MAX_PAGE_BYTES, TableHandle};
 use crate::error::{EngineError, Result, Waiting};
 use crate::resource::Written;
 use crate::scope::Scope;
@@ -61,15 +61,15 @@ impl TableHandle {
                 ..page
             });
         }
-        let limit = std::mem::take(&mut request.limit);
-        if limit > 0 {
-            request.limit = limit.saturating_add(1);
-        }
+        // Own rows alone fill a page: where it ended by what lies between them, it would tell how much that is.
+        let (limit, mut bytes) = (request.limit, 0);
+        (request.limit, request.bytes, request.returned_bytes) = (0, 0, 0);
         loop {
             let page = snapshot.range(&self.open.table, &request).await?;
-            let is_full = !own.rows.is_empty();
             for row in page.rows.into_iter().filter(|row| scope.sees(row)) {
-                if is_full || (limit > 0 && own.rows.len() == limit) {
+                bytes += row.message_bytes();
+                let is_full = bytes > MAX_PAGE_BYTES || limit > 0 && own.rows.len() == limit;
+                if is_full && !own.rows.is_empty() {
                     own.next = Some(row.key);
                     return Ok(own);
                 }
@@ -79,10 +79,15 @@ impl TableHandle {
                 return Ok(own);
             };
             if self.wait().until().is_some_and(|until| until <= Instant::now()) {
-                return Err(EngineError::DeadlineExceeded(Waiting::OwnRows));
+                // The page that follows begins with the last one found.
+                return match own.rows.pop().filter(|_| !own.rows.is_empty()) {
+                    Some(last) => {
+                        own.next = Some(last.key);
+                        Ok(own)
+                    }
+                    None => Err(EngineError::DeadlineExceeded(Waiting::OwnRows)),
+                };
             }
-            // What lies between own rows is passed over in large steps. A page of them is no larger for that.
-            (request.limit, request.bytes) = (0, 0);
             request = request.resume(next);
         }
     }

@@ -168,6 +168,7 @@ impl TableHandle {
         keys: Vec<PrimaryKey>,
         options: &ReadOptions,
     ) -> Result<Vec<Result<Read, StoreError>>> {
+        options.check()?;
         let told = self.read_each(snapshot, keys.clone(), &scope.telling()).await?;
         let is_own = |read: Read| read.row.is_some_and(|row| scope.sees(&row));
         let owned: Vec<Result<bool, StoreError>> = told.into_iter().map(|read| read.map(is_own)).collect();

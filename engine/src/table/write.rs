@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use souk_storage::{
-    Acknowledgement, ColumnChange, ColumnName, Committed, Condition, ConditionFailure, Error as StoreError,
-    Existence, KeyValue, PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation, RowWrite, Value,
-    WriteBatch, WrittenRow,
+    Acknowledgement, ColumnChange, ColumnName, Columns, Committed, Condition, ConditionFailure,
+    Error as StoreError, Existence, KeyValue, PrimaryKey, RequestRecord, ReturnRow, Row, RowOperation,
+    RowWrite, Snapshot, Value, WriteBatch, WrittenRow,
 };
 use tokio::sync::MutexGuard;
 use tracing::Span;
 
-use super::TableHandle;
+use super::{MAX_PAGE_BYTES, TableHandle};
 use crate::consumer_groups::{Committing, ShardCheckpoint};
 use crate::definition::check::limit;
 use crate::error::{EngineError, Result};
@@ -95,7 +95,12 @@ impl TableWrite {
 
     /// Whether nothing is written where there is no row.
     fn needs_row(&self) -> bool {
-        self.condition.existence == Existence::MustExist || self.condition.revision.is_some()
+        match self.condition.existence {
+            Existence::MustExist => true,
+            Existence::Ignore => self.condition.revision.is_some(),
+            // Refused for the row, if there is one, before its revision is compared.
+            Existence::MustNotExist => false,
+        }
     }
 
     /// The text that becomes the newest of a column; `None` where it doesn't become one, or is given a version: whether it is
@@ -319,8 +324,7 @@ impl TableHandle {
         let mut failed: Option<(Vec<Option<u64>>, StoreError)> = None;
         for _ in 0..UPDATE_ATTEMPTS {
             let snapshot = self.inner.database.snapshot().await?;
-            let rows = snapshot.multi_get(&self.open.table, &keys);
-            let rows = self.access("get_batch", rows).await?;
+            let rows = self.owned_rows(&snapshot, &keys, places).await?;
             let seen: Vec<Option<u64>> = rows
                 .iter()
                 .map(|row| row.as_ref().map(|row| row.revision))
@@ -341,7 +345,8 @@ impl TableHandle {
                 };
                 // One that the caller may not meet isn't there.
                 let row = there.filter(|row| scope.sees(row));
-                hidden.push(there.filter(|_| row.is_none()).map(|row| row.revision));
+                let others = there.filter(|_| row.is_none());
+                hidden.push(scope.is_limited().then(|| others.map_or(0, |row| row.revision)));
                 self.check_owner(scope, write, row)?;
                 if !write.concerns_owners(scope) {
                     continue;
@@ -373,10 +378,33 @@ impl TableHandle {
                 Err(error) => return Err(error.into()),
             }
         }
-        match failed {
-            Some((_, error)) => Err(error.into()),
-            None => Err(EngineError::Defect("a write was never tried")),
+        let attempts = UPDATE_ATTEMPTS as usize;
+        Err(StoreError::Contended { attempts }.into())
+    }
+
+    /// Of some rows what tells whose they are. Read a few at a time: whole, they may be more than there is memory for.
+    async fn owned_rows(
+        &self,
+        snapshot: &Snapshot,
+        keys: &[PrimaryKey],
+        places: &[OwnerPlace],
+    ) -> Result<Vec<Option<Row>>> {
+        let owned = |row: Row| {
+            let columns = places.iter().filter(|place| place.key.is_none());
+            let named = columns.filter_map(|place| {
+                let newest = row.cells(&place.column).first()?;
+                Some((place.column.as_str(), newest.clone()))
+            });
+            let columns: Columns = named.collect();
+            Row::new(row.key.clone(), row.revision, row.written, columns)
+        };
+        let mut rows: Vec<Option<Row>> = Vec::with_capacity(keys.len());
+        while let Some(rest) = keys.get(rows.len()..).filter(|rest| !rest.is_empty()) {
+            let read = snapshot.multi_get_within(&self.open.table, rest, MAX_PAGE_BYTES);
+            let read = self.access("get_batch", read).await?;
+            rows.extend(read.into_iter().map(|(row, _)| row.map(owned)));
         }
+        Ok(rows)
     }
 
     /// Refuses to a caller who meets own rows alone what would be another's afterwards. `row` is the one that is there for the caller.

@@ -68,6 +68,7 @@ pub(crate) fn row(
         .as_ref()
         .is_some_and(|row| write.hidden == Some(row.revision));
     let visible = visible.filter(|_| !is_hidden);
+    let is_visible = visible.is_some();
     let meter = Meter::of(&table.schema());
     let looked_at = units_read(&write.condition, meter, &target.key, visible.as_ref());
     let failed = |reason| Error::ConditionFailed {
@@ -83,7 +84,7 @@ pub(crate) fn row(
         &write.operation,
         &target.key,
         visible,
-        found.is_some() && !is_hidden,
+        found.is_some() && (write.hidden.is_none() || is_visible),
         now,
     )?;
     if is_hidden && outcome != Outcome::Nothing {

@@ -11,7 +11,7 @@ use tokio::task::yield_now;
 
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS, MAX_READ_BYTES};
+use crate::limits::{self, MAX_BATCH_GET_BYTES, MAX_MULTI_GET_ROWS, MAX_READ_BYTES, MAX_SCANNED_BYTES};
 use crate::read::projection::Projection;
 use crate::read::rows::stored_keys;
 use crate::read::{Read, ReadOptions, Snapshot};
@@ -72,8 +72,9 @@ pub(super) async fn get(snapshot: &Snapshot, tables: &[TableKeys]) -> Result<Vec
     let mut all = Vec::with_capacity(tables.len());
     for part in &checked {
         let mut reads = Vec::with_capacity(part.keys.len());
-        for (keys, stored) in part.keys.chunks(INLINE_ROWS).zip(part.stored.chunks(INLINE_ROWS)) {
-            for (key, value) in keys.iter().zip(values(snapshot, stored).await) {
+        while let Some(rest) = part.stored.get(reads.len()..).filter(|rest| !rest.is_empty()) {
+            let keys = part.keys.get(reads.len()..).unwrap_or_default();
+            for (key, value) in keys.iter().zip(values(snapshot, rest).await) {
                 if part.projection.rules() > 0 {
                     yield_now().await;
                 }
@@ -117,16 +118,21 @@ fn check<'a>(snapshot: &Snapshot, tables: &'a [TableKeys]) -> Result<Vec<Checked
     Ok(parts)
 }
 
-/// The stored values of a few keys. What can't be read spoils no other row.
+/// The stored values of the first of some keys, of one at least: as many as are held in memory together. What can't be read spoils no
+/// other row.
 async fn values(snapshot: &Snapshot, keys: &[Bytes]) -> Vec<Result<Option<Bytes>>> {
-    if let Ok(values) = snapshot.kv.multi_get(Space::Rows, keys.to_vec()).await {
+    let keys = keys.get(..INLINE_ROWS).unwrap_or(keys);
+    let read = snapshot
+        .kv
+        .multi_get_within(Space::Rows, keys.to_vec(), MAX_SCANNED_BYTES);
+    if let Ok(values) = read.await {
         return values.into_iter().map(Ok).collect();
     }
-    let mut values = Vec::with_capacity(keys.len());
-    for key in keys {
-        values.push(snapshot.kv.get(Space::Rows, key).await.map_err(Error::from));
+    let mut first = Vec::new();
+    for key in keys.iter().take(1) {
+        first.push(snapshot.kv.get(Space::Rows, key).await.map_err(Error::from));
     }
-    values
+    first
 }
 
 /// One row; `bytes` are those of the rows before.

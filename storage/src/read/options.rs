@@ -135,7 +135,10 @@ impl ReadOptions {
     }
 
     /// Refuses what can't be right whatever the table.
-    pub(crate) fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check(&self) -> Result<()> {
         self.columns.check()?;
         if self.versions.max_versions == Some(0) {
             return Err(Error::invalid(

@@ -231,6 +231,29 @@ async fn a_hidden_row_is_as_a_missing_one_and_stays() {
 }
 
 #[tokio::test]
+async fn what_has_expired_is_not_there_for_who_may_not_meet_it() {
+    let store = store(plain().time_to_live(Duration::from_secs(1))).await;
+    store.write(put(1, "c", 1)).await;
+    store.clock.advance(Duration::from_secs(1));
+    let last = store.database.last_sequence();
+    for hidden in [Some(0), None] {
+        let mut write = RowWrite::new(
+            &store.table,
+            RowOperation::Delete { key: key(1) },
+            Condition::none(),
+        );
+        write.hidden = hidden;
+        let deleted = store.database.write(WriteBatch::new().row(write)).await;
+        deleted.expect("a write");
+        assert_eq!(
+            store.database.last_sequence() > last,
+            hidden.is_none(),
+            "{hidden:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn writes_all_of_a_batch_or_nothing() {
     let store = store(plain()).await;
     store.write(put(2, "c", 1)).await;

@@ -618,3 +618,86 @@ async fn whose_rows_are_is_said_once_and_can_be_searched() -> TestResult {
     assert_eq!(refused, (Code::InvalidArgument, "INVALID_ROW".to_owned()));
     Ok(())
 }
+
+#[tokio::test]
+async fn a_key_that_names_another_tells_nothing_of_his_rows() -> TestResult {
+    let (_running, mut client) = open().await?;
+    let posts = Table {
+        name: "posts".to_owned(),
+        key: vec![
+            key_column("user", KeyType::String),
+            key_column("nth", KeyType::Integer),
+        ],
+        owners: vec![owner(Role::User, "user")],
+        ..Table::default()
+    };
+    create(&mut client, posts).await?;
+    let put = |nth, condition| PutRowRequest {
+        table: "posts".to_owned(),
+        key: vec![text("bob"), int(nth)],
+        columns: columns([("stars", int(1))]),
+        condition,
+        ..PutRowRequest::default()
+    };
+    client.put_row(put(1, None)).await?;
+    let ann = (Role::User, "ann");
+    for existence in [
+        Existence::Unspecified,
+        Existence::MustExist,
+        Existence::MustNotExist,
+    ] {
+        for revision in [None, Some(1)] {
+            let condition = Condition {
+                existence: existence.into(),
+                revision,
+                ..Condition::default()
+            };
+            let there = said(by(ann, client.put_row(put(1, Some(condition.clone())))).await);
+            let missing = said(by(ann, client.put_row(put(2, Some(condition)))).await);
+            assert_eq!(there, missing, "{existence:?} {revision:?}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn own_rows_alone_fill_a_page() -> TestResult {
+    let (_running, mut client) = open().await?;
+    create(&mut client, letters()).await?;
+    let of = |author: &str| columns([("author", text(author))]);
+    for (id, author) in [
+        ("a", "ann"),
+        ("b1", "bob"),
+        ("b2", "bob"),
+        ("b3", "bob"),
+        ("c", "ann"),
+    ] {
+        client.put_row(put(id, of(author))).await?;
+    }
+    for page_size in 1..5 {
+        let (mut sizes, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let request = RangeRowsRequest {
+                table: "letters".to_owned(),
+                page_size,
+                page_token,
+                ..RangeRowsRequest::default()
+            };
+            let page = by((Role::User, "ann"), client.range_rows(request))
+                .await?
+                .into_inner();
+            sizes.push(page.rows.len());
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                break;
+            }
+        }
+        // Whatever lies between them.
+        assert_eq!(
+            sizes,
+            if page_size == 1 { vec![1, 1] } else { vec![2] },
+            "{page_size}"
+        );
+    }
+    Ok(())
+}
