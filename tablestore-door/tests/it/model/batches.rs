@@ -173,6 +173,10 @@ impl Program {
         {
             faults.push(Fault::Outside);
         }
+        // Rows that are there again are written in a transaction of the batch's own, which is begun before they are looked at.
+        if !faults.is_empty() && part.has_repeated() {
+            faults.extend(self.kept_out(name, within, &part.writes[0].key[0]));
+        }
         // What a transaction was to write can't be taken back alone.
         if within.is_some() && part.has_repeated() {
             faults.push(Fault::Invalid);
