@@ -220,7 +220,6 @@ impl TableHandle {
         if matches!(cursor.next, Next::End) {
             return Ok(None);
         }
-        let (mut items, mut bytes) = (Vec::new(), 0);
         loop {
             if self.inner.closing.is_cancelled() {
                 return Err(EngineError::Closing);
@@ -231,32 +230,16 @@ impl TableHandle {
                 sequence,
                 ended,
             } = self.next_rows(cursor).await?;
-            cursor.next = page.next.map_or(Next::End, Next::Key);
-            let resume = if cursor.scope.is_limited() {
-                // Own rows alone fill a block, as they do a page of a range.
-                let mut own = page.rows.into_iter().filter(|row| cursor.scope.sees(row));
-                let is_full = loop {
-                    if items.len() >= BLOCK_ROWS || bytes >= BLOCK_BYTES {
-                        break own.next().is_some() || !matches!(cursor.next, Next::End);
-                    }
-                    let Some(row) = own.next() else {
-                        break false;
-                    };
-                    bytes += row.message_bytes();
-                    items.push(row);
-                };
-                if !is_full && !matches!(cursor.next, Next::End) {
+            let mut items = page.rows;
+            items.retain(|row| cursor.scope.sees(row));
+            // What a limited export is resumed from is a row that its caller has seen: the next key may be another's.
+            let resume = match (&page.next, items.last()) {
+                (None, _) => None,
+                (Some(next), _) if !cursor.scope.is_limited() => Some(next.clone()),
+                (Some(_), Some(last)) => Some(last.key.clone()),
+                (Some(next), None) => {
+                    cursor.next = Next::Key(next.clone());
                     continue;
-                }
-                // It is resumed from a row that its caller has seen: the next key may be another's.
-                let last = items.last().filter(|_| is_full).map(|row: &Row| row.key.clone());
-                cursor.next = last.clone().map_or(Next::End, Next::After);
-                last
-            } else {
-                items = page.rows;
-                match &cursor.next {
-                    Next::Key(next) => Some(next.clone()),
-                    _ => None,
                 }
             };
             let mut payload = cursor.lease.to_be_bytes().to_vec();
@@ -264,6 +247,7 @@ impl TableHandle {
             if let Some(key) = &resume {
                 payload.extend(key::to_document_key(key));
             }
+            cursor.next = page.next.map_or(Next::End, Next::Key);
             if matches!(cursor.next, Next::End) && ended.note(cursor.slice) {
                 self.inner.snapshots.finish(cursor.lease, AFTER_LAST_BLOCK);
             }

@@ -212,7 +212,10 @@ async fn a_guessed_revision_takes_no_row_from_another() {
         let guessed = put("l1", "ada").when(Condition::revision(guess));
         match ada.write(vec![guessed], None).await {
             Ok(_) => taken.push(guess),
-            Err(EngineError::NotOwn { .. } | EngineError::Storage(StoreError::ConditionFailed { .. })) => {}
+            Err(
+                EngineError::NotOwn { .. }
+                | EngineError::Storage(StoreError::ConditionFailed { .. } | StoreError::Contended { .. }),
+            ) => {}
             Err(error) => panic!("{error:?}"),
         }
     }
@@ -244,7 +247,10 @@ async fn a_row_that_comes_meanwhile_isnt_overwritten() {
         assert!(
             matches!(
                 refused,
-                Err(EngineError::NotOwn { .. } | EngineError::Storage(StoreError::ConditionFailed { .. }))
+                Err(EngineError::NotOwn { .. }
+                    | EngineError::Storage(
+                        StoreError::ConditionFailed { .. } | StoreError::Contended { .. }
+                    ))
             ),
             "{refused:?}"
         );

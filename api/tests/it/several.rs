@@ -600,6 +600,8 @@ async fn with_trial(weight: i32, notes_in_all: i64) -> (TempDir, Engine, Resourc
         validate_only: false,
     };
     create(&engine, &request).await.expect("created");
+    // Either may answer a search, which says nothing of what it is to see.
+    answers(&engine, "notes").await;
     answers(&engine, "notes.trial").await;
     (directory, engine, notes)
 }

@@ -274,7 +274,7 @@ impl Pages {
 /// What rows are written to.
 pub(super) enum Sink {
     Ndjson(Lines, Text),
-    Csv(Records, Text),
+    Csv(Box<Records>, Text),
     Parquet(Box<Pieces>),
 }
 
@@ -290,7 +290,7 @@ impl Sink {
                 if mark == 0 {
                     text.write(&records.header().map_err(ExportError::Row)?)?;
                 }
-                Self::Csv(records, text)
+                Self::Csv(Box::new(records), text)
             }
             Format::Parquet => {
                 let path = path.ok_or(ExportError::NoFile)?;
