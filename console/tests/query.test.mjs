@@ -123,6 +123,8 @@ test('JSON is completed from the contract and the index, and half of it is no fo
   await page.keyboard.type('"field": "cons');
   const { index } = await ask('souk.index.v1.IndexService/GetIndex', { index: 'orders' });
   const wanted = index.fields.map(({ field }) => field).filter((field) => field.startsWith('cons'));
+  // The page has to have the index, too.
+  await page.locator('.completions').getByRole('button', { name: wanted[0], exact: true }).waitFor();
   assert.deepEqual(await page.locator('.completions button').allTextContents(), wanted);
   await page.keyboard.press('Control+Space');
   await page.keyboard.press('Enter');
