@@ -128,11 +128,10 @@ async fn values(snapshot: &Snapshot, keys: &[Bytes]) -> Vec<Result<Option<Bytes>
     if let Ok(values) = read.await {
         return values.into_iter().map(Ok).collect();
     }
-    let mut first = Vec::new();
-    for key in keys.iter().take(1) {
-        first.push(snapshot.kv.get(Space::Rows, key).await.map_err(Error::from));
+    match keys.first() {
+        Some(first) => vec![snapshot.kv.get(Space::Rows, first).await.map_err(Error::from)],
+        None => Vec::new(),
     }
-    first
 }
 
 /// One row; `bytes` are those of the rows before.
