@@ -33,7 +33,7 @@ impl Deref for Rows {
 }
 
 impl Rows {
-    /// The table of a name. A caller who meets own rows alone, and has none there, is told nothing of it.
+    /// Opens a table by name for the current call. A caller who meets own rows alone is refused if the table has no owners of its role.
     ///
     /// # Errors
     /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`], [`EngineError::NoOwnRows`].

@@ -395,12 +395,8 @@ impl<'a> FieldRules<'a> {
         for (rule, given) in &rules {
             match (rule.as_str(), given) {
                 ("defined_only", Value::Bool(true)) => {
-                    // The first value is the unspecified one.
-                    let mut taken = descriptor
-                        .values()
-                        .skip(1)
-                        .filter(|value| !refused(value.number()));
-                    let example = taken.next();
+                    // Not the first, which is the unspecified one, nor one that `not_in` refuses.
+                    let example = descriptor.values().skip(1).find(|value| !refused(value.number()));
                     let example = example.as_ref().map_or("", |value| value.name());
                     let _ = write!(
                         fields,

@@ -247,7 +247,7 @@ impl TableDefinition {
     #[must_use]
     pub fn owner_column(&self, owner: &OwnerDefinition) -> String {
         let field = &owner.field;
-        // All indexes have it from the same.
+        // Each search index fills the field from the same column: checked when the table is created.
         match self.indexes.first() {
             Some(index) => index.source(field).column,
             None => field.clone(),

@@ -99,8 +99,8 @@ impl Scope {
         matches!(self, Self::Own { place, .. } if place.key == Some(0))
     }
 
-    /// What of a row tells whether the call may meet it.
-    pub(crate) fn telling(&self) -> ReadOptions {
+    /// The projection that is enough for [`Scope::sees`].
+    pub(crate) fn owner_projection(&self) -> ReadOptions {
         match self {
             Self::All => ReadOptions::default(),
             Self::Own { place, .. } => ReadOptions::new().columns([&*place.column]).max_versions(1),
@@ -179,20 +179,22 @@ impl Scope {
         {
             let partition = KeyValue::from(&*owner.id);
             let own = PrimaryKey::new([partition.clone()]).ok()?;
-            let (low, high) = match request.direction {
-                Direction::Forward => (&mut request.start, &mut request.end),
-                Direction::Backward => (&mut request.end, &mut request.start),
-            };
             let lies = |cut: &KeyBound| lies(cut, &partition);
-            let (before, after) = (KeyBound::Before(own.clone()), KeyBound::After(own));
-            if !narrow((low, high), (before, after), lies) {
+            let part = (KeyBound::Before(own.clone()), KeyBound::After(own));
+            if !clamp(
+                request.direction,
+                &mut request.start,
+                &mut request.end,
+                part,
+                lies,
+            ) {
                 return None;
             }
         }
         Some(request)
     }
 
-    /// The same of a secondary index, which has to begin with what names their owner.
+    /// [`Scope::narrowed`] for a secondary index, whose first column has to name the owner.
     ///
     /// # Errors
     /// [`EngineError::InvalidRow`] of one that doesn't.
@@ -214,13 +216,15 @@ impl Scope {
                 });
             }
             let own = vec![Value::from(&*owner.id)];
-            let (low, high) = match request.direction {
-                Direction::Forward => (&mut request.start, &mut request.end),
-                Direction::Backward => (&mut request.end, &mut request.start),
-            };
             let lies = |cut: &IndexBound| lies_in_index(cut, &owner.id);
-            let (before, after) = (IndexBound::Before(own.clone()), IndexBound::After(own));
-            if !narrow((low, high), (before, after), lies) {
+            let part = (IndexBound::Before(own.clone()), IndexBound::After(own));
+            if !clamp(
+                request.direction,
+                &mut request.start,
+                &mut request.end,
+                part,
+                lies,
+            ) {
                 return Ok(None);
             }
         }
@@ -281,8 +285,19 @@ impl Scope {
     }
 }
 
-/// Narrows what lies between two cuts to what lies between two others, to which `lies` tells how a cut lies. `false` when nothing is left.
-fn narrow<B>((low, high): (&mut B, &mut B), (before, after): (B, B), lies: impl Fn(&B) -> Ordering) -> bool {
+/// Clamps a scan to the part between `before` and `after`; `lies` says whether a bound lies before, in or behind that part. `false` when
+/// they don't overlap.
+fn clamp<B>(
+    direction: Direction,
+    start: &mut B,
+    end: &mut B,
+    (before, after): (B, B),
+    lies: impl Fn(&B) -> Ordering,
+) -> bool {
+    let (low, high) = match direction {
+        Direction::Forward => (start, end),
+        Direction::Backward => (end, start),
+    };
     match lies(low) {
         Ordering::Less => *low = before,
         Ordering::Equal => {}

@@ -210,9 +210,10 @@ pub struct RowWrite {
     pub returning: ReturnRow,
     /// Columns that the log tells of the row when this deletes it, as they were last; those it doesn't have are left out.
     pub parting: BTreeSet<String>,
-    /// Given for a writer who may not meet all rows. The row at this revision, 0 where there is none, is there for everybody but the writer:
-    /// conditions see none, and a delete does nothing, nor of a row that has expired. What would write over it fails as when the row must
-    /// not exist.
+    /// The revision of a row that the writer may not meet, 0 when there is none to hide; `None` when the writer meets all rows.
+    /// To conditions and costs a hidden row is missing, and a delete of it does nothing; any other write over it fails with
+    /// [`ConditionFailure::AlreadyExists`](crate::error::ConditionFailure::AlreadyExists). With `Some`, also with 0, deleting an expired row
+    /// does nothing either.
     pub hidden: Option<u64>,
 }
 

@@ -26,7 +26,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 const MOVE_INTERVAL: Duration = Duration::from_secs(300);
 /// Woken indexes that are opened at a time. Those that are searched wait for none.
 const OPENINGS_MAX: usize = 4;
-/// After so long an index that isn't open yet keeps none waiting any more; it is tried on.
+/// How long an index that is opening takes one of [`OPENINGS_MAX`] places. Then others are opened next to it, while it goes on trying.
 const OPENING_PATIENCE: Duration = Duration::from_secs(10);
 /// Unopened indexes whose files are compared with their checksums in turn, each as often as those that are open.
 const VERIFIED_IN_TURN: u32 = 1_024;
@@ -57,7 +57,7 @@ struct Sleeper {
     since: Instant,
     /// The last change that the index includes.
     from: u64,
-    /// Once it is woken, so that it is to be opened: up to this sequence the log has no change of its table.
+    /// Set when it is to be opened: the sequence up to which the log has no change of its table. `None` while it sleeps.
     woken_at: Option<u64>,
 }
 
@@ -294,7 +294,7 @@ impl Sleepers {
         }
     }
 
-    /// Begins to open woken indexes, as many at a time as may be; whether some wait, until others are open or the system gives a thread.
+    /// Begins to open woken indexes, up to [`OPENINGS_MAX`] at a time. Returns whether some still wait, for a place or a thread.
     fn open_woken(&self) -> bool {
         let mut woken = Vec::new();
         {

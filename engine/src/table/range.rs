@@ -16,7 +16,8 @@ impl TableHandle {
     /// where the first key column doesn't name their owner, they get whole rows, without filter.
     ///
     /// # Errors
-    /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] while own rows are looked for.
+    /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] when fewer than two own rows were
+    /// found by the deadline.
     pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
         self.range_seeing(request, Seeing::Sequence(min_sequence)).await
     }
@@ -28,7 +29,7 @@ impl TableHandle {
     pub async fn range_seeing(&self, request: &RangeRequest, seeing: Seeing) -> Result<Written<RangePage>> {
         self.access("range", async {
             let scope = self.scope()?;
-            self.check_whole(&scope, &request.options)?;
+            self.check_range_options(&scope, &request.options)?;
             let snapshot = self.seen(seeing).await?;
             let page = match scope.is_limited() {
                 true => self.own_rows(&scope, &snapshot, request).await?,

@@ -56,11 +56,11 @@ impl TableHandle {
     /// [`EngineError::SequenceAhead`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone.
     pub async fn index_view(&self, min_sequence: u64) -> Result<IndexView<'_>> {
         self.check_all(&self.scope()?)?;
-        self.indexes_of_all(min_sequence).await
+        self.unchecked_index_view(min_sequence).await
     }
 
     /// The secondary indexes with the entries of all rows, whether the call may meet them or not.
-    async fn indexes_of_all(&self, min_sequence: u64) -> Result<IndexView<'_>> {
+    async fn unchecked_index_view(&self, min_sequence: u64) -> Result<IndexView<'_>> {
         self.access("view", async {
             Ok(IndexView {
                 table: self,
@@ -169,7 +169,9 @@ impl TableHandle {
         options: &ReadOptions,
     ) -> Result<Vec<Result<Read, StoreError>>> {
         options.check()?;
-        let told = self.read_each(snapshot, keys.clone(), &scope.telling()).await?;
+        let told = self
+            .read_each(snapshot, keys.clone(), &scope.owner_projection())
+            .await?;
         let is_own = |read: Read| read.row.is_some_and(|row| scope.sees(&row));
         let owned: Vec<Result<bool, StoreError>> = told.into_iter().map(|read| read.map(is_own)).collect();
         let own = keys.into_iter().zip(&owned);
@@ -238,8 +240,8 @@ impl TableHandle {
         min_sequence: u64,
     ) -> Result<(RowsPage<IndexEntry>, Vec<String>)> {
         let scope = self.scope()?;
-        // Before it is looked what the index is: one that comes after it, under the same name, isn't read in it.
-        let view = self.indexes_of_all(min_sequence).await?;
+        // The snapshot is taken before the schema is read: an index that is dropped and created again in between isn't in it.
+        let view = self.unchecked_index_view(min_sequence).await?;
         let schema = self.open.table.schema();
         let index = schema.indexes.iter().find(|index| index.name == request.index);
         // With the columns, as the index may have had others under its name.
@@ -306,9 +308,9 @@ impl TableHandle {
         }
     }
 
-    /// Refuses parts of rows of a range to callers who meet own rows alone, where others lie between them: they could ask for them without
-    /// what says whose they are, and filters would look at all.
-    pub(crate) fn check_whole(&self, scope: &Scope, options: &ReadOptions) -> Result<()> {
+    /// Refuses column selections, filters and version times in ranges where rows of others lie between own ones: without its owner's
+    /// column a row can't be told to be own, and a filter would run on the rows of others.
+    pub(crate) fn check_range_options(&self, scope: &Scope, options: &ReadOptions) -> Result<()> {
         let whole = ReadOptions {
             versions: VersionSelection {
                 time: None,

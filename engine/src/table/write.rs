@@ -164,8 +164,8 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::InvalidRow`], [`EngineError::TableOfCode`], [`EngineError::NotOwn`],
-    /// [`EngineError::LimitExceeded`], [`EngineError::RequestIdReused`]; [`StoreError::ConditionFailed`] and what else the store
-    /// refuses.
+    /// [`EngineError::LimitExceeded`], [`EngineError::RequestIdReused`]; [`StoreError::Contended`] when rows with owners changed during
+    /// each of 32 attempts; [`StoreError::ConditionFailed`] and what else the store refuses.
     pub async fn write(
         &self,
         writes: Vec<TableWrite>,

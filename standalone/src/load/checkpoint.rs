@@ -142,7 +142,7 @@ impl Checkpoint {
         };
         // To open a pipe would wait for its reader.
         if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
-            return Err(failed(io::Error::other("it is no file")));
+            return Err(failed(io::Error::other("it is not a regular file")));
         }
         loop {
             let mut options = File::options();

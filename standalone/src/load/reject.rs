@@ -62,10 +62,11 @@ pub enum Rejects {
 }
 
 impl Rejects {
-    /// A file, appended to when the load goes on. Nobody else writes to it until this is dropped.
+    /// Opens a file for refused rows; without `append` it is emptied. A regular file is locked (advisory) until this is dropped; pipes
+    /// and terminals are not.
     ///
     /// # Errors
-    /// When it can't be opened, or another load has it.
+    /// When it can't be opened; [`io::ErrorKind::ResourceBusy`] when another load or import holds it.
     pub fn file(path: &Path, append: bool) -> io::Result<Self> {
         let mut options = File::options();
         options.create(true).write(true).truncate(false);

@@ -84,6 +84,7 @@ pub(crate) fn row(
         &write.operation,
         &target.key,
         visible,
+        // To a writer who may not meet all rows an expired row is gone: deleting it isn't logged.
         found.is_some() && (write.hidden.is_none() || is_visible),
         now,
     )?;

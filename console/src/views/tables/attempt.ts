@@ -13,7 +13,7 @@ export interface Attempt {
   readonly waiting: boolean;
   /** Why the last one failed. */
   readonly error: ConnectError | undefined;
-  /** Calls, and answers whether that succeeded. One that the signal gives up fails without an error. */
+  /** Runs the call; true if it succeeded. An aborted call returns false and sets no error. */
   readonly run: (call: (options: AttemptOptions) => Promise<void>, signal?: AbortSignal) => Promise<boolean>;
   readonly forget: () => void;
 }

@@ -22,7 +22,7 @@ export interface Change extends Pick<Attempt, 'waiting' | 'error'> {
   readonly outcome: Outcome | undefined;
   /** What is previewed, and can be applied. */
   readonly previewed: string | undefined;
-  /** Previews or applies `what`, and answers whether that succeeded. A preview is given up when the form changes. */
+  /** Previews or applies `what`; true if it succeeded. A pending preview is aborted when the form changes. */
   readonly ask: (
     what: string,
     validateOnly: boolean,
@@ -32,7 +32,7 @@ export interface Change extends Pick<Attempt, 'waiting' | 'error'> {
   readonly settle: (done: readonly Noted[]) => void;
 }
 
-/** `form` is what the form holds beside the notes. */
+/** `form`: the form's values other than the notes. A preview counts only for the values it was made with. */
 export const useChange = (...form: readonly (string | undefined)[]): Change => {
   const [noted, setNoted] = useState<readonly Noted[]>([]);
   const [outcome, setOutcome] = useState<Outcome | undefined>(undefined);

@@ -109,20 +109,17 @@ pub(crate) struct Numbers<'a> {
     number: usize,
 }
 
-/// Of requests by the admin.
-pub(crate) fn numbers<'a>(whose: &'a Whose, sequences: &'a Sequences, number: usize) -> Numbers<'a> {
+pub(crate) fn numbers<'a>(
+    role: Role,
+    whose: &'a Whose,
+    sequences: &'a Sequences,
+    number: usize,
+) -> Numbers<'a> {
     Numbers {
-        role: Role::Admin,
+        role,
         whose,
         sequences,
         number,
-    }
-}
-
-impl Numbers<'_> {
-    /// Of the same requests by another role.
-    pub(crate) fn by(self, role: Role) -> Self {
-        Self { role, ..self }
     }
 }
 
@@ -229,8 +226,8 @@ fn table(name: &str) -> Value {
     })
 }
 
-fn row_of(whose: &Whose, id: &str) -> Value {
-    json!({"table": table_of(whose), "key": [{"string_value": id}], "columns": {"city": {"string_value": whose.mark}}})
+fn row_of(whose: &Whose) -> Value {
+    json!({"table": table_of(whose), "key": [{"string_value": whose.mark}], "columns": {"city": {"string_value": whose.mark}}})
 }
 
 /// The table in which all have rows of their own.
@@ -336,7 +333,7 @@ pub(crate) async fn seed(admin: &Dynamic, rows: bool) -> anyhow::Result<Sequence
                     "souk.index.v1.IndexService/CreateIndex",
                     json!({"index": second_index_of(whose), "source_index": left_of(whose)}),
                 ),
-                ("souk.table.v1.TableService/PutRow", row_of(whose, whose.mark)),
+                ("souk.table.v1.TableService/PutRow", row_of(whose)),
                 ("souk.table.v1.TableService/PutRow", letter_put(whose, whose.mark)),
                 (
                     "souk.table.v1.ConsumerGroupService/CreateConsumerGroup",
