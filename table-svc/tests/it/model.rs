@@ -47,7 +47,6 @@ use crate::{Client, client};
 
 /// Programs at a time: while one waits for the disk, others work.
 const PROGRAMS: u64 = 8;
-const LONG_PROGRAMS: u64 = 32;
 const OPERATIONS: usize = 20_000;
 const LONG_OPERATIONS: usize = 1_000_000;
 /// A service is opened again so often in each program.
@@ -488,13 +487,13 @@ const WHAT: &[&str] = &[
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_of_operations_act_like_the_oracle() {
-    let (programs, operations) = match std::env::var_os("SOUK_LONG") {
-        Some(_) => (LONG_PROGRAMS, LONG_OPERATIONS),
-        None => (PROGRAMS, OPERATIONS),
+    let operations = match std::env::var_os("SOUK_LONG") {
+        Some(_) => LONG_OPERATIONS,
+        None => OPERATIONS,
     };
     let seed = souk_seeds::seed();
-    let programs = (0..programs).map(|nth| {
-        let operations = operations / usize::try_from(programs).expect("few");
+    let programs = (0..PROGRAMS).map(|nth| {
+        let operations = operations / usize::try_from(PROGRAMS).expect("few");
         tokio::spawn(async move { Program::new(seed.wrapping_add(nth)).await.run(operations).await })
     });
     let mut happened = BTreeMap::<&str, usize>::new();
