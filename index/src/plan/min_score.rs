@@ -27,6 +27,14 @@ impl MinScore {
     }
 
     /// The least sum of words' scores that becomes a score that is wanted when it is rounded to single precision.
+    ///
+    /// A scorer may pass over documents for which a bound, added up word by word in any order, is below it. Proof: let a
+    /// document's score be admitted. In double precision its sum was at least the midpoint m below the lowest score that is
+    /// admitted, or it would have been rounded to less; m has 25 bits and is exact. The bound adds up a number for each word
+    /// of the document that is at least the word's score (`Ceiling`), and numbers from 0 for others. So without rounding the
+    /// bound is at least the sum; and as computed, by [`ROUNDING`] on both, it is at least (1 - 2.4e-13) m, which is more than
+    /// what this gives. A word that the text repeats is one number, large by its weight: it makes no sum longer. A bound from
+    /// which a word's number was subtracted would have the error of the whole sum, which may be more than what is left of it.
     pub(super) fn sum(self) -> f64 {
         let (below, above) = if self.included {
             (self.score.next_down(), self.score)

@@ -80,6 +80,8 @@ impl AnyWords {
     /// What any document without the word that scores least scores at most. Added up, not taken off the sum of all: a
     /// word that is repeated may score a billion times what one in every document does, whose score would be lost in the
     /// rounding of that sum.
+    /// Below the min_score, no word may be missing: without another one, whose highest score is no lower, a document has no
+    /// higher bound. [`MinScore::sum`] has the proof that rounding loses no document.
     fn without_the_lowest(&self) -> f64 {
         let highest = || self.cursors.iter().map(Cursor::highest).enumerate();
         let lowest = highest().min_by(|(_, one), (_, other)| one.total_cmp(other));
