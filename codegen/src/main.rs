@@ -1,5 +1,5 @@
 //! Writes the service of a resource beside its message:
-//! `cargo run -p souk-codegen -- FOLDER FILE`, for example `coupon-svc/proto souk/coupon/v1/coupon.proto`.
+//! `cargo run -p souk-codegen -- FOLDER FILE`, for example `e2e/coupon-svc/proto souk/coupon/v1/coupon.proto`.
 
 use std::path::{Path, PathBuf};
 
