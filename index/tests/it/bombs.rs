@@ -5,8 +5,13 @@
 //! ten million terms, and holds every end to [`LONG_GRACE`]. The figures that are printed are worth more in a release
 //! build. What is held is compared with what is accounted for in `tests/accounted.rs`.
 
+mod aggregations;
 mod asked;
+mod clauses;
 mod marked;
+mod objects;
+mod orders;
+mod texts;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,7 +33,7 @@ const TERMS: usize = 5;
 /// Time that a search has.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// The same in a normal run of one that may take longer.
-const SHORT_DEADLINE: Duration = Duration::from_secs(2);
+const SHORT_DEADLINE: Duration = Duration::from_secs(1);
 /// How far beyond its deadline, or its cancellation, a search may go here: a build for tests on a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
 /// The same in a long run, of a release build on a quiet machine.
@@ -41,6 +46,8 @@ const MEMORY_KB: u64 = 256 << 10;
 const SAME_WORDS: usize = 1_000_000;
 /// Documents with long keywords, objects of each, and bytes of each keyword.
 const LONG_ROWS: (usize, usize, usize) = (40, 100, 4_000);
+/// Objects inside each of these objects.
+const TAGS: usize = 10;
 
 fn schema() -> Schema {
     let parts = Field::nested(
@@ -48,6 +55,7 @@ fn schema() -> Schema {
         vec![
             Field::keyword("name"),
             Field::text("title", Analyzer::single_word()),
+            Field::nested("tags", vec![Field::keyword("name")]),
         ],
     );
     let items = Field::nested("items", vec![Field::keyword("sku"), Field::long("qty")]);
@@ -59,6 +67,7 @@ fn schema() -> Schema {
         Field::double("price"),
         Field::date("at"),
         Field::geo_point("spot"),
+        Field::attributes("extra"),
         items,
         parts,
     ];
@@ -95,6 +104,10 @@ fn document(nth: usize) -> Document {
                 .with("qty", part as i64)
         };
         fields.push("items", vec![item(bits % 7), item(bits % 11)]);
+        let extra = Object::new()
+            .with("code", format!("{bits:016x}"))
+            .with("part", (bits % 1_000) as i64);
+        fields.push("extra", vec![extra]);
     }
     Document {
         key: nth.to_be_bytes().to_vec(),
@@ -110,10 +123,13 @@ fn long_documents(from: usize) -> Vec<Document> {
     };
     let (rows, objects, bytes) = LONG_ROWS;
     let name = |nth: usize| format!("{nth:08}{}", "x".repeat(bytes - 8));
+    let tag = |nth: usize| Object::new().with("name", format!("tag{nth}"));
     let part = |row: usize, nth: usize| {
+        let tags: Vec<Object> = (0..TAGS).map(|own| tag(nth * TAGS + own)).collect();
         Object::new()
             .with("name", name(row * objects + nth))
             .with("title", "a b ".repeat(20))
+            .with("tags", tags)
     };
     let long = (1..=rows).map(|row| {
         let parts: Vec<Object> = (0..objects).map(|nth| part(row, nth)).collect();
@@ -241,7 +257,8 @@ fn measure_all() {
     );
     let mut wrong = Vec::new();
     let mut slowest = Duration::ZERO;
-    let searches = asked::all().into_iter().map(|(name, request, limit)| {
+    let searches = asked::all().into_iter().chain(orders::behind_groups(&index));
+    let searches = searches.map(|(name, request, limit)| {
         let index = &index;
         let search = move |cancellation: &Cancellation| {
             let found = index.searcher().search(&request, cancellation);

@@ -4,8 +4,9 @@ use souk_index::{Encoder, Fuzziness, Highlight, Highlighter, Object, Operator, Q
 
 use super::asked::{
     Expected::{self, Done, Either},
-    any_of, phrase, phrase_prefix, words_of,
+    any_of,
 };
+use super::texts::{phrase, phrase_prefix, words_of};
 use super::{SAME_WORDS, Work, schema};
 
 /// As much of each as may be asked for.
