@@ -1,6 +1,11 @@
 //! The highlights.
 
-use souk_index::{Encoder, Fuzziness, Highlight, Highlighter, Object, Operator, Query, limits};
+use std::ops::Bound;
+
+use souk_index::{
+    Analyzer, Encoder, Field, FieldValue, Fuzziness, Highlight, Highlighter, Object, Operator, Query,
+    QueryValue, Schema, limits,
+};
 
 use super::asked::{
     Expected::{self, Done, Either},
@@ -22,13 +27,45 @@ fn most(field: &str) -> Highlight {
 }
 
 fn marking(query: Query, highlight: Highlight, text: String) -> Work<'static> {
-    let document = Object::new().with("text", text);
+    marking_in(schema(), query, highlight, Object::new().with("text", text))
+}
+
+fn marking_in(schema: Schema, query: Query, highlight: Highlight, document: Object) -> Work<'static> {
     Box::new(move |cancellation| {
-        let highlighter = Highlighter::new(&schema(), &query, highlight.clone()).expect("a highlighter");
+        let highlighter = Highlighter::new(&schema, &query, highlight.clone()).expect("a highlighter");
         highlighter
             .fragments(&document, cancellation)
             .map(|found| found.len())
     })
+}
+
+/// Marks in as many fields as a highlight may have, whose texts together are as long as one may be.
+fn of_fields(highlight: Highlight) -> Work<'static> {
+    let names = || (0..limits::MAX_HIGHLIGHT_FIELDS).map(|nth| format!("text{nth}"));
+    let fields = names().map(|name| Field::text(name, Analyzer::single_word()));
+    let schema = Schema::new(fields.collect()).expect("the schema is valid");
+    let words = |name: String| Query::match_text(name, "a ".repeat(limits::MAX_MATCH_TOKENS));
+    let text = "a ".repeat(SAME_WORDS / limits::MAX_HIGHLIGHT_FIELDS);
+    let document = names().fold(Object::new(), |document, name| document.with(name, text.as_str()));
+    let highlight = Highlight {
+        fields: names().collect(),
+        number_of_fragments: highlight
+            .number_of_fragments
+            .div_ceil(limits::MAX_HIGHLIGHT_FIELDS),
+        ..highlight
+    };
+    marking_in(schema, any_of(names().map(words).collect()), highlight, document)
+}
+
+/// Marks in as many objects as are indexed.
+fn of_objects(highlight: Highlight) -> Work<'static> {
+    let words = SAME_WORDS / limits::MAX_NESTED_ROWS;
+    let part = || Object::new().with("title", "a b ".repeat(words / 2));
+    let parts: Vec<Object> = (0..limits::MAX_NESTED_ROWS).map(|_| part()).collect();
+    let document = Object::new().with("parts", FieldValue::Objects(parts));
+    let text = "a b ".repeat(limits::MAX_MATCH_TOKENS / 2);
+    let query = Query::nested("parts", Query::match_text("parts.title", text));
+    marking_in(schema(), query, highlight, document)
 }
 
 /// Name, highlight, and what has to come of it.
@@ -50,6 +87,11 @@ pub(super) fn all() -> Vec<(&'static str, Work<'static>, Expected)> {
         prefix_length: 0,
         weight: 1.0,
     };
+    let list = |nth: usize| {
+        let words = (0..limits::MAX_TERMS).map(|own| format!("w{:06x}", nth * limits::MAX_TERMS + own));
+        Query::terms("text", words.map(QueryValue::String))
+    };
+    let word = |nth: usize| Bound::Included(QueryValue::String(format!("w{nth:06x}")));
     let too_much = Either("MAX_SEARCH_BYTES");
     let slow = Either("DEADLINE");
     vec![
@@ -120,6 +162,66 @@ pub(super) fn all() -> Vec<(&'static str, Work<'static>, Expected)> {
         (
             "marks of all words",
             marking(Query::prefix("text", "w"), most("text"), different()),
+            too_much,
+        ),
+        (
+            "marks of 1,000 words",
+            marking(
+                any_of(
+                    (0..1_000)
+                        .map(|nth| Query::term("text", format!("w{nth:06x}").as_str()))
+                        .collect(),
+                ),
+                short(),
+                different(),
+            ),
+            slow,
+        ),
+        (
+            "marks of 100 times as many words as a list may have",
+            marking(any_of((0..100).map(list).collect()), short(), different()),
+            slow,
+        ),
+        (
+            "marks of 1,000 ranges",
+            marking(
+                any_of(
+                    (0..1_000)
+                        .map(|nth| Query::range("text", word(nth), Bound::Unbounded))
+                        .collect(),
+                ),
+                short(),
+                different(),
+            ),
+            slow,
+        ),
+        (
+            "marks of 1,000 suffixes",
+            marking(
+                any_of(
+                    (0..1_000)
+                        .map(|nth| Query::suffix("text", format!("{:x}", nth % 16)))
+                        .collect(),
+                ),
+                short(),
+                different(),
+            ),
+            slow,
+        ),
+        ("marks in 10 fields", of_fields(short()), Done),
+        (
+            "as many fragments as may be of 10 fields",
+            of_fields(most("text")),
+            too_much,
+        ),
+        (
+            "marks in 256 objects",
+            of_objects(Highlight::new(vec!["parts.title".to_owned()])),
+            Done,
+        ),
+        (
+            "as many fragments as may be of 256 objects",
+            of_objects(most("parts.title")),
             too_much,
         ),
     ]
