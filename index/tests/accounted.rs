@@ -5,12 +5,14 @@
 
 #![expect(clippy::expect_used, reason = "a test that can't go on says why and fails")]
 
+use std::ops::Bound;
+
 use parking_lot::Mutex;
 use peak_alloc::PeakAlloc;
 use souk_index::{
-    Analyzer, Cancellation, Document, Error, Field, FieldValue, Fuzziness, Highlight, Highlighter, Index,
-    IndexOptions, InnerHits, Object, Operation, Operator, Query, Schema, ScoreMode, SearchRequest, Sort,
-    limits,
+    Aggregation, Analyzer, Cancellation, CompositeSource, Document, Error, Field, FieldValue, Figure,
+    Fuzziness, Highlight, Highlighter, Index, IndexOptions, InnerHits, Object, Operation, Operator, Query,
+    QueryValue, Schema, ScoreMode, SearchRequest, Sort, SourceKind, ValueRange, limits,
 };
 
 #[global_allocator]
@@ -24,6 +26,8 @@ const LONG: usize = 2_000;
 /// Documents with such a value, each with objects that have one too.
 const WITH_LONG: usize = 1_500;
 const OBJECTS: usize = 60;
+/// Values that documents are grouped by.
+const PARTS: usize = 100;
 /// Words of a text of the same word.
 const SAME_WORDS: usize = 400_000;
 /// Documents with words that are as long as they may be, how many each has, and bytes of each.
@@ -41,6 +45,8 @@ fn index() -> Index {
         Field::text("text", Analyzer::single_word()),
         Field::keyword("kind"),
         Field::keyword("word"),
+        Field::keyword("part"),
+        Field::long("n"),
         items,
     ]);
     let index = Index::create_in_ram(schema.expect("the schema is valid"), IndexOptions::default());
@@ -50,7 +56,9 @@ fn index() -> Index {
     let document = |nth: usize| {
         let mut fields = Object::new()
             .with("text", format!("a b w{nth} w{}", nth % 9_000))
-            .with("word", format!("word{nth}"));
+            .with("word", format!("word{nth}"))
+            .with("part", format!("part{}", nth % PARTS))
+            .with("n", nth as i64);
         if nth < WITH_LONG {
             fields.push("kind", long(nth));
         }
@@ -204,6 +212,138 @@ fn searches() -> Vec<(&'static str, SearchRequest)> {
     ]
 }
 
+/// Aggregations with their names.
+type Named = Vec<(String, Aggregation)>;
+
+fn named(name: &str, aggregation: Aggregation) -> Named {
+    vec![(name.to_owned(), aggregation)]
+}
+
+/// The same aggregations several times, by names of their own.
+fn repeated(times: usize, aggregations: &[(String, Aggregation)]) -> Named {
+    let all = (0..times).flat_map(|nth| aggregations.iter().map(move |own| (nth, own)));
+    all.map(|(nth, (name, own))| (format!("{name}-{nth}"), own.clone()))
+        .collect()
+}
+
+fn groups(field: &str, inside: Named) -> Named {
+    let terms = Aggregation::Terms {
+        field: field.to_owned(),
+        size: limits::MAX_TERMS_GROUPS,
+        min_doc_count: 1,
+        order: Vec::new(),
+        missing: None,
+        aggregations: inside,
+    };
+    named("groups", terms)
+}
+
+/// Groups of two numbers each.
+fn pairs(inside: Named) -> Named {
+    let histogram = Aggregation::Histogram {
+        field: "n".to_owned(),
+        interval: 2.0,
+        offset: 0.0,
+        min_doc_count: 1,
+        missing: None,
+        bounds: ValueRange::default(),
+        order: Vec::new(),
+        aggregations: inside,
+    };
+    named("pairs", histogram)
+}
+
+fn filters(filters: Vec<Query>, inside: Named) -> Named {
+    let filters = Aggregation::Filters {
+        filters,
+        aggregations: inside,
+    };
+    named("filters", filters)
+}
+
+fn distinct(field: &str) -> Named {
+    let distinct = Aggregation::Figure {
+        field: field.to_owned(),
+        figure: Figure::DistinctCount,
+        missing: None,
+    };
+    named("distinct", distinct)
+}
+
+fn top_hits(size: usize, sort: Vec<Sort>) -> Named {
+    named("top", Aggregation::TopHits { size, sort })
+}
+
+fn aggregations() -> Vec<(&'static str, SearchRequest)> {
+    let aggregated = |aggregations: Named| {
+        SearchRequest::new(Query::MatchAll)
+            .page_size(0)
+            .aggregations(aggregations)
+    };
+    let percentiles = Aggregation::Percentiles {
+        field: "n".to_owned(),
+        percentages: vec![50.0, 90.0, 99.0],
+        missing: None,
+    };
+    let many = limits::MAX_FIGURES;
+    let part = |nth: usize| Query::term("part", format!("part{nth}").as_str());
+    let share = DOCUMENTS / limits::MAX_RANGES;
+    let numbers = |nth: usize| {
+        let number = |nth: usize| QueryValue::Integer((nth * share) as i64);
+        Query::range(
+            "n",
+            Bound::Included(number(nth)),
+            Bound::Excluded(number(nth + 1)),
+        )
+    };
+    let key = |field: &str| CompositeSource {
+        field: field.to_owned(),
+        kind: SourceKind::Terms,
+        descending: true,
+        include_missing: true,
+        missing: None,
+    };
+    let keys = ["kind", "word", "kind", "n", "kind", "part", "kind", "n"].map(key);
+    let composite = Aggregation::Composite {
+        sources: keys.into(),
+        size: limits::MAX_TERMS_GROUPS,
+        after: None,
+        aggregations: top_hits(1, sorted("kind", 4)),
+    };
+    vec![
+        (
+            "groups in groups in groups",
+            aggregated(groups("part", groups("word", groups("n", Vec::new())))),
+        ),
+        (
+            "different words in 50 times 100 groups",
+            aggregated(repeated(
+                limits::MAX_GROUPINGS,
+                &groups("part", repeated(many, &distinct("word"))),
+            )),
+        ),
+        (
+            "percentiles in 10,000 groups",
+            aggregated(pairs(repeated(many, &named("percentiles", percentiles)))),
+        ),
+        (
+            "best hits of groups by 20 long values",
+            aggregated(groups("part", top_hits(limits::MAX_TOP_HITS, sorted("kind", 20)))),
+        ),
+        (
+            "groups of 8 keys with their best hits",
+            aggregated(named("composite", composite)),
+        ),
+        (
+            "filters in filters",
+            aggregated(filters(
+                (0..limits::MAX_RANGES).map(numbers).collect(),
+                filters((0..PARTS).map(part).collect(), repeated(many, &distinct("word"))),
+            )),
+        ),
+    ]
+}
+
 fn highlights() -> Vec<(&'static str, Query, String)> {
     let one_word = || "a ".repeat(SAME_WORDS);
     let words = || (0..150_000).map(|nth| format!("w{nth} ")).collect::<String>();
@@ -334,7 +474,7 @@ fn what_is_held_is_accounted_for() {
         } => limits::MAX_SEARCH_BYTES,
         other => panic!("{other}"),
     };
-    for (name, request) in searches() {
+    for (name, request) in searches().into_iter().chain(aggregations()) {
         let mut request = request;
         // What searches find out of columns stays for the next one.
         drop(searcher.search(&request, &Cancellation::none()));
