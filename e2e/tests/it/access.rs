@@ -45,7 +45,7 @@ async fn check(
     number: usize,
 ) -> anyhow::Result<()> {
     let sequences = seed(admin, number == 0).await?;
-    let request = (cell.request)(&numbers(role, whose, &sequences, number));
+    let request = (cell.request)(&numbers(whose, &sequences, number).by(role));
     let (answer, _) = caller
         .stream(cell.method, &request, |answer| cell.is_last(answer, &sequences))
         .await?;

@@ -109,17 +109,20 @@ pub(crate) struct Numbers<'a> {
     number: usize,
 }
 
-pub(crate) fn numbers<'a>(
-    role: Role,
-    whose: &'a Whose,
-    sequences: &'a Sequences,
-    number: usize,
-) -> Numbers<'a> {
+/// Of requests by the admin.
+pub(crate) fn numbers<'a>(whose: &'a Whose, sequences: &'a Sequences, number: usize) -> Numbers<'a> {
     Numbers {
-        role,
+        role: Role::Admin,
         whose,
         sequences,
         number,
+    }
+}
+
+impl Numbers<'_> {
+    /// Of the same requests by another role.
+    pub(crate) fn by(self, role: Role) -> Self {
+        Self { role, ..self }
     }
 }
 

@@ -127,7 +127,7 @@ async fn alike(layout: Layout) -> anyhow::Result<()> {
             if verdict != Verdict::May(RowAccess::Own) {
                 continue;
             }
-            let about = |whose| (cell.request)(&numbers(role, whose, &sequences, 0));
+            let about = |whose| (cell.request)(&numbers(whose, &sequences, 0).by(role));
             let (theirs, none) = (about(&OTHER), about(&NOBODY));
             let (theirs, none) = (further(cell.method, &theirs), further(cell.method, &none));
             for (theirs, none) in theirs.iter().zip(&none) {
@@ -172,7 +172,7 @@ async fn searches_for_others_rows_find_what_searches_for_none_do() -> anyhow::Re
             ("salesperson_id", OTHER.seller, NOBODY.seller),
         ] {
             let about = |value: &str| {
-                let mut request = (search.request)(&numbers(Role::Admin, &OTHER, &sequences, 0));
+                let mut request = (search.request)(&numbers(&OTHER, &sequences, 0));
                 request["search"]["query"] =
                     json!({"term": {"field": field, "value": {"string_value": value}}});
                 request["search"]["total"] = json!({"exact": true});
