@@ -177,6 +177,21 @@ fn of_engine(error: EngineError) -> Status {
             .metadata("limit", max)
             .retry_after(RETRY_AFTER_FAILURE)
             .build(),
+            EngineError::TooManyScans { max, of } => StatusBuilder::resource_exhausted(
+                "TOO_MANY_SCANS",
+                match of {
+                    LimitOf::All => format!(
+                        "{max} calls look for rows of their own among those of others already; narrow the range, or try again later"
+                    ),
+                    LimitOf::Caller => format!(
+                        "its caller has its share of the {max} calls that look for rows of their own among those of others; try again \
+                         when one has ended"
+                    ),
+                },
+            )
+            .metadata("limit", max)
+            .retry_after(RETRY_AFTER_FAILURE)
+            .build(),
             EngineError::TooManyTransactions { max, of } => StatusBuilder::resource_exhausted(
                 "TOO_MANY_TRANSACTIONS",
                 format!("{max} transactions {of} are open already; end one, or wait until its time is up"),

@@ -5,6 +5,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// What is left of the time of a call when work that ends by itself is answered.
+const ANSWER_MARGIN: Duration = Duration::from_millis(500);
+
 /// How long a call may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
@@ -26,6 +29,12 @@ impl Wait {
     /// The moment at which waiting ends.
     pub(crate) fn until(self) -> Option<Instant> {
         self.until
+    }
+
+    /// The moment at which work ends that answers with what it has: shortly before, as an answer at the deadline comes too late.
+    pub(crate) fn answer_by(self) -> Option<Instant> {
+        let until = self.until?;
+        Some(until.checked_sub(ANSWER_MARGIN).unwrap_or(until))
     }
 
     /// Waits until a watched value is as wanted; `false` when time runs out before, or nobody sends any more.

@@ -37,7 +37,7 @@ use crate::resource::Resource;
 use crate::search_pool::SearchPool;
 use crate::slices::{SNAPSHOT_BOUNDS, Snapshots};
 use crate::stored;
-use crate::table::{SPLITS_MAX, TableHandle};
+use crate::table::{SCANS_MAX, SPLITS_MAX, TableHandle};
 use crate::transactions::Transactions;
 use crate::views::{VIEW_BOUNDS, Views};
 use crate::watch::WATCHES_MAX;
@@ -219,6 +219,7 @@ impl Engine {
             views: Views::new(VIEW_BOUNDS, closing.clone()),
             watches: Places::new(WATCHES_MAX),
             splits: Places::new(SPLITS_MAX),
+            scans: Places::new(SCANS_MAX),
             transactions: Transactions::default(),
             consumer_groups,
             read_ahead: ReadAhead::default(),

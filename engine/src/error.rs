@@ -187,6 +187,14 @@ pub enum EngineError {
         /// Whose: [`LimitOf::Caller`] has its share of them.
         of: LimitOf,
     },
+    /// As many calls as allowed look for own rows among those of others.
+    #[error("{max} calls {of} look for rows of their own")]
+    TooManyScans {
+        /// [`crate::table::SCANS_MAX`].
+        max: usize,
+        /// Whose: [`LimitOf::Caller`] has its share of them.
+        of: LimitOf,
+    },
     /// As many transactions as allowed are open.
     #[error("{max} transactions {of} are open")]
     TooManyTransactions {

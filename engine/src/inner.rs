@@ -37,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) watches: Arc<Places>,
     /// Of calls that read a whole table to split it.
     pub(crate) splits: Arc<Places>,
+    /// Of calls that look for own rows among those of others.
+    pub(crate) scans: Arc<Places>,
     pub(crate) transactions: Transactions,
     pub(crate) consumer_groups: ConsumerGroups,
     pub(crate) read_ahead: ReadAhead<Events>,

@@ -94,9 +94,17 @@ impl Scope {
         matches!(self, Self::Own { .. })
     }
 
-    /// Whether the first key column names the owner: then the rows that the call may meet lie together, without others between them.
-    pub(crate) fn is_partition(&self) -> bool {
-        matches!(self, Self::Own { place, .. } if place.key == Some(0))
+    /// Whether rows of others may lie between those that the call may meet: the first key column doesn't name their owner.
+    pub(crate) fn is_scattered(&self) -> bool {
+        matches!(self, Self::Own { place, .. } if place.key != Some(0))
+    }
+
+    /// Goes on where a page of a range stopped: at the row that comes next, or, where that might be another's, behind the last own one.
+    pub(crate) fn resumed(&self, request: RangeRequest, next: PrimaryKey) -> RangeRequest {
+        match self.is_scattered() {
+            true => request.resume_behind(next),
+            false => request.resume(next),
+        }
     }
 
     /// The projection that is enough for [`Scope::sees`].

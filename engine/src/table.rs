@@ -25,6 +25,7 @@ use tracing::{Instrument as _, Span, info_span};
 pub use self::consumer_group::READ_WAIT_MAX;
 pub use self::list::{ListPage, ListQuery};
 pub use self::page::MAX_PAGE_BYTES;
+pub use self::range::SCANS_MAX;
 pub use self::rows::{IndexView, RowsPage, SPLITS_MAX};
 pub use self::search::{IndexAnswer, RowHit, Search, SearchProfile, SearchResults};
 pub(crate) use self::write::UPDATE_ATTEMPTS;

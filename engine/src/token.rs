@@ -33,6 +33,8 @@ pub(crate) enum TokenKind {
     Tables = 6,
     /// A place in a shard of a consumer group.
     Shard = 7,
+    /// The next page of a range of own rows among those of others: behind a row, not at one.
+    OwnRange = 8,
 }
 
 /// Makes a token. `fingerprint` says which arguments it belongs to.

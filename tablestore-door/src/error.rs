@@ -34,6 +34,7 @@ pub(crate) fn refused(error: EngineError) -> ServiceError {
         | EngineError::TooManyViews { .. }
         | EngineError::TooManyWatches { .. }
         | EngineError::TooManySplits { .. }
+        | EngineError::TooManyScans { .. }
         | EngineError::TooManyTransactions { .. }
         | EngineError::TooBusy { .. } => Reason::ServerBusy.into(),
         EngineError::Contended { .. } => Reason::RowConflict.into(),

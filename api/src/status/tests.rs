@@ -236,6 +236,14 @@ fn shed_load_says_when_to_come_back() {
             "TOO_MANY_SPLITS",
         ),
         (
+            EngineError::TooManyScans {
+                max: 32,
+                of: LimitOf::Caller,
+            },
+            Code::ResourceExhausted,
+            "TOO_MANY_SCANS",
+        ),
+        (
             EngineError::TooBusy { waiting: 64 },
             Code::ResourceExhausted,
             "TOO_BUSY",

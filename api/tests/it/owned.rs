@@ -1,6 +1,7 @@
 //! Rows of created tables that have owners, under the hands of callers who meet their own alone.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use souk_engine::error::Waiting;
 use souk_engine::index::{Field, Query, SearchRequest, TotalRequest};
@@ -279,7 +280,7 @@ async fn pages(
             return keys;
         };
         assert!(owns(&next), "{next:?}");
-        request = request.resume(next);
+        request = table.resume_range(request, next).expect("own rows");
     }
 }
 
@@ -313,15 +314,28 @@ async fn a_range_of_own_rows_tells_no_key_of_anothers() {
             RangeRequest::between(KeyBound::Before(key("1-")), KeyBound::Before(key("2")), direction);
         assert!(pages(&ada, of_others, |_| false).await.is_empty());
     }
-    let late = ada.for_call(Call {
-        deadline: Some(Instant::now()),
-        ..owner_call("ada")
-    });
+    // What is full, and what was found shortly before the deadline, is answered although more lies behind.
+    let until = |deadline| {
+        ada.for_call(Call {
+            deadline: Some(deadline),
+            ..owner_call("ada")
+        })
+    };
+    let (late, soon) = (Instant::now(), Instant::now() + Duration::from_millis(400));
+    for (deadline, limit, read) in [(late, 0, 2), (late, 1, 1), (late, 2, 2), (soon, 0, 2)] {
+        let request = RangeRequest::all(Direction::Forward).limit(limit);
+        let page = until(deadline).range(&request, 0).await.expect("a page").value;
+        assert!(
+            page.rows.iter().map(|row| &row.key).eq(&hers[..read]),
+            "{limit}: {page:?}"
+        );
+        assert_eq!(page.next.as_ref(), hers[..read].last(), "{limit}");
+    }
     let request = RangeRequest::between(KeyBound::After(key("1")), KeyBound::Max, Direction::Forward);
-    let late = late.range(&request, 0).await;
+    let none = until(late).range(&request, 0).await;
     assert!(
-        matches!(late, Err(EngineError::DeadlineExceeded(Waiting::OwnRows))),
-        "{late:?}"
+        matches!(none, Err(EngineError::DeadlineExceeded(Waiting::OwnRows))),
+        "{none:?}"
     );
     note::close(engine).await;
 }

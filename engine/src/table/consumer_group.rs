@@ -15,8 +15,6 @@ use crate::undisturbed::undisturbed;
 
 /// Longest wait of a read of a shard.
 pub const READ_WAIT_MAX: Duration = Duration::from_secs(20);
-/// What is left of the time of a call when a read that waits answers.
-const READ_MARGIN: Duration = Duration::from_millis(500);
 /// How long a read that waits doesn't look again when there was nothing, at first: each write of any table wakes it.
 const READ_PAUSE: Duration = Duration::from_millis(10);
 /// The same, when there was nothing again and again.
@@ -192,10 +190,9 @@ impl TableHandle {
     ) -> Result<ShardRecords> {
         let inner = &self.inner;
         let _place = inner.watch_place(self.caller())?;
-        let now = Instant::now();
-        let mut until = now + wait.min(READ_WAIT_MAX);
-        if let Some(deadline) = self.call.deadline {
-            until = until.min(deadline.checked_sub(READ_MARGIN).unwrap_or(now));
+        let mut until = Instant::now() + wait.min(READ_WAIT_MAX);
+        if let Some(answer_by) = self.wait().answer_by() {
+            until = until.min(answer_by);
         }
         let mut after = match after {
             "" => None,

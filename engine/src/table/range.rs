@@ -1,6 +1,6 @@
 //! Ranges of rows, in the order of their keys.
 
-use souk_storage::{CapacityUnits, RangePage, RangeRequest, Snapshot};
+use souk_storage::{CapacityUnits, PrimaryKey, RangePage, RangeRequest, Snapshot};
 use tokio::time::Instant;
 
 use super::{MAX_PAGE_BYTES, TableHandle};
@@ -10,14 +10,18 @@ use crate::scope::Scope;
 use crate::stored::signed;
 use crate::transactions::Seeing;
 
+/// Most calls at a time that look for own rows among those of others, further than one read goes.
+pub const SCANS_MAX: usize = 32;
+
 impl TableHandle {
     /// Reads a page of the rows of a range, in the order of their keys. A page may have fewer rows than there are: as long as it
-    /// has a `next`, the range goes on there. Callers who meet own rows alone aren't told what reading cost, which counts the rows of others;
-    /// where the first key column doesn't name their owner, they get whole rows, without filter.
+    /// has a `next`, the range goes on there, by [`TableHandle::resume_range`]. Callers who meet own rows alone aren't told what reading
+    /// cost, which counts the rows of others; where the first key column doesn't name their owner, they get whole rows, without filter,
+    /// and the page behind a full one may be empty.
     ///
     /// # Errors
-    /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] when fewer than two own rows were
-    /// found by the deadline.
+    /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] when no own row was found by the
+    /// deadline; [`EngineError::TooManyScans`] when none was found by one read, [`EngineError::Closing`].
     pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
         self.range_seeing(request, Seeing::Sequence(min_sequence)).await
     }
@@ -43,8 +47,15 @@ impl TableHandle {
         .await
     }
 
-    /// A page of the rows that the call may meet. The row where the range goes on is one of them, too: keys tell of the rows
-    /// of others.
+    /// Goes on where a page of [`TableHandle::range`] stopped.
+    ///
+    /// # Errors
+    /// As [`TableHandle::check_call`].
+    pub fn resume_range(&self, request: RangeRequest, next: PrimaryKey) -> Result<RangeRequest> {
+        Ok(self.scope()?.resumed(request, next))
+    }
+
+    /// A page of the rows that the call may meet.
     async fn own_rows(
         &self,
         scope: &Scope,
@@ -55,7 +66,7 @@ impl TableHandle {
         let Some(mut request) = scope.narrowed(request) else {
             return Ok(own);
         };
-        if scope.is_partition() {
+        if !scope.is_scattered() {
             let page = snapshot.range(&self.open.table, &request).await?;
             return Ok(RangePage {
                 consumed: CapacityUnits::default(),
@@ -65,31 +76,57 @@ impl TableHandle {
         // Own rows alone fill a page: where it ended by what lies between them, it would tell how much that is.
         let (limit, mut bytes) = (request.limit, 0);
         (request.limit, request.bytes, request.returned_bytes) = (0, 0, 0);
+        let (wait, mut place) = (self.wait(), None);
         loop {
+            if self.inner.closing.is_cancelled() {
+                return Err(EngineError::Closing);
+            }
+            self.open.check_there()?;
             let page = snapshot.range(&self.open.table, &request).await?;
             for row in page.rows.into_iter().filter(|row| scope.sees(row)) {
                 bytes += row.message_bytes();
-                let is_full = bytes > MAX_PAGE_BYTES || limit > 0 && own.rows.len() == limit;
-                if is_full && !own.rows.is_empty() {
-                    own.next = Some(row.key);
-                    return Ok(own);
+                if bytes > MAX_PAGE_BYTES && !own.rows.is_empty() {
+                    return Ok(stopped(own));
                 }
                 own.rows.push(row);
+                if own.rows.len() == limit {
+                    return Ok(stopped(own));
+                }
             }
             let Some(next) = page.next else {
                 return Ok(own);
             };
-            if self.wait().until().is_some_and(|until| until <= Instant::now()) {
-                // The page that follows begins with the last one found.
-                return match own.rows.pop().filter(|_| !own.rows.is_empty()) {
-                    Some(last) => {
-                        own.next = Some(last.key);
-                        Ok(own)
-                    }
-                    None => Err(EngineError::DeadlineExceeded(Waiting::OwnRows)),
-                };
+            let ends = match own.rows.is_empty() {
+                true => wait.until(),
+                false => wait.answer_by(),
+            };
+            let refused = if ends.is_some_and(|ends| ends <= Instant::now()) {
+                Some(EngineError::DeadlineExceeded(Waiting::OwnRows))
+            } else if place.is_none() {
+                // Whoever looks further reads the rows of others, maybe all of them, for an answer that may be empty.
+                let taken = self.inner.scans.take(self.caller());
+                let refused = taken.map(|taken| place = Some(taken)).err();
+                refused.map(|of| EngineError::TooManyScans { max: SCANS_MAX, of })
+            } else {
+                None
+            };
+            match refused {
+                Some(refused) if own.rows.is_empty() => return Err(refused),
+                Some(_) => return Ok(stopped(own)),
+                None => request = request.resume(next),
             }
-            request = request.resume(next);
         }
     }
 }
+
+/// A page that ends before its range does. The range goes on behind its last row: what comes next may be another's, and keys tell of
+/// the rows of others.
+fn stopped(own: RangePage) -> RangePage {
+    RangePage {
+        next: own.rows.last().map(|row| row.key.clone()),
+        ..own
+    }
+}
+
+#[cfg(test)]
+mod tests;

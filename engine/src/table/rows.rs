@@ -210,18 +210,22 @@ impl TableHandle {
             request.start, request.end, request.direction, request.options
         );
         let fingerprint = scope.bind(self.fingerprint_of(&asked));
+        let kind = match scope.is_scattered() {
+            true => TokenKind::OwnRange,
+            false => TokenKind::Range,
+        };
         let mut request = request.clone();
         (request.bytes, request.returned_bytes) = (MAX_PAGE_BYTES, MAX_PAGE_BYTES);
         if !page_token.is_empty() {
-            let key = opened(TokenKind::Range, fingerprint, page_token)?;
+            let key = opened(kind, fingerprint, page_token)?;
             let key = key::from_document_key(&key);
-            request = request.resume(key.ok_or_else(malformed)?);
+            request = scope.resumed(request, key.ok_or_else(malformed)?);
         }
         let page = self.range_seeing(&request, seeing).await?;
         let next = page.value.next.map(|key| key::to_document_key(&key));
         Ok(RowsPage {
             items: page.value.rows,
-            next_page_token: sealed(TokenKind::Range, fingerprint, next.as_deref()),
+            next_page_token: sealed(kind, fingerprint, next.as_deref()),
             sequence: page.sequence,
             consumed: page.value.consumed,
         })
@@ -318,7 +322,7 @@ impl TableHandle {
             },
             ..ReadOptions::default()
         };
-        match scope.is_limited() && !scope.is_partition() && *options != whole {
+        match scope.is_scattered() && *options != whole {
             true => Err(EngineError::InvalidRow {
                 table: self.name().to_owned(),
                 problem: "is read as a whole in ranges of callers who meet own rows alone, since the first key column doesn't say whose \

@@ -119,6 +119,16 @@ impl RangeRequest {
         };
         self
     }
+
+    /// Goes on behind a row.
+    #[must_use]
+    pub fn resume_behind(mut self, row: PrimaryKey) -> Self {
+        self.start = match self.direction {
+            Direction::Forward => KeyBound::After(row),
+            Direction::Backward => KeyBound::Before(row),
+        };
+        self
+    }
 }
 
 /// A page of a range.
