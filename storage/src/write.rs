@@ -130,7 +130,7 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch, besides: Option<Mutatio
         let mut numbers = Numbers::default();
         let writes = batch.writes.iter().zip(&places).enumerate();
         let writes = writes.map(|(position, (write, place))| (position, write, place));
-        let targets = target::find(&*snapshot, writes, &mut numbers).await?;
+        let targets = target::find(&*snapshot, writes, &mut numbers, shared.options.clock.now()).await?;
         let (sequence, group) = (snapshot.sequence(), snapshot.group());
         // Old data isn't kept while the commit waits.
         drop(snapshot);

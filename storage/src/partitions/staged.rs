@@ -135,7 +135,7 @@ impl Staged {
         let view = OwnWrites::new(below, &self.values);
         let places = writes.iter().zip(&valid.places).enumerate();
         let places = places.map(|(position, (write, place))| (position, write, place));
-        let targets = target::find(&view, places, &mut self.numbers).await?;
+        let targets = target::find(&view, places, &mut self.numbers, now).await?;
         let (mut decided, mut matched) = (Vec::with_capacity(targets.len()), 0);
         for target in targets {
             if target.write.condition.matches_text() {

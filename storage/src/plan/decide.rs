@@ -48,10 +48,15 @@ pub(crate) fn row(
     now: i64,
     matched: &mut usize,
 ) -> Result<(Option<ChangedRow>, WrittenRow)> {
-    let Target { write, found, .. } = target;
+    let Target {
+        write,
+        found,
+        is_hidden,
+        ..
+    } = target;
     let table = &write.table;
-    let stored = found
-        .as_ref()
+    let seen = found.as_ref().filter(|_| !is_hidden);
+    let stored = seen
         .map(|value| codec::decode(target.key.clone().into_owned(), value, &ColumnSelection::All))
         .transpose()?;
     if stored.is_some() && matches!(write.operation, RowOperation::Append { .. }) {
@@ -64,10 +69,6 @@ pub(crate) fn row(
     // An expired row leaves its entries behind until it is written again.
     let old = stored.as_ref().map(|row| secondary::stored_entries(table, row));
     let visible = stored.and_then(|row| Expiry::new(table, now).visible(row));
-    let is_hidden = visible
-        .as_ref()
-        .is_some_and(|row| write.hidden == Some(row.revision));
-    let visible = visible.filter(|_| !is_hidden);
     let is_visible = visible.is_some();
     let meter = Meter::of(&table.schema());
     let looked_at = units_read(&write.condition, meter, &target.key, visible.as_ref());
@@ -88,7 +89,7 @@ pub(crate) fn row(
         found.is_some() && (write.hidden.is_none() || is_visible),
         now,
     )?;
-    if is_hidden && outcome != Outcome::Nothing {
+    if *is_hidden && outcome != Outcome::Nothing {
         return Err(failed(ConditionFailure::AlreadyExists));
     }
     let (kind, after) = match outcome {

@@ -8,7 +8,10 @@ use souk_kv::{KvSnapshot, Space};
 use super::numbers::Numbers;
 use crate::batch::{Condition, RowOperation, RowWrite};
 use crate::error::{Error, Result};
+use crate::expiry::Expiry;
 use crate::key;
+use crate::limits::MAX_SCANNED_BYTES;
+use crate::row::{ColumnSelection, codec};
 use crate::value::{KeyValue, PrimaryKey};
 
 /// Where a write goes, as far as the write itself tells.
@@ -44,10 +47,38 @@ pub(crate) struct Target<'a> {
     pub(crate) key: Cow<'a, PrimaryKey>,
     /// Key of the row in the store.
     pub(crate) row: Bytes,
-    /// What is stored there.
+    /// What is stored there; of a hidden row its format and revision alone.
     pub(crate) found: Option<Bytes>,
+    /// Whether its writer may not meet it.
+    pub(crate) is_hidden: bool,
     /// Whether nobody looked, for it makes no difference.
     pub(crate) blind: bool,
+}
+
+impl Target<'_> {
+    /// Notes what is stored. Nothing else is kept of a hidden row than what it is known by at the commit: its writer may name many large
+    /// ones that others have written.
+    fn take(&mut self, found: Option<Bytes>, now: i64) -> Result<()> {
+        self.is_hidden = match &found {
+            Some(value) => self.hides(value, now)?,
+            None => false,
+        };
+        self.found = match self.is_hidden {
+            true => found.map(|value| Bytes::copy_from_slice(&super::revision(&value))),
+            false => found,
+        };
+        Ok(())
+    }
+
+    fn hides(&self, value: &Bytes, now: i64) -> Result<bool> {
+        let hidden = self.write.hidden.unwrap_or_default();
+        if hidden == 0 {
+            return Ok(false);
+        }
+        let row = codec::decode(self.key.clone().into_owned(), value, &ColumnSelection::All)?;
+        let visible = Expiry::new(&self.write.table, now).visible(row);
+        Ok(visible.is_some_and(|row| row.revision == hidden))
+    }
 }
 
 /// Whether the row that is there makes no difference: it is replaced as a whole, without a condition, and has left no
@@ -62,11 +93,12 @@ fn is_blind(write: &RowWrite) -> bool {
         && !schema.transactions
 }
 
-/// Finds the rows of these writes; appended ones get their numbers.
+/// Finds the rows of these writes; appended ones get their numbers. `now`: nanoseconds.
 pub(crate) async fn find<'a>(
     snapshot: &dyn KvSnapshot,
     writes: impl Iterator<Item = (usize, &'a RowWrite, &'a Place)> + Clone + Send,
     numbers: &mut Numbers,
+    now: i64,
 ) -> Result<Vec<Target<'a>>> {
     let counters = writes.clone().filter_map(|(_, _, place)| match place {
         Place::Row(_) => None,
@@ -94,16 +126,20 @@ pub(crate) async fn find<'a>(
             key,
             row,
             found: None,
+            is_hidden: false,
             blind: is_blind(write),
         });
     }
     let looked_at = targets.iter().filter(|target| !target.blind);
-    let keys: Vec<Bytes> = looked_at.map(|target| target.row.clone()).collect();
-    if !keys.is_empty() {
-        let found = snapshot.multi_get(Space::Rows, keys).await?;
-        let looked_at = targets.iter_mut().filter(|target| !target.blind);
-        for (target, found) in looked_at.zip(found) {
-            target.found = found;
+    let mut keys: Vec<Bytes> = looked_at.map(|target| target.row.clone()).collect();
+    let mut looked_at = targets.iter_mut().filter(|target| !target.blind);
+    while !keys.is_empty() {
+        let found = snapshot
+            .multi_get_within(Space::Rows, keys.clone(), MAX_SCANNED_BYTES)
+            .await?;
+        keys.drain(..found.len().min(keys.len()));
+        for (found, target) in found.into_iter().zip(&mut looked_at) {
+            target.take(found, now)?;
         }
     }
     Ok(targets)
@@ -114,4 +150,54 @@ pub(crate) fn numbered(others: &[KeyValue], position: usize, number: i64) -> Res
     let mut values = others.to_vec();
     values.insert(position.min(values.len()), KeyValue::Integer(number));
     PrimaryKey::new(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use souk_kv::STAMP;
+
+    use super::*;
+    use crate::batch::WriteBatch;
+    use crate::database::Database;
+    use crate::options::DatabaseOptions;
+    use crate::schema::{KeyKind, TableSchema};
+
+    #[tokio::test]
+    async fn of_hidden_rows_no_more_is_kept_than_what_they_are_known_by() {
+        let database = Database::in_memory(DatabaseOptions::default())
+            .await
+            .expect("open");
+        let schema = TableSchema::new("t").key("id", KeyKind::Integer);
+        let table = database.ensure_table(schema).await.expect("a table");
+        let write = |id, operation: fn(PrimaryKey) -> RowOperation| {
+            RowWrite::new(&table, operation(PrimaryKey::integer(id)), Condition::none())
+        };
+        let put = |key| RowOperation::Put {
+            key,
+            columns: vec![("c".into(), "x".repeat(MAX_SCANNED_BYTES / 2).into())],
+        };
+        let mut writes = Vec::new();
+        for id in 0..4 {
+            let put = WriteBatch::new().row(write(id, put));
+            let revision = database.write(put).await.expect("written").sequence;
+            let mut delete = write(id, |key| RowOperation::Delete { key });
+            delete.hidden = Some(if id == 2 { 0 } else { revision });
+            writes.push(delete);
+        }
+        let place = |write: &RowWrite| {
+            let key = write.operation.key().expect("a key");
+            Place::Row(key::row(table.id(), key))
+        };
+        let places: Vec<Place> = writes.iter().map(place).collect();
+        let writes = writes.iter().zip(&places).enumerate();
+        let writes = writes.map(|(position, (write, place))| (position, write, place));
+        let snapshot = database.shared.kv.snapshot().await.expect("a snapshot");
+        let targets = find(&*snapshot, writes, &mut Numbers::default(), 0).await;
+        for target in targets.expect("found") {
+            let is_own = target.position == 2;
+            assert_eq!(target.is_hidden, !is_own);
+            let kept = target.found.expect("it is there").len();
+            assert_eq!(kept > STAMP.end, is_own, "{kept} bytes of {}", target.position);
+        }
+    }
 }

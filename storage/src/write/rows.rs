@@ -129,7 +129,7 @@ async fn step(
         let write = batch.writes.get(*position)?;
         Some((*position, write, places.get(*position)?))
     });
-    let targets = target::find(&*snapshot, writes, &mut numbers).await?;
+    let targets = target::find(&*snapshot, writes, &mut numbers, shared.options.clock.now()).await?;
     let (sequence, group) = (snapshot.sequence(), snapshot.group());
     drop(snapshot);
     let now = shared.options.clock.now();
