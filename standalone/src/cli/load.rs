@@ -101,12 +101,7 @@ impl LoadArgs {
         }
         let target = self.target.client()?;
         std::fs::create_dir_all(&self.state)?;
-        // Opened once: the refused rows of several kinds may be written to it.
-        let mut rejects = match &self.rejects {
-            Some(path) => Rejects::file(path, self.resume)?,
-            None => Rejects::StandardError,
-        };
-        let rejects = &mut rejects;
+        let rejects = &mut None;
         let (scale, seed, count) = (self.scale(), self.seed, self.count.unwrap_or(ROWS_DEFAULT));
         if self.file.is_some() {
             return match self.what {
@@ -150,10 +145,22 @@ impl LoadArgs {
         }
     }
 
+    /// Where refused rows go. A file is emptied when it is opened, so the first load does that when nothing else can be wrong; those of
+    /// other kinds add to it.
+    fn opened<'r>(&self, rejects: &'r mut Option<Rejects>) -> io::Result<&'r mut Rejects> {
+        match rejects {
+            Some(rejects) => Ok(rejects),
+            None => Ok(rejects.insert(match &self.rejects {
+                Some(path) => Rejects::file(path, self.resume)?,
+                None => Rejects::StandardError,
+            })),
+        }
+    }
+
     async fn load_file<K: Kind>(
         &self,
         target: &Client,
-        rejects: &mut Rejects,
+        rejects: &mut Option<Rejects>,
     ) -> Result<LoadReport, CommandError> {
         let path = self.file.clone().unwrap_or_default();
         let file = File::open(&path).map_err(|error| format!("{} can't be read: {error}", path.display()))?;
@@ -172,7 +179,7 @@ impl LoadArgs {
         target: &Client,
         dataset: Dataset<K>,
         may_exist: bool,
-        rejects: &mut Rejects,
+        rejects: &mut Option<Rejects>,
     ) -> Result<LoadReport, CommandError> {
         let state = self.state.join(format!("{}.json", K::NAME));
         // Before anything that another load reads or empties.
@@ -182,6 +189,7 @@ impl LoadArgs {
         } else {
             Checkpoint::start(Some(&state), &dataset.name)
         };
+        let rejects = self.opened(rejects)?;
         let plan = LoadPlan {
             streams: self.streams as usize,
             skip_existing: self.resume || may_exist,
@@ -228,11 +236,30 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let rejects = folder.path().join("rejects");
         std::fs::write(&rejects, "{}\n").expect("written");
-        let path = rejects.to_str().expect("UTF-8");
-        let line = ["load", "shops", "--scale-factor", "1", "--rejects", path];
-        let error = Command::parse_from(line).args.run().await.expect_err("no factor");
-        assert!(error.to_string().contains("no scale factor"), "{error}");
-        assert_eq!(std::fs::read_to_string(&rejects).expect("there"), "{}\n");
+        let [path, state, missing] = [
+            &rejects,
+            &folder.path().join("state"),
+            &folder.path().join("missing"),
+        ]
+        .map(|path| path.display().to_string());
+        for (option, value, says) in [
+            ("--scale-factor", "1", "no scale factor"),
+            ("--file", &missing, "can't be read"),
+        ] {
+            let line = [
+                "load",
+                "shops",
+                option,
+                value,
+                "--rejects",
+                &path,
+                "--state",
+                &state,
+            ];
+            let error = Command::parse_from(line).args.run().await.expect_err(says);
+            assert!(error.to_string().contains(says), "{error}");
+            assert_eq!(std::fs::read_to_string(&rejects).expect("there"), "{}\n");
+        }
     }
 
     #[tokio::test]
@@ -261,6 +288,8 @@ mod tests {
         );
         let place = std::fs::read_to_string(&checkpoint).expect("there");
         assert_eq!(place, "of the first");
+        let listed = std::fs::read_to_string(&rejects).expect("there");
+        assert_eq!(listed, "of the first\n");
         drop(first);
     }
 }
