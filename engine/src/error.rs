@@ -65,7 +65,7 @@ pub enum EngineError {
     NotOwn {
         /// What a row of the table is called.
         name: String,
-        /// The field that names the owner.
+        /// The field that names the owner; of a created table the column.
         field: String,
         /// The kind of owner that the caller is.
         kind: &'static str,

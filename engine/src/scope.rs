@@ -130,15 +130,16 @@ impl Scope {
         key: &PrimaryKey,
         columns: &[(ColumnName, Value)],
     ) -> Result<()> {
-        self.check_named(item, key, |place| named_by(place, columns))
+        self.check_named(item, key, |place| named_by(place, columns), |place| &place.field)
     }
 
-    /// The same, where what is written names an owner by `named`.
+    /// The same, where what is written names an owner by `named`, and its writer calls that `told`.
     pub(crate) fn check_named<'a>(
         &self,
         item: &str,
         key: &'a PrimaryKey,
         named: impl FnOnce(&OwnerPlace) -> Option<&'a str>,
+        told: impl FnOnce(&OwnerPlace) -> &str,
     ) -> Result<()> {
         let Self::Own { owner, place } = self else {
             return Ok(());
@@ -151,7 +152,7 @@ impl Scope {
             true => Ok(()),
             false => Err(EngineError::NotOwn {
                 name: item.to_owned(),
-                field: place.field.clone(),
+                field: told(place).to_owned(),
                 kind: owner.kind,
             }),
         }

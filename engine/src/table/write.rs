@@ -103,6 +103,20 @@ impl TableWrite {
         }
     }
 
+    /// Whether it makes no row of none, as far as none was looked for.
+    fn makes_nothing(&self) -> bool {
+        let deletes = |change: &ColumnChange| match change {
+            ColumnChange::DeleteVersion { .. } | ColumnChange::DeleteAll { .. } => true,
+            ColumnChange::Put { .. } | ColumnChange::Increment { .. } => false,
+        };
+        match &self.operation {
+            RowOperation::Update { changes, .. } => {
+                self.condition.existence != Existence::MustNotExist && changes.iter().all(deletes)
+            }
+            _ => false,
+        }
+    }
+
     /// The text that becomes the newest of a column; `None` where it doesn't become one, or is given a version: whether it is
     /// the newest is known to the store alone.
     fn names(&self, column: &str) -> Option<&str> {
@@ -333,7 +347,7 @@ impl TableHandle {
                 && before == seen
             {
                 // Nobody was faster: it is what the writer asked for that doesn't hold.
-                return Err(error.into());
+                return Err(as_asked(error).into());
             }
             let (mut conditional, mut lost) = (writes.clone(), Lost::new());
             let mut hidden = Vec::with_capacity(conditional.len());
@@ -355,8 +369,9 @@ impl TableHandle {
                 let condition = &mut write.condition;
                 match (row, condition.existence) {
                     (Some(row), _) => match condition.revision {
-                        // Who guesses one that is yet to come would write a row that wasn't looked at.
-                        Some(expected) if expected > row.revision => {
+                        // One that has passed never comes again; who guesses one that is yet to come would write a row that wasn't
+                        // looked at.
+                        Some(expected) if expected != row.revision => {
                             let actual = row.revision;
                             let reason = ConditionFailure::RevisionMismatch { expected, actual };
                             let write = position;
@@ -423,7 +438,11 @@ impl TableHandle {
             });
         }
         let definition = self.open.definition();
-        let named = |place: &OwnerPlace| write.names(&place.column);
+        let check = |key: &PrimaryKey| {
+            let named = |place: &OwnerPlace| write.names(&place.column);
+            // Writers of rows know columns.
+            scope.check_named(&definition.item, key, named, |place| &place.column)
+        };
         match &write.operation {
             RowOperation::Delete { .. } => Ok(()),
             RowOperation::Append { key, .. } => {
@@ -431,10 +450,10 @@ impl TableHandle {
                 // The number is still to come.
                 let position = definition.schema.auto_increment.unwrap_or(key.len());
                 key.insert(position.min(key.len()), KeyValue::Integer(0));
-                scope.check_named(&definition.item, &PrimaryKey::new(key)?, named)
+                check(&PrimaryKey::new(key)?)
             }
-            // Nothing is written: it needs a row, and there is none.
-            _ if row.is_none() && write.needs_row() => Ok(()),
+            // Nothing is written: it needs a row, and there is none, or nothing of it makes one.
+            _ if row.is_none() && (write.needs_row() || write.makes_nothing()) => Ok(()),
             // It stays his, unless what names him is touched.
             RowOperation::Update { changes, .. }
                 if row.is_some() && !owner_column.is_some_and(|column| touches(changes, column)) =>
@@ -442,7 +461,7 @@ impl TableHandle {
                 Ok(())
             }
             other => match other.key() {
-                Some(key) => scope.check_named(&definition.item, key, named),
+                Some(key) => check(key),
                 None => Ok(()),
             },
         }
@@ -533,6 +552,20 @@ impl TableHandle {
     pub(crate) fn deletion(&self, key: PrimaryKey, condition: Condition) -> WriteBatch {
         let write = RowWrite::new(&self.open.table, RowOperation::Delete { key }, condition);
         WriteBatch::new().row(write.parting(parting(&self.open.owner_places())))
+    }
+}
+
+/// Why a write failed, as its writer asked for it: another's row, which came and went meanwhile, isn't there for him.
+fn as_asked(error: StoreError) -> StoreError {
+    match error {
+        StoreError::ConditionFailed {
+            write,
+            reason: ConditionFailure::RevisionMismatch { expected: NEVER, .. },
+        } => StoreError::ConditionFailed {
+            write,
+            reason: ConditionFailure::NotFound,
+        },
+        error => error,
     }
 }
 
