@@ -7,7 +7,7 @@ use souk_api::indexes;
 use souk_api::wire::{UpdateMask, duration, duration_to_wire, unsigned};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::definition::MAX_WEIGHT;
-use souk_engine::index::FieldKind;
+use souk_engine::index::{Field, FieldKind, Schema};
 use souk_engine::storage::limits::DEFAULT_MAX_VERSION_OFFSET;
 use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
 use souk_engine::{ColumnDefinition, Source, TableDefinition, TableHandle, ValueType};
@@ -54,8 +54,21 @@ pub(crate) fn definition(
         let index = indexes::search_index(&given.name, &search.fields, &at, violations)?;
         definition = definition.index(index.weight(MAX_WEIGHT));
     }
-    for owner in &given.owners {
+    for (nth, owner) in given.owners.iter().enumerate() {
         let kind = Role::from_number(owner.role)?.word();
+        if definition.search().is_none()
+            && violations.is_empty()
+            && Schema::new(vec![Field::keyword(&owner.column)]).is_err()
+        {
+            let message = "isn't a name of a search field, by which indexes of the table would have it: a letter, then letters, digits and \
+                           underscores; choose another, or give the table a search_index with a KEYWORD field of this column";
+            violations.push(
+                at.field("owners").index(nth).field("column"),
+                "INVALID_NAME",
+                message,
+            );
+            return None;
+        }
         let Some(field) = owner_field(&definition, &owner.column) else {
             // A name that can't be one is refused by a rule.
             if violations.is_empty() {

@@ -3,13 +3,14 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prost::Message as _;
+use souk_access::Role;
 use souk_proto::table::v1::{
     BatchGetRowsRequest, Cell, IndexRange, IndexValues, Key, KeyRange, PutRowRequest, RangeIndexRequest,
     RangeRowsRequest, ReadOptions, StreamRowsRequest, Table, VersionSelection, key_range,
 };
 use tonic::Code;
 
-use crate::{Client, TestResult, bad_input, columns, create, int, notes, open, put, refusal, text};
+use crate::{Client, TestResult, bad_input, columns, create, int, notes, open, owners, put, refusal, text};
 
 async fn filled(client: &mut Client) -> TestResult {
     create(client, notes()).await?;
@@ -210,5 +211,48 @@ async fn versions_of_long_names_fit_into_messages() -> TestResult {
     let refused: Vec<_> = refused.map(|error| error.reason.as_str()).collect();
     assert!((5..15).contains(&refused.len()), "{}", refused.len());
     assert!(refused.iter().all(|reason| *reason == "LIMIT_EXCEEDED"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn own_rows_alone_fill_a_page() -> TestResult {
+    let (_running, mut client) = open().await?;
+    create(&mut client, owners::letters()).await?;
+    let of = |author: &str| columns([("author", text(author))]);
+    for (id, author) in [
+        ("a", "ann"),
+        ("b1", "bob"),
+        ("b2", "bob"),
+        ("b3", "bob"),
+        ("c", "ann"),
+    ] {
+        client.put_row(owners::put(id, of(author))).await?;
+    }
+    for page_size in 1..5 {
+        let (mut sizes, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let request = RangeRowsRequest {
+                table: "letters".to_owned(),
+                page_size,
+                page_token,
+                ..RangeRowsRequest::default()
+            };
+            let page = owners::by((Role::User, "ann"), client.range_rows(request))
+                .await?
+                .into_inner();
+            sizes.push(page.rows.len());
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                break;
+            }
+        }
+        // Whatever lies between them; behind a full one there may be none.
+        let expected: &[usize] = match page_size {
+            1 => &[1, 1, 0],
+            2 => &[2, 0],
+            _ => &[2],
+        };
+        assert_eq!(sizes, expected, "{page_size}");
+    }
     Ok(())
 }
