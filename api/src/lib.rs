@@ -14,6 +14,7 @@
 //! | [`wire`] | what every service needs between messages and its domain |
 //! | [`search`], `search_wire` | requests that search and their answers; between them and the index's queries and answers |
 //! | [`indexes`] | indexes as their users see and change them |
+//! | `export` | exports as requests ask for them |
 //! | [`resources`] | the calls on one table, as RPCs make them |
 //! | [`rows`] | the same on a table that its users defined |
 //! | `contract_tables` | the tables that a contract declares |
@@ -37,6 +38,7 @@ pub mod testing;
 pub mod wire;
 
 mod contract_tables;
+mod export;
 mod search_wire;
 
 /// Includes the resources that the crate's build script generated.
@@ -49,9 +51,10 @@ macro_rules! include_resources {
 
 pub use contract_tables::contract_tables;
 pub use error::{Error, Result};
+pub use export::ExportRequest;
 pub use message::{Domain, MessageResource, Plain};
 pub use metrics::open_measured;
-pub use resources::{ExportRequest, ListRequest, Resources};
+pub use resources::{ListRequest, Resources};
 pub use rows::Rows;
 pub use search::{
     ClusterPage, ClusterRequest, ClusterSize, FoundCluster, FoundHit, FoundRow, NearPage, NearbyRequest,

@@ -9,16 +9,15 @@ mod suggest;
 use futures_util::Stream;
 use souk_access::{CallPrincipal, RowAccess};
 use souk_chassis::layers::deadline::Deadline;
-use souk_chassis::status::Violations;
-use souk_engine::slices::Slice;
 use souk_engine::storage::{Direction, Value};
 use souk_engine::{
-    Attempt, Call, Collection, Creation, Engine, EngineError, ExportBlock, ExportStart, Found, ListPage,
-    ListQuery, Owner, Principal, RequestId, Resource, ResourceChange, Stored, WatchEvent, Written,
+    Attempt, Call, Collection, Creation, Engine, EngineError, ExportBlock, Found, ListPage, ListQuery, Owner,
+    Principal, RequestId, Resource, ResourceChange, Stored, WatchEvent, Written,
 };
 
 use crate::error::{Error, Result};
-use crate::wire::{LIST_SIZE_DEFAULT, LIST_SIZE_MAX, checked, page_size, unsigned};
+use crate::export::ExportRequest;
+use crate::wire::{LIST_SIZE_DEFAULT, LIST_SIZE_MAX, page_size, unsigned};
 
 /// The resources of one table, for RPCs on them: a [`Collection`] that knows each call's caller and deadline. Clones share
 /// it.
@@ -49,22 +48,6 @@ pub struct ListRequest<'a> {
     /// The token of the page before; empty for the first.
     pub page_token: &'a str,
     /// A sequence that the list has to include; 0 for any.
-    pub min_sequence: i64,
-}
-
-/// An export of a slice of a snapshot; the fields are those of `ExportXxxRequest`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExportRequest {
-    /// How many slices the snapshot is divided into; 0 is 1, at most [`souk_engine::slices::SLICES_MAX`], or 1 where
-    /// the table's keys don't begin with a hash.
-    pub slice_count: i32,
-    /// The slice to read, from 0.
-    pub slice: i32,
-    /// Token of the snapshot to read; empty takes a new one.
-    pub snapshot_token: String,
-    /// Token of the block to resume after; empty begins the slice. The other fields then come from the token.
-    pub resume_token: String,
-    /// A sequence that the snapshot has to include; 0 for any.
     pub min_sequence: i64,
 }
 
@@ -198,17 +181,7 @@ impl<R: Resource> Resources<R> {
         &self,
         request: ExportRequest,
     ) -> Result<impl Stream<Item = Result<ExportBlock<Stored<R::Record>>, EngineError>> + Send + use<R>> {
-        let collection = self.of_call();
-        let start = if request.resume_token.is_empty() {
-            ExportStart::Slice {
-                slice: slice(&request, collection.slices_max())?,
-                snapshot_token: Some(&*request.snapshot_token).filter(|token| !token.is_empty()),
-                min_sequence: unsigned(request.min_sequence),
-            }
-        } else {
-            ExportStart::Resume(&request.resume_token)
-        };
-        Ok(collection.export(start).await?)
+        Ok(self.of_call().export(request.start()?).await?)
     }
 
     /// See [`Collection::watch`]; 0 begins with the oldest change that is kept.
@@ -243,27 +216,6 @@ pub(crate) fn current_call() -> Call {
         principal,
         deadline: Deadline::current().map(Deadline::at),
     }
-}
-
-/// The slice of a request, of at most `max`.
-fn slice(request: &ExportRequest, max: u16) -> Result<Slice> {
-    let mut violations = Violations::new();
-    let count = match u16::try_from(request.slice_count) {
-        Ok(0) => 1,
-        Ok(count) if count <= max => count,
-        Ok(_) | Err(_) => {
-            let message = format!("is {}, must be 0 to {max}", request.slice_count);
-            violations.push("slice_count", "OUT_OF_RANGE", message);
-            return checked(None, violations);
-        }
-    };
-    let slice = u16::try_from(request.slice).ok();
-    let slice = slice.and_then(|number| Slice::new(count, number));
-    if slice.is_none() {
-        let message = format!("is {}, must be 0 to {}", request.slice, count - 1);
-        violations.push("slice", "OUT_OF_RANGE", message);
-    }
-    checked(slice, violations)
 }
 
 /// Translates an error of a search. `at_request_paths` does so for an error of the index, and names the paths of the

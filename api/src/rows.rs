@@ -4,18 +4,17 @@
 use std::ops::Deref;
 
 use futures_util::Stream;
-use souk_engine::slices::Slice;
 use souk_engine::storage::{Error as StoreError, Row};
-use souk_engine::{Call, Engine, EngineError, ExportBlock, ExportStart, RowHit, TableHandle};
+use souk_engine::{Call, Engine, EngineError, ExportBlock, RowHit, TableHandle};
 use souk_index::SortValue;
 use souk_proto::search::v1 as pb;
 
 use crate::error::{Error, Result};
+use crate::export::ExportRequest;
 use crate::resources::search::{Orders, asked, failed, page};
 use crate::resources::{current_call, given};
 use crate::search::{FoundRow, SearchPage};
 use crate::search_wire;
-use crate::wire::unsigned;
 
 /// One table, for the call that this task serves. What isn't here are the calls of [`TableHandle`]; their errors are
 /// [`refused`].
@@ -71,25 +70,15 @@ impl Rows {
         page(found, &TableHandle::name_of, |hit| found_row(hit, &orders))
     }
 
-    /// Streams every row of one snapshot: a new one, or where the block with a `resume_token` ended.
+    /// See [`TableHandle::export`].
     ///
     /// # Errors
-    /// As [`TableHandle::export`].
-    pub async fn export_all(
+    /// As there; [`Error::Invalid`].
+    pub async fn export(
         &self,
-        resume_token: &str,
-        min_sequence: i64,
+        request: ExportRequest,
     ) -> Result<impl Stream<Item = Result<ExportBlock<Row>, EngineError>> + Send + use<>> {
-        let slice = Slice::new(1, 0).ok_or(EngineError::Defect("a table is no slice"))?;
-        let start = match resume_token {
-            "" => ExportStart::Slice {
-                slice,
-                snapshot_token: None,
-                min_sequence: unsigned(min_sequence),
-            },
-            token => ExportStart::Resume(token),
-        };
-        Ok(self.table.export(start).await?)
+        Ok(self.table.export(request.start()?).await?)
     }
 }
 

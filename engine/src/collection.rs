@@ -217,12 +217,6 @@ impl<R: Resource> Collection<R> {
         id.ok_or(EngineError::Defect("the index holds a key that isn't an id"))
     }
 
-    /// See [`TableHandle::slices_max`].
-    #[must_use]
-    pub fn slices_max(&self) -> u16 {
-        self.table.slices_max()
-    }
-
     /// See [`TableHandle::export`].
     ///
     /// # Errors

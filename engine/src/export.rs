@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use souk_storage::{Direction, PrimaryKey, RangePage, RangeRequest, Row};
+use souk_storage::{Direction, KeyBound, PrimaryKey, RangePage, RangeRequest, ReadOptions, Row};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::{EngineError, Result};
@@ -12,7 +12,7 @@ use crate::key::{self, HASH_COLUMN};
 use crate::leases::Full;
 use crate::open_table::Home;
 use crate::scope::Scope;
-use crate::slices::{Ended, Exported, LEASE, SLICES_MAX, Slice};
+use crate::slices::{Cuts, Ended, Exported, LEASE, Slice};
 use crate::stored::signed;
 use crate::table::{MIN_SEQUENCE, TableHandle};
 use crate::token::{self, TokenKind};
@@ -31,7 +31,7 @@ const AFTER_LAST_BLOCK: Duration = Duration::from_secs(10);
 pub enum ExportStart<'a> {
     /// At the beginning of a slice.
     Slice {
-        /// The slice, of at most [`TableHandle::slices_max`].
+        /// The slice, of at most [`SLICES_MAX`](crate::slices::SLICES_MAX).
         slice: Slice,
         /// The snapshot to read; `None` takes a new one.
         snapshot_token: Option<&'a str>,
@@ -126,17 +126,6 @@ impl TableHandle {
         ))
     }
 
-    /// Most slices that the table can be exported in: only hashed keys are spread evenly.
-    #[must_use]
-    pub fn slices_max(&self) -> u16 {
-        let definition = self.open.definition();
-        let first = definition.schema.key.first();
-        match first.is_some_and(|(column, _)| column == HASH_COLUMN) {
-            true => SLICES_MAX,
-            false => 1,
-        }
-    }
-
     async fn begin_export(
         &self,
         slice: Slice,
@@ -161,6 +150,7 @@ impl TableHandle {
             let exported = Exported {
                 snapshot: self.snapshot(min_sequence).await?,
                 ended: Arc::default(),
+                cuts: Arc::default(),
             };
             exported.ended.begin(slice);
             let kept = self.inner.snapshots.keep(exported, LEASE, self.caller());
@@ -221,10 +211,7 @@ impl TableHandle {
             return Ok(None);
         }
         loop {
-            if self.inner.closing.is_cancelled() {
-                return Err(EngineError::Closing);
-            }
-            self.open.check_there()?;
+            self.check_going()?;
             let Page {
                 rows: page,
                 sequence,
@@ -264,29 +251,31 @@ impl TableHandle {
     /// The rows from where the cursor is; whoever calls moves it on. A task of its own reads them: it lets go of the snapshot
     /// when it has, while a stream goes on when its client likes.
     async fn next_rows(&self, cursor: &Cursor) -> Result<Page> {
-        let (start, end) = cursor.slice.bounds()?;
-        let mut request = RangeRequest {
-            start,
-            end,
-            limit: BLOCK_ROWS,
-            bytes: BLOCK_BYTES,
-            // Resources aren't larger in messages.
-            returned_bytes: match self.open.home {
-                Home::Catalog => BLOCK_BYTES,
-                Home::Code => 0,
-            },
-            ..RangeRequest::all(Direction::Forward)
+        let (table, lease, slice) = (self.clone(), cursor.lease, cursor.slice);
+        let scope = cursor.scope.clone();
+        let from = match &cursor.next {
+            Next::Key(key) | Next::After(key) => Some(key.clone()),
+            Next::Beginning | Next::End => None,
         };
-        if let Next::Key(key) | Next::After(key) = &cursor.next {
-            request = request.resume(key.clone());
-        }
-        let (table, lease) = (self.clone(), cursor.lease);
-        let narrowed = cursor.scope.narrowed(&request);
         let reading = async move {
-            let Exported { snapshot, ended } = table.kept_snapshot(lease)?;
-            let rows = match &narrowed {
+            let (start, end) = table.slice_bounds(&scope, lease, slice).await?;
+            let mut request = RangeRequest {
+                limit: BLOCK_ROWS,
+                bytes: BLOCK_BYTES,
+                // Resources aren't larger in messages.
+                returned_bytes: match table.open.home {
+                    Home::Catalog => BLOCK_BYTES,
+                    Home::Code => 0,
+                },
+                ..RangeRequest::between(start, end, Direction::Forward)
+            };
+            if let Some(key) = from {
+                request = request.resume(key);
+            }
+            let Exported { snapshot, ended, .. } = table.kept_snapshot(lease)?;
+            let rows = match scope.narrowed(&request) {
                 Some(request) => {
-                    let rows = snapshot.range(&table.open.table, request);
+                    let rows = snapshot.range(&table.open.table, &request);
                     table.access("export", rows).await?
                 }
                 None => RangePage::default(),
@@ -304,6 +293,50 @@ impl TableHandle {
             page.rows.rows.retain(|row| row.key != *key);
         }
         Ok(page)
+    }
+
+    /// Where a slice of a kept snapshot begins and ends.
+    async fn slice_bounds(&self, scope: &Scope, lease: u64, slice: Slice) -> Result<(KeyBound, KeyBound)> {
+        let definition = self.open.definition();
+        let first = definition.schema.key.first();
+        if slice.is_whole() || first.is_some_and(|(column, _)| column == HASH_COLUMN) {
+            return slice.bounds(Slice::before_hash);
+        }
+        let cuts = self.kept_snapshot(lease)?.cuts;
+        let cuts = cuts.get_or_try_init(|| self.cuts(scope, lease)).await?;
+        slice.bounds(|number, count| Ok(cuts.before(number, count)))
+    }
+
+    /// Counts the rows of a kept snapshot, as far as the call may meet them: where others lie isn't told by slices.
+    async fn cuts(&self, scope: &Scope, lease: u64) -> Result<Cuts> {
+        let definition = self.open.definition();
+        let first = definition.schema.key.first();
+        // With a column of the key, rows are read that have none of the named ones.
+        let named = first.map(|(column, _)| column.as_str()).into_iter();
+        let options = ReadOptions::new().columns(named.chain(scope.owner_column()));
+        let mut cuts = Cuts::default();
+        let mut next = scope.narrowed(&RangeRequest::default().options(options.max_versions(1)));
+        while let Some(request) = next {
+            self.check_going()?;
+            // Each page is a use of the snapshot.
+            let snapshot = self.kept_snapshot(lease)?.snapshot;
+            let page = self
+                .access("export", snapshot.range(&self.open.table, &request))
+                .await?;
+            for row in page.rows.iter().filter(|row| scope.sees(row)) {
+                cuts.count(&row.key);
+            }
+            next = page.next.map(|key| request.resume(key));
+        }
+        Ok(cuts)
+    }
+
+    /// Refuses to read on when the engine closes, or the table was dropped.
+    fn check_going(&self) -> Result<()> {
+        match self.inner.closing.is_cancelled() {
+            true => Err(EngineError::Closing),
+            false => self.open.check_there(),
+        }
     }
 
     fn seal_token(&self, scope: &Scope, kind: TokenKind, payload: &[u8]) -> String {

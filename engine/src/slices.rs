@@ -1,5 +1,7 @@
 //! Snapshots that are kept for exports, and their slices that are exported side by side: equal parts of the space of hashes
-//! that keys begin with.
+//! that keys begin with, or of the rows where they don't.
+
+mod cuts;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,7 +9,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use souk_storage::{KeyBound, KeyValue, PrimaryKey, Snapshot};
+use tokio::sync::OnceCell;
 
+pub(crate) use self::cuts::Cuts;
 use crate::error::Result;
 use crate::leases::{Bounds, Leases};
 
@@ -36,6 +40,8 @@ pub(crate) type Snapshots = Leases<Exported>;
 pub(crate) struct Exported {
     pub(crate) snapshot: Snapshot,
     pub(crate) ended: Arc<Ended>,
+    /// Where slices begin, once one was asked for; a snapshot belongs to one table and scope.
+    pub(crate) cuts: Arc<OnceCell<Cuts>>,
 }
 
 /// Parts of the space of hashes: the first four digits.
@@ -85,21 +91,33 @@ impl Slice {
         (number < count).then_some(Self { count, number })
     }
 
-    /// Where it begins and ends in the table.
-    pub(crate) fn bounds(self) -> Result<(KeyBound, KeyBound)> {
-        let start = self.boundary(self.number)?.unwrap_or(KeyBound::Min);
-        let end = self.boundary(self.number + 1)?.unwrap_or(KeyBound::Max);
+    /// Whether it is the whole table.
+    pub(crate) fn is_whole(self) -> bool {
+        self.count == 1
+    }
+
+    /// Where it begins and ends in a table. `before` tells the cut before a slice but the first, by its number and their count.
+    pub(crate) fn bounds(
+        self,
+        before: impl Fn(u16, u16) -> Result<KeyBound>,
+    ) -> Result<(KeyBound, KeyBound)> {
+        let (start, end) = (self.number, self.number + 1);
+        let start = match start {
+            0 => KeyBound::Min,
+            _ => before(start, self.count)?,
+        };
+        let end = match end == self.count {
+            true => KeyBound::Max,
+            false => before(end, self.count)?,
+        };
         Ok((start, end))
     }
 
-    /// The cut before a slice; none at the ends of the table.
-    fn boundary(self, number: u16) -> Result<Option<KeyBound>> {
-        if number == 0 || number >= self.count {
-            return Ok(None);
-        }
-        let part = u32::from(number) * HASH_PARTS / u32::from(self.count);
+    /// The cut before a slice where keys begin with a hash.
+    pub(crate) fn before_hash(number: u16, count: u16) -> Result<KeyBound> {
+        let part = u32::from(number) * HASH_PARTS / u32::from(count);
         let prefix = PrimaryKey::new([KeyValue::from(format!("{part:04x}"))])?;
-        Ok(Some(KeyBound::Before(prefix)))
+        Ok(KeyBound::Before(prefix))
     }
 
     /// Adds it to a token.

@@ -11,7 +11,7 @@ use souk_api::wire::{
     Answers, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, answers, broken, checked, endless_answers, page_size,
     received, request_id, settled, signed, time, time_to_wire, unsigned, valid,
 };
-use souk_api::{Error, Result, Rows};
+use souk_api::{Error, ExportRequest, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
 use souk_engine::storage::{CapacityUnits, RangeRequest, Row};
@@ -528,13 +528,20 @@ impl TableService for TableApi {
         let request = valid(request)?;
         let rows = self.rows(&request.table)?;
         let blocks = rows
-            .export_all(&request.resume_token, request.min_sequence)
+            .export(ExportRequest {
+                slice_count: request.slice_count,
+                slice: request.slice,
+                snapshot_token: request.snapshot_token,
+                resume_token: request.resume_token,
+                min_sequence: request.min_sequence,
+            })
             .await?;
         let told = Told::new(rows.definition(), false);
         let answer = move |block: ExportBlock<Row>| pb::ExportRowsResponse {
             rows: told.rows(&block.items),
             resume_token: block.resume_token,
             sequence: block.sequence,
+            snapshot_token: block.snapshot_token,
         };
         Ok(Response::new(answers(blocks, answer)))
     }

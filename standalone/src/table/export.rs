@@ -230,7 +230,7 @@ impl Pages {
                     let request = ExportRowsRequest {
                         table: self.table.clone(),
                         resume_token: token.clone(),
-                        min_sequence: 0,
+                        ..ExportRowsRequest::default()
                     };
                     let rows = self.service.export_rows(request).await?.into_inner();
                     self.source = Source::Exported(std::mem::take(token), rows);

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod consumer_groups;
+mod exports;
 mod model;
 mod owners;
 mod ranges;

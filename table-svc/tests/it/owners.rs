@@ -40,7 +40,7 @@ pub(crate) async fn by<T>((role, subject): (Role, &str), call: impl Future<Outpu
     identity.with_row_access(RowAccess::Own).scope(call).await
 }
 
-fn owner(role: Role, column: &str) -> TableOwner {
+pub(crate) fn owner(role: Role, column: &str) -> TableOwner {
     TableOwner {
         role: role.number().into(),
         column: column.to_owned(),

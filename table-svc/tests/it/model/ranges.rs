@@ -273,17 +273,25 @@ impl Program {
         self.met("an export");
     }
 
+    /// In some slices of one snapshot, which follow each other.
     pub(super) async fn exported(&mut self, name: &str) -> Vec<WireRow> {
-        let request = ExportRowsRequest {
-            table: name.to_owned(),
-            resume_token: String::new(),
-            min_sequence: self.sequence,
-        };
-        let answer = self.client().export_rows(request).await;
-        let mut blocks = answer.expect("a stream").into_inner();
-        let mut found = Vec::new();
-        while let Some(block) = blocks.message().await.expect("a block") {
-            found.extend(block.rows);
+        let slice_count = 1 + i32::try_from(self.sequence % 4).expect("a small number");
+        let (mut found, mut snapshot_token) = (Vec::new(), String::new());
+        for slice in 0..slice_count {
+            let request = ExportRowsRequest {
+                table: name.to_owned(),
+                min_sequence: self.sequence,
+                slice_count,
+                slice,
+                snapshot_token: snapshot_token.clone(),
+                ..ExportRowsRequest::default()
+            };
+            let answer = self.client().export_rows(request).await;
+            let mut blocks = answer.expect("a stream").into_inner();
+            while let Some(block) = blocks.message().await.expect("a block") {
+                snapshot_token = block.snapshot_token;
+                found.extend(block.rows);
+            }
         }
         found
     }
