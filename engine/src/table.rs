@@ -242,6 +242,14 @@ impl TableHandle {
         Ok(self.open.table.index_state(index)?)
     }
 
+    /// Whether one of its secondary indexes was created without the rows that were there.
+    ///
+    /// # Errors
+    /// [`souk_storage::Error::IndexNotFound`].
+    pub fn secondary_index_is_partial(&self, index: &str) -> Result<bool> {
+        Ok(self.open.table.index_is_partial(index)?)
+    }
+
     /// The row behind the key of a document as people name it: its id, or the values of its key.
     ///
     /// # Errors

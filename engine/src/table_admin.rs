@@ -76,22 +76,23 @@ impl Engine {
             *present = definition;
             Ok::<_, Infallible>(())
         };
-        let Ok(()) = self.change_table(&name, change).await?;
+        let Ok(()) = self.change_table(&name, BTreeSet::new(), change).await?;
         Ok(())
     }
 
     /// [`Engine::alter_table`] of what the table is by then: no other change comes between. Nothing changes when `change` refuses, whose
-    /// error is given back then.
+    /// error is given back then. Secondary indexes that are `unfilled`, if they are created by this, don't take in the rows that are there.
     ///
     /// # Errors
     /// As there.
     pub async fn change_table<E: Send + 'static>(
         &self,
         name: &str,
+        unfilled: BTreeSet<String>,
         change: impl FnOnce(&mut TableDefinition) -> std::result::Result<(), E> + Send + 'static,
     ) -> Result<std::result::Result<(), E>> {
         let (engine, name) = (self.clone(), name.to_owned());
-        undisturbed(async move { engine.alter(&name, change).await }).await
+        undisturbed(async move { engine.alter(&name, &unfilled, change).await }).await
     }
 
     /// Drops a table that was created at run time, durably, with its rows and its indexes. Its name is free when this returns.
@@ -216,6 +217,7 @@ impl Engine {
     async fn alter<E>(
         &self,
         name: &str,
+        unfilled: &BTreeSet<String>,
         change: impl FnOnce(&mut TableDefinition) -> std::result::Result<(), E>,
     ) -> Result<std::result::Result<(), E>> {
         let _changing = self.changing().lock().await;
@@ -267,7 +269,7 @@ impl Engine {
         new.check()?;
         catalog::check(&definition)?;
         let changed = async {
-            change_schema(self.database(), &open.table, new).await?;
+            change_schema(self.database(), &open.table, new, unfilled).await?;
             catalog::write(self.database(), &definition).await
         };
         let changed = changed.await;
@@ -360,7 +362,12 @@ impl Engine {
 }
 
 /// Changes options and secondary indexes, one by one: each is durable, and what fails leaves those before.
-async fn change_schema(database: &Database, table: &Table, new: &TableSchema) -> Result<()> {
+async fn change_schema(
+    database: &Database,
+    table: &Table,
+    new: &TableSchema,
+    unfilled: &BTreeSet<String>,
+) -> Result<()> {
     let old = table.schema();
     let mut update = TableUpdate::new();
     if old.max_versions != new.max_versions {
@@ -384,9 +391,11 @@ async fn change_schema(database: &Database, table: &Table, new: &TableSchema) ->
         database.drop_index(table, &index.name).await?;
     }
     for index in new.indexes.iter().filter(|index| !is_in(&present.indexes, index)) {
-        database
-            .create_index(table, index.clone(), Backfill::Existing)
-            .await?;
+        let backfill = match unfilled.contains(&index.name) {
+            true => Backfill::None,
+            false => Backfill::Existing,
+        };
+        database.create_index(table, index.clone(), backfill).await?;
     }
     Ok(())
 }

@@ -59,6 +59,15 @@ impl Table {
         Ok(self.definition().index(index)?.state.clone())
     }
 
+    /// Whether one of its secondary indexes was created without the rows that were there, see
+    /// [`Backfill::None`](crate::Backfill::None).
+    ///
+    /// # Errors
+    /// [`Error::IndexNotFound`].
+    pub fn index_is_partial(&self, index: &str) -> Result<bool> {
+        Ok(self.definition().index(index)?.partial)
+    }
+
     pub(crate) fn definition(&self) -> Arc<Definition> {
         Arc::clone(&self.0.definition.read())
     }

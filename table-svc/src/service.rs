@@ -126,7 +126,11 @@ impl TableService for TableApi {
         let definition = table::definition(&given, &FieldPath::root("table"), &mut violations);
         let definition = checked(definition, violations)?;
         self.check_name(definition.name())?;
-        let created = self.engine.create_table(definition).await.map_err(of_table)?;
+        let created = self
+            .engine
+            .create_table(definition)
+            .await
+            .map_err(table::refused)?;
         Ok(Response::new(pb::CreateTableResponse {
             table: Some(table::to_wire(&created)),
         }))
@@ -175,11 +179,13 @@ impl TableService for TableApi {
         settled(broken(&changed, &FieldPath::root("table")))?;
         let rows = self.rows(&given.name)?;
         let name = given.name.clone();
+        let unfilled = table::unfilled(&given);
         let change = move |definition: &mut TableDefinition| {
             table::set_options(&mask, &given, definition);
             Ok::<_, Infallible>(())
         };
-        let Ok(()) = self.engine.change_table(&name, change).await.map_err(of_table)?;
+        let changed = self.engine.change_table(&name, unfilled, change).await;
+        let Ok(()) = changed.map_err(table::refused)?;
         Ok(Response::new(pb::UpdateTableResponse {
             table: Some(table::to_wire(&rows)),
         }))
@@ -694,17 +700,4 @@ fn row_error(error: EngineError) -> pb::RowError {
         reason: status::reason(&status).unwrap_or_default(),
         message: status.message().to_owned(),
     }
-}
-
-/// An error of creating or changing a table: what of its search index can't be is told by field.
-fn of_table(error: EngineError) -> Error {
-    let EngineError::Index(souk_engine::index::Error::InvalidSchema(wrong)) = error else {
-        return refused(error);
-    };
-    let mut violations = Violations::new();
-    for wrong in wrong.listed() {
-        let message = format!("{:?}: {}; {}", wrong.path, wrong.message, wrong.advice);
-        violations.push("table.search_index.fields", wrong.reason.code(), message);
-    }
-    violations.into()
 }

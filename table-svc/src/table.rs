@@ -1,16 +1,17 @@
 //! What a table is.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use souk_access::Role;
-use souk_api::indexes;
 use souk_api::wire::{UpdateMask, duration, duration_to_wire, unsigned};
+use souk_api::{Error, indexes, rows};
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::definition::MAX_WEIGHT;
-use souk_engine::index::{Field, FieldKind, Schema};
+use souk_engine::index::{Error as IndexError, Field, FieldKind, Schema};
 use souk_engine::storage::limits::DEFAULT_MAX_VERSION_OFFSET;
 use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
-use souk_engine::{ColumnDefinition, Source, TableDefinition, TableHandle, ValueType};
+use souk_engine::{ColumnDefinition, EngineError, Source, TableDefinition, TableHandle, ValueType};
 use souk_proto::table::v1 as pb;
 
 /// What an update may change.
@@ -180,6 +181,8 @@ pub(crate) fn to_wire(table: &TableHandle) -> pb::Table {
         included: index.included.clone(),
         local: index.scope == IndexScope::Local,
         state: index_state(table, &index.name).into(),
+        // One that is gone was dropped a moment ago.
+        skip_backfill: table.secondary_index_is_partial(&index.name).unwrap_or_default(),
     });
     pb::Table {
         name: schema.name.clone(),
@@ -276,6 +279,12 @@ fn column_type(value: &ValueType) -> pb::ColumnType {
     }
 }
 
+/// The secondary indexes that, if they are created, don't take in the rows that are there.
+pub(crate) fn unfilled(given: &pb::Table) -> BTreeSet<String> {
+    let unfilled = given.indexes.iter().filter(|index| index.skip_backfill);
+    unfilled.map(|index| index.name.clone()).collect()
+}
+
 fn index(given: &pb::SecondaryIndex) -> SecondaryIndexSchema {
     SecondaryIndexSchema {
         name: given.name.clone(),
@@ -304,4 +313,17 @@ pub(crate) fn length(given: &prost_types::Duration) -> Option<Duration> {
 
 pub(crate) fn length_to_wire(length: Duration) -> prost_types::Duration {
     duration_to_wire(i64::try_from(length.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// An error of creating or changing a table: what of its search index can't be is told by field.
+pub(crate) fn refused(error: EngineError) -> Error {
+    let EngineError::Index(IndexError::InvalidSchema(wrong)) = error else {
+        return rows::refused(error);
+    };
+    let mut violations = Violations::new();
+    for wrong in wrong.listed() {
+        let message = format!("{:?}: {}; {}", wrong.path, wrong.message, wrong.advice);
+        violations.push("table.search_index.fields", wrong.reason.code(), message);
+    }
+    violations.into()
 }

@@ -1,5 +1,7 @@
 //! The operations on secondary indexes.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use souk_tablestore::{Answer, Reason, decode, messages};
 
@@ -7,12 +9,16 @@ use crate::context::{Answered, Context};
 use crate::error::no_index;
 use crate::{schema, table};
 
-/// Adds a secondary index to a table. Rows that are there are in it, too, whatever `include_base_data` says; until all of them are it
+/// Adds a secondary index to a table. Unless `include_base_data` is false, rows that are there are in it, too; until all of them are it
 /// can't be read.
 pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
     let request: messages::CreateIndexRequest = decode(body).map_err(Reason::from)?;
     let (own, meta) = (context.clone(), request.index_meta);
-    table::change(context, &request.main_table_name, move |definition| {
+    let unfilled = match request.include_base_data {
+        Some(false) => BTreeSet::from([meta.name.clone()]),
+        Some(true) | None => BTreeSet::new(),
+    };
+    table::change_unfilled(context, &request.main_table_name, unfilled, move |definition| {
         table::free(&own, &meta.name)?;
         let index = schema::index(definition, &meta)?;
         definition.schema.indexes.push(index);

@@ -1,5 +1,7 @@
 //! The operations on tables.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use souk_engine::TableDefinition;
 use souk_tablestore::messages::{self, TableStatus};
@@ -83,8 +85,21 @@ pub(crate) async fn change(
     table: &str,
     change: impl FnOnce(&mut TableDefinition) -> Result<(), ServiceError> + Send + 'static,
 ) -> Result<(), ServiceError> {
+    change_unfilled(context, table, BTreeSet::new(), change).await
+}
+
+/// [`change`], by which secondary indexes of some names are created without the rows that are there.
+pub(crate) async fn change_unfilled(
+    context: &Context,
+    table: &str,
+    unfilled: BTreeSet<String>,
+    change: impl FnOnce(&mut TableDefinition) -> Result<(), ServiceError> + Send + 'static,
+) -> Result<(), ServiceError> {
     let engine_name = context.engine_name(table)?;
-    let changed = context.engine().change_table(&engine_name, change).await;
+    let changed = context
+        .engine()
+        .change_table(&engine_name, unfilled, change)
+        .await;
     changed.map_err(refused)?
 }
 

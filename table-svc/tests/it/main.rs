@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod backfill;
 mod bad_input;
 mod consumer_groups;
 mod exports;

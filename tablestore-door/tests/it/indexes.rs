@@ -11,7 +11,9 @@ use souk_tablestore::messages::{
 };
 use souk_tablestore::{KeyColumn, KeyElement, Value, variant};
 
-use crate::client::{Client, Refused, cell, cells, get, key, put, row, rows, table};
+use crate::client::{
+    Client, Refused, cell, cells, deletion, get, ignore, key, put, row, rows, table, update,
+};
 use crate::server::Server;
 
 fn index(name: &str, columns: &[&str], included: &[&str]) -> pb::IndexMeta {
@@ -242,6 +244,70 @@ async fn an_index_is_created_described_and_dropped() {
         .refused("CreateIndex", &of_double)
         .await
         .is(400, "OTSParameterInvalid", text);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_index_without_base_data_has_what_is_written_after_it() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    client.create(&orders(Vec::new())).await;
+    filled(&mut client).await;
+    let by_city_of = |name: &str, include_base_data| pb::CreateIndexRequest {
+        main_table_name: "orders".to_owned(),
+        index_meta: index(name, &["city"], &["price"]),
+        include_base_data,
+    };
+    for (name, include_base_data) in [
+        ("without", Some(false)),
+        ("with", Some(true)),
+        ("by_default", None),
+    ] {
+        let create = by_city_of(name, include_base_data);
+        let _: pb::CreateIndexResponse = client.call("CreateIndex", &create).await.expect("created");
+        server.indexed("demo__orders", name).await;
+    }
+    let all = |name: &str| {
+        range(
+            name,
+            by_city(Minimum, Minimum, Minimum),
+            by_city(Maximum, Maximum, Maximum),
+        )
+    };
+    let before = [
+        entry("上海", "a", 2),
+        entry("上海", "b", 1),
+        entry("上海", "c", 1),
+        entry("杭州", "a", 1),
+    ];
+    assert_eq!(read(&mut client, all("without")).await.0, Vec::<Vec<_>>::new());
+    for name in ["with", "by_default"] {
+        assert_eq!(read(&mut client, all(name)).await.0, before, "{name}");
+    }
+    let there = |id: &str, nth: i64| key([("id", id.into()), ("nth", nth.into())]);
+    // Of a row from before, whose city stays; and a new one.
+    let price = update("orders", there("b", 1), vec![cell("price", Value::Double(2.5))]);
+    let _: pb::UpdateRowResponse = client.call("UpdateRow", &price).await.expect("updated");
+    let columns = vec![cell("city", "北京")];
+    client.put("orders", there("d", 1), columns).await.expect("put");
+    let delete = pb::DeleteRowRequest {
+        table_name: "orders".to_owned(),
+        primary_key: deletion(there("a", 2)),
+        condition: ignore(),
+        ..pb::DeleteRowRequest::default()
+    };
+    let _: pb::DeleteRowResponse = client.call("DeleteRow", &delete).await.expect("deleted");
+    let written = [entry("上海", "b", 1), entry("北京", "d", 1)];
+    assert_eq!(read(&mut client, all("without")).await.0, written);
+    let after = [
+        entry("上海", "b", 1),
+        entry("上海", "c", 1),
+        entry("北京", "d", 1),
+        entry("杭州", "a", 1),
+    ];
+    for name in ["with", "by_default"] {
+        assert_eq!(read(&mut client, all(name)).await.0, after, "{name}");
+    }
     server.end().await;
 }
 

@@ -160,6 +160,7 @@ impl Secondary {
             included: owned(&self.included),
             local: self.is_local,
             state: self.state.into(),
+            skip_backfill: false,
         }
     }
 
