@@ -331,14 +331,6 @@ impl TableHandle {
         Ok(cuts)
     }
 
-    /// Refuses to read on when the engine closes, or the table was dropped.
-    fn check_going(&self) -> Result<()> {
-        match self.inner.closing.is_cancelled() {
-            true => Err(EngineError::Closing),
-            false => self.open.check_there(),
-        }
-    }
-
     fn seal_token(&self, scope: &Scope, kind: TokenKind, payload: &[u8]) -> String {
         token::seal(kind, scope.bind(self.fingerprint()), payload)
     }

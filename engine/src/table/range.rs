@@ -78,10 +78,7 @@ impl TableHandle {
         (request.limit, request.bytes, request.returned_bytes) = (0, 0, 0);
         let (wait, mut place) = (self.wait(), None);
         loop {
-            if self.inner.closing.is_cancelled() {
-                return Err(EngineError::Closing);
-            }
-            self.open.check_there()?;
+            self.check_going()?;
             let page = snapshot.range(&self.open.table, &request).await?;
             for row in page.rows.into_iter().filter(|row| scope.sees(row)) {
                 bytes += row.message_bytes();

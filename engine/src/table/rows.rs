@@ -312,6 +312,14 @@ impl TableHandle {
         }
     }
 
+    /// Refuses to read on when the engine closes, or the table was dropped.
+    pub(crate) fn check_going(&self) -> Result<()> {
+        match self.inner.closing.is_cancelled() {
+            true => Err(EngineError::Closing),
+            false => self.open.check_there(),
+        }
+    }
+
     /// Refuses column selections, filters and version times in ranges where rows of others lie between own ones: without its owner's
     /// column a row can't be told to be own, and a filter would run on the rows of others.
     pub(crate) fn check_range_options(&self, scope: &Scope, options: &ReadOptions) -> Result<()> {
