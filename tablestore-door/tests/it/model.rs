@@ -7,6 +7,7 @@
 mod batches;
 mod condition;
 mod datum;
+mod indexes;
 mod ranges;
 mod read;
 mod row;
@@ -15,6 +16,7 @@ mod searches;
 mod table;
 mod tables;
 mod transactions;
+mod wanted;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
@@ -217,13 +219,18 @@ impl Program {
 
     async fn step(&mut self) {
         match self.random.u8(..100) {
-            0..32 => self.write().await,
-            32..44 => self.write_batch().await,
-            44..58 => self.read().await,
-            58..64 => self.read_batch().await,
-            64..74 => self.range().await,
-            74..80 => self.search().await,
-            80..95 => self.transact().await,
+            0..30 => self.write().await,
+            30..41 => self.write_batch().await,
+            41..43 => self.import().await,
+            43..55 => self.read().await,
+            55..60 => self.read_batch().await,
+            60..69 => self.range().await,
+            69..71 => self.export().await,
+            71 => self.split().await,
+            72..77 => self.search().await,
+            77..80 => self.scan().await,
+            80..91 => self.transact().await,
+            91..94 => self.change_search_index().await,
             _ => self.change_table().await,
         }
     }
@@ -304,7 +311,7 @@ impl Program {
         }
         let tables = self.tables.iter();
         let searched: Vec<_> = tables
-            .flat_map(|(name, table)| table.searched.iter().map(|index| (*name, index.clone())))
+            .flat_map(|(name, table)| table.searched.keys().map(|index| (*name, index.clone())))
             .collect();
         for (name, index) in searched {
             self.until_it_answers(name, &index).await;
@@ -318,6 +325,8 @@ const WHAT: &[&str] = &[
     "a batch of reads",
     "a column page read to its end",
     "a condition fails",
+    "a field added to a search index",
+    "a field of a search index refused",
     "a missing table",
     "a partition that is held",
     "a range backward",
@@ -329,21 +338,33 @@ const WHAT: &[&str] = &[
     "a row deleted",
     "a row found",
     "a row given back",
+    "a row imported",
+    "a row imported and numbered",
     "a row in a batch refused",
     "a row in a batch written",
     "a row in a transaction read",
     "a row not shown",
+    "a row of an import refused",
     "a row of an index found",
     "a row written",
+    "a scan in a session",
+    "a scan page by page",
+    "a scan without a session",
     "a search",
     "a search by tokens",
     "a search index created",
     "a search index deleted",
+    "a search index described",
+    "a search index switched with itself",
+    "a search that is shared out",
     "a secondary index created",
     "a secondary index dropped",
+    "a secondary index of a column that isn't declared",
     "a table created",
     "a table deleted",
     "a table described",
+    "a table in one part",
+    "a table in parts",
     "a table kept for its search index",
     "a table refused twice",
     "a transaction aborted",
@@ -351,14 +372,29 @@ const WHAT: &[&str] = &[
     "a transaction committed",
     "a transaction of a deleted table",
     "a transaction whose time is up",
+    "a write between the pages of a scan",
     "a write outside of its transaction",
     "a write that the table doesn't take",
     "a write to the key of another table",
     "a write without effect",
     "an atomic batch refused",
     "an atomic batch written",
+    "an export",
+    "an export of nothing",
+    "an import into a missing table",
+    "an import into an index",
+    "columns declared",
+    "columns that can't be declared",
+    "columns that can't be undeclared",
+    "columns undeclared",
     "options changed",
+    "parts of nothing",
     "restarted",
+    "search indexes of a table listed",
+    "search indexes of all tables listed",
+    "search indexes switched",
+    "searches shared out",
+    "searches shared out to none",
     "tables listed",
 ];
 

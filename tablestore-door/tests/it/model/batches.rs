@@ -1,6 +1,6 @@
 //! Batches of writes and of reads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use souk_tablestore::messages::{
@@ -9,10 +9,11 @@ use souk_tablestore::messages::{
 };
 
 use super::condition::When;
+use super::datum::{Datum, Key};
 use super::read::Asked;
 use super::row::Done;
 use super::rows::{Write, entry_told};
-use super::table::{Table, wire_key};
+use super::table::{Table, key_told, wire_key};
 use super::{Fault, Program, TABLES};
 use crate::client::{row, rows};
 
@@ -130,6 +131,76 @@ impl Program {
                 }
             }
         }
+    }
+
+    /// Rows of a table, each by itself and without a condition.
+    pub(super) async fn import(&mut self) {
+        let name = self.table();
+        let mut part = self.part(name, None, false);
+        part.writes = part.writes.into_iter().map(Write::imported).collect();
+        let rows = part.writes.iter().map(|write| pb::RowInBulkImportRequest {
+            r#type: write.change.kind().into(),
+            row_change: write.row_wire(&part.table),
+        });
+        let mut request = pb::BulkImportRequest {
+            table_name: name.to_owned(),
+            rows: rows.collect(),
+        };
+        let index = self.random.choice(part.table.secondary.keys()).cloned();
+        let index = index.filter(|_| part.is_there && self.random.u8(..10) == 0);
+        let is_of_index = index.is_some();
+        request.table_name = index.unwrap_or(request.table_name);
+        let answer: Result<pb::BulkImportResponse, _> = self.call("BulkImport", &request).await;
+        if !part.is_there {
+            Fault::NoTable.is(&answer.expect_err("there is no table"));
+            return self.met("an import into a missing table");
+        }
+        if is_of_index {
+            Fault::Invalid.is(&answer.expect_err("an index"));
+            return self.met("an import into an index");
+        }
+        let answer = answer.expect("an answer");
+        assert_eq!(
+            (answer.table_name.as_str(), answer.rows.len()),
+            (name, part.writes.len())
+        );
+        let mut numbered = self.numbered(name, &part.table).await;
+        let writes = part.writes.iter().zip(answer.rows);
+        let told = writes.map(|(write, told)| {
+            self.met(match (told.is_ok, write.is_new) {
+                (true, false) => "a row imported",
+                (true, true) => "a row imported and numbered",
+                (false, _) => "a row of an import refused",
+            });
+            let key = (told.is_ok && write.is_new).then(|| {
+                let keys = numbered.get_mut(&write.key[0]);
+                keys.and_then(VecDeque::pop_front).expect("its row")
+            });
+            RowInBatchWriteRowResponse {
+                is_ok: told.is_ok,
+                error: told.error,
+                consumed: told.consumed,
+                row: key.map(|key| row(part.table.wire_key(&key), Vec::new())),
+            }
+        });
+        let told = told.collect();
+        assert!(numbered.values().all(VecDeque::is_empty), "{numbered:?}");
+        self.check_each(&part, None, told);
+    }
+
+    /// The keys of rows that are numbered and not known yet, by partition.
+    async fn numbered(&mut self, name: &str, table: &Table) -> BTreeMap<Datum, VecDeque<Key>> {
+        let mut numbered = BTreeMap::<_, VecDeque<_>>::new();
+        if table.numbered.is_some() {
+            let known = self.rows(name, None);
+            for row in self.export_all(name, table).await {
+                let key = key_told(&row.key);
+                if !known.contains_key(&key) {
+                    numbered.entry(key[0].clone()).or_default().push_back(key);
+                }
+            }
+        }
+        numbered
     }
 
     /// Rows of a partition, all or none.

@@ -69,6 +69,17 @@ impl Asked {
         }
     }
 
+    /// Of rows that are exported, the newest version of each column.
+    pub(super) fn of_export(random: &mut Rng, keys: &[&'static str], now: i64) -> Self {
+        Self {
+            time: None,
+            versions: Some(1),
+            start: None,
+            end: None,
+            ..Self::draw(random, keys, now)
+        }
+    }
+
     /// Of entries of an index: of one version, columns or a condition on some.
     pub(super) fn of_index(random: &mut Rng, columns: &[&'static str]) -> Self {
         let mut asked = Self::newest();

@@ -69,6 +69,15 @@ impl Write {
         }
     }
 
+    /// The same as imports have it: without a condition. What they don't tell is the key of a row that is numbered.
+    pub(super) fn imported(self) -> Self {
+        Self {
+            when: When::default(),
+            back: if self.is_new { Back::Key } else { Back::Nothing },
+            ..self
+        }
+    }
+
     /// Whether another one is of the same row. Those that the server numbers are of rows of their own.
     pub(super) fn is_of_row_of(&self, other: &Self) -> bool {
         let own = |write: &Self| {

@@ -1,173 +1,25 @@
-//! Search indexes and searches.
+//! Searches and scans by search indexes.
 
-use std::ops::Bound;
 use std::time::Duration;
 
-use fastrand::Rng;
-use prost::Message as _;
+use bytes::Bytes;
+use prost::Message;
+use souk_tablestore::PlainRow;
 use souk_tablestore::messages::{
-    self as pb, ColumnReturnType, FieldSchema, FieldType, Query, QueryType, SearchQuery, SearchRequest,
-    SearchResponse,
+    self as pb, ColumnReturnType, ComputeSplitsRequest, ComputeSplitsResponse, ParallelScanRequest,
+    ParallelScanResponse, ScanQuery, SearchIndexSplitsOptions, SearchQuery, SearchRequest, SearchResponse,
 };
 use souk_tablestore::plainbuffer::decode_row;
-use souk_tablestore::{PlainRow, variant};
 
-use super::datum::{Datum, Kind};
+use super::Program;
+use super::datum::Datum;
 use super::row::Row;
 use super::table::{Rows, Table};
-use super::{Fault, Program};
+use super::wanted::Wanted;
 use crate::client::{Refused, answered};
 
 /// How long an index may take to be there.
 const BUILT_MAX: Duration = Duration::from_secs(60);
-
-/// What is searched for.
-#[derive(Clone, Debug)]
-enum Wanted {
-    All,
-    Is(&'static str, Datum),
-    Within(Bound<i64>, Bound<i64>),
-    Begins(&'static str),
-    Has(&'static str),
-    Bool {
-        must: Vec<Wanted>,
-        must_not: Vec<Wanted>,
-        should: Vec<Wanted>,
-    },
-}
-
-impl Wanted {
-    fn draw(random: &mut Rng, depth: usize) -> Self {
-        match random.u8(..if depth < 2 { 12 } else { 9 }) {
-            0 => Self::All,
-            1..4 => {
-                let column = random.choice(["size", "word"]).expect("one");
-                Self::Is(column, Datum::draw(random, column))
-            }
-            4..6 => {
-                let mut bound = |number: i64| match random.u8(..3) {
-                    0 => Bound::Unbounded,
-                    1 => Bound::Included(number),
-                    _ => Bound::Excluded(number),
-                };
-                let (from, to) = (bound(-1), bound(2));
-                match (from, to) {
-                    (Bound::Unbounded, Bound::Unbounded) => Self::All,
-                    (from, to) => Self::Within(from, to),
-                }
-            }
-            6 => Self::Begins(random.choice(["t", "Tea", "手"]).expect("one")),
-            7 | 8 => Self::Has(random.choice(["size", "word"]).expect("one")),
-            _ => {
-                let mut some = |most: usize| {
-                    let count = random.usize(..most);
-                    (0..count)
-                        .map(|_| Self::draw(random, depth + 1))
-                        .collect::<Vec<_>>()
-                };
-                let (must, must_not, should) = (some(3), some(2), some(3));
-                match must.is_empty() && must_not.is_empty() && should.is_empty() {
-                    true => Self::All,
-                    false => Self::Bool {
-                        must,
-                        must_not,
-                        should,
-                    },
-                }
-            }
-        }
-    }
-
-    fn holds(&self, row: &Row) -> bool {
-        match self {
-            Self::All => true,
-            Self::Is(column, value) => row.newest(column) == Some(value),
-            Self::Within(from, to) => match row.newest("size") {
-                Some(Datum::Integer(number)) => std::ops::RangeBounds::contains(&(*from, *to), number),
-                _ => false,
-            },
-            Self::Begins(prefix) => {
-                matches!(row.newest("word"), Some(Datum::Text(text)) if text.starts_with(prefix))
-            }
-            Self::Has(column) => row.newest(column).is_some(),
-            Self::Bool {
-                must,
-                must_not,
-                should,
-            } => {
-                let holds = |part: &Self| part.holds(row);
-                // One of those that should has to where nothing else says what is found.
-                let needs_one = must.is_empty() && !should.is_empty();
-                must.iter().all(holds)
-                    && !must_not.iter().any(holds)
-                    && (!needs_one || should.iter().any(holds))
-            }
-        }
-    }
-
-    fn wire(&self) -> Query {
-        let query = |kind: QueryType, body: Vec<u8>| Query {
-            r#type: Some(kind.into()),
-            query: Some(body.into()),
-        };
-        let named = |name: &str| Some(name.to_owned());
-        match self {
-            Self::All => query(QueryType::MatchAll, pb::MatchAllQuery {}.encode_to_vec()),
-            Self::Is(column, value) => {
-                let body = pb::TermQuery {
-                    field_name: named(column),
-                    term: Some(variant::encode(&value.wire())),
-                    weight: None,
-                };
-                query(QueryType::Term, body.encode_to_vec())
-            }
-            Self::Within(from, to) => {
-                let end = |bound: &Bound<i64>| match bound {
-                    Bound::Unbounded => (None, None),
-                    Bound::Included(number) => (Some(variant::encode(&(*number).into())), Some(true)),
-                    Bound::Excluded(number) => (Some(variant::encode(&(*number).into())), Some(false)),
-                };
-                let ((range_from, include_lower), (range_to, include_upper)) = (end(from), end(to));
-                let body = pb::RangeQuery {
-                    field_name: named("size"),
-                    range_from,
-                    range_to,
-                    include_lower,
-                    include_upper,
-                };
-                query(QueryType::Range, body.encode_to_vec())
-            }
-            Self::Begins(prefix) => {
-                let body = pb::PrefixQuery {
-                    field_name: named("word"),
-                    prefix: named(prefix),
-                    ..pb::PrefixQuery::default()
-                };
-                query(QueryType::Prefix, body.encode_to_vec())
-            }
-            Self::Has(column) => {
-                let body = pb::ExistsQuery {
-                    field_name: named(column),
-                };
-                query(QueryType::Exists, body.encode_to_vec())
-            }
-            Self::Bool {
-                must,
-                must_not,
-                should,
-            } => {
-                let wire = |parts: &[Self]| parts.iter().map(Self::wire).collect();
-                let body = pb::BoolQuery {
-                    must_queries: wire(must),
-                    must_not_queries: wire(must_not),
-                    should_queries: wire(should),
-                    ..pb::BoolQuery::default()
-                };
-                query(QueryType::Bool, body.encode_to_vec())
-            }
-        }
-    }
-}
 
 /// In which order hits come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -214,12 +66,23 @@ impl Program {
         let Some(table) = self.tables.get(name).cloned() else {
             return;
         };
-        let Some(index) = self.random.choice(&table.searched) else {
+        let Some(index) = self.random.choice(table.searched.keys()) else {
             return;
         };
+        let others = table.searched_for(index);
+        if others != [index.as_str()] {
+            self.met("a search that is shared out");
+        }
+        // What can be searched wherever it goes.
+        let mut fields = table.searched[others[0]].searchable();
+        fields.retain(|field| {
+            others
+                .iter()
+                .all(|other| table.searched[*other].searchable().contains(field))
+        });
         let rows = self.rows(name, None);
         let random = &mut self.random;
-        let mut wanted = Wanted::draw(random, 0);
+        let mut wanted = Wanted::draw(random, &fields, 0);
         let order = random
             .choice([Order::Key, Order::KeyDown, Order::Size, Order::SizeDown])
             .expect("one");
@@ -280,113 +143,161 @@ impl Program {
         query: &SearchQuery,
         shows_columns: bool,
     ) -> Result<SearchResponse, Refused> {
-        let kind = match shows_columns {
-            true => ColumnReturnType::All,
-            false => ColumnReturnType::None,
-        };
         let request = SearchRequest {
             table_name: Some(table.to_owned()),
             index_name: Some(index.to_owned()),
-            columns_to_get: Some(pb::ColumnsToGet {
-                return_type: Some(kind.into()),
-                column_names: Vec::new(),
-            }),
+            columns_to_get: Some(columns(shows_columns)),
             search_query: Some(query.encode_to_vec().into()),
             routing_values: Vec::new(),
             timeout_ms: None,
         };
-        let sequence = self.server().engine.database().last_sequence();
-        self.say("Search", &(index, sequence, query));
+        let sequence = self.last_sequence();
+        self.say("Search", &(table, index, sequence, query));
+        self.seeing("Search", &request, sequence).await
+    }
+
+    fn last_sequence(&self) -> u64 {
+        self.server().engine.database().last_sequence()
+    }
+
+    /// Calls an operation that is to include the writes up to a sequence.
+    async fn seeing<M: Message + Default>(
+        &mut self,
+        operation: &str,
+        request: &impl Message,
+        sequence: u64,
+    ) -> Result<M, Refused> {
         let mut sent = self
             .client
-            .request("Search", request.encode_to_vec(), Duration::ZERO);
+            .request(operation, request.encode_to_vec(), Duration::ZERO);
         sent.headers
             .insert("x-souk-min-sequence".to_owned(), sequence.to_string());
         answered(&self.client.send(&sent).await)
     }
 
-    pub(super) async fn create_search_index(&mut self, name: &'static str, table: &Table) {
-        // Of rows that expire, what is found is what isn't freed yet.
-        if table.options.life.is_some() || table.searched.len() == 2 {
+    /// Reads all that a query finds, page by page: in a session as it was when that began, whatever is written meanwhile.
+    pub(super) async fn scan(&mut self) {
+        let name = self.table();
+        let Some(table) = self.tables.get(name).cloned() else {
             return;
-        }
-        let index = format!(
-            "{name}_Search_{}",
-            table.searched.iter().filter(|index| index.ends_with('0')).count()
-        );
-        let field = |name: &str, kind: FieldType| FieldSchema {
-            field_name: Some(name.to_owned()),
-            field_type: Some(kind.into()),
-            ..FieldSchema::default()
         };
-        let mut field_schemas = vec![field("word", FieldType::Keyword), field("size", FieldType::Long)];
-        match table.keys[0] {
-            (key, Kind::Text) => field_schemas.push(field(key, FieldType::Keyword)),
-            (key, Kind::Integer) => field_schemas.push(field(key, FieldType::Long)),
-            (_, Kind::Bytes) => {}
-        }
-        let request = pb::CreateSearchIndexRequest {
-            table_name: name.to_owned(),
-            index_name: index.clone(),
-            schema: Some(pb::IndexSchema {
-                field_schemas,
-                ..pb::IndexSchema::default()
-            }),
-            ..pb::CreateSearchIndexRequest::default()
+        let Some((index, searched)) = self.random.choice(&table.searched) else {
+            return;
         };
-        let created: Result<pb::CreateSearchIndexResponse, _> =
-            self.call("CreateSearchIndex", &request).await;
-        created.expect("created");
-        self.until_it_answers(name, &index).await;
-        let again: Result<pb::CreateSearchIndexResponse, _> = self.call("CreateSearchIndex", &request).await;
-        Fault::Exists.is(&again.expect_err("it is there"));
-        self.tables.get_mut(name).expect("a table").searched.push(index);
-        self.met("a search index created");
+        let wanted = Wanted::draw(&mut self.random, &searched.searchable(), 0);
+        let shows_columns = self.random.bool();
+        let expected = hits(&table, &self.rows(name, None), &wanted, Order::Key, shows_columns);
+        let mut session_id = None;
+        if self.random.bool() {
+            session_id = Some(self.session(name, index).await);
+        }
+        let limit = self.random.choice([2, 5, 2_000]).expect("one");
+        let mut request = scan_of(name, index, &wanted, limit, shows_columns);
+        request.session_id.clone_from(&session_id);
+        // That of the first page: it may see nothing later.
+        let sequence = self.last_sequence();
+        let mut found = Vec::new();
+        loop {
+            self.say("ParallelScan", &(sequence, &request));
+            let page: Result<ParallelScanResponse, _> = self.seeing("ParallelScan", &request, sequence).await;
+            let page = page.expect("a page");
+            assert!(page.rows.len() <= usize::try_from(limit).expect("few"));
+            let rows = page.rows.iter().cloned();
+            found.extend(rows.map(|row| decode_row(row).expect("a row")));
+            let Some(token) = page.next_token else {
+                break;
+            };
+            assert!(!page.rows.is_empty());
+            request.scan_query.as_mut().expect("a query").token = Some(token);
+            self.met("a scan page by page");
+            if session_id.is_some() && self.random.bool() {
+                self.write().await;
+                self.met("a write between the pages of a scan");
+            }
+        }
+        assert_eq!(found, expected, "{wanted:?}");
+        self.met(match session_id {
+            Some(_) => "a scan in a session",
+            None => "a scan without a session",
+        });
     }
 
-    /// Waits until an index answers, which it then goes on doing until the next start.
-    pub(super) async fn until_it_answers(&mut self, table: &str, index: &str) {
-        let query = SearchQuery {
-            query: Some(Wanted::All.wire()),
-            ..SearchQuery::default()
+    async fn session(&mut self, table: &str, index: &str) -> Bytes {
+        let request = ComputeSplitsRequest {
+            table_name: Some(table.to_owned()),
+            search_index_splits_options: Some(SearchIndexSplitsOptions {
+                index_name: Some(index.to_owned()),
+            }),
         };
+        let splits: ComputeSplitsResponse = self.call("ComputeSplits", &request).await.expect("splits");
+        assert_eq!(splits.splits_size, Some(1));
+        splits.session_id.expect("a session")
+    }
+
+    /// Waits until an index answers with all writes, which it then goes on doing until the next start.
+    pub(super) async fn until_it_answers(&mut self, table: &str, index: &str) {
+        let is_being_built = |refused: &Refused| refused.code == "OTSTableNotReady";
+        self.until_found(table, index, &Wanted::All, is_being_built).await;
+    }
+
+    /// Waits until an index answers, which is refused until then for a reason that passes. Scans alone are never another index's.
+    pub(super) async fn until_found(
+        &mut self,
+        table: &str,
+        index: &str,
+        wanted: &Wanted,
+        passes: impl Fn(&Refused) -> bool,
+    ) {
+        let request = scan_of(table, index, wanted, 1, false);
+        let sequence = self.last_sequence();
         let asking = async {
-            while let Err(refused) = self.search_page(table, index, &query, false).await {
-                assert_eq!(refused.code, "OTSTableNotReady", "{refused:?}");
+            loop {
+                let answer: Result<ParallelScanResponse, _> =
+                    self.seeing("ParallelScan", &request, sequence).await;
+                match answer {
+                    Ok(_) => return,
+                    Err(refused) => assert!(passes(&refused), "{refused:?}"),
+                }
             }
         };
         tokio::time::timeout(BUILT_MAX, asking).await.expect("in time");
     }
+}
 
-    pub(super) async fn delete_search_index(&mut self, name: &'static str, table: &Table) {
-        let Some(index) = self.random.choice(&table.searched) else {
-            return;
-        };
-        let request = pb::DeleteSearchIndexRequest {
-            table_name: Some(name.to_owned()),
-            index_name: Some(index.clone()),
-        };
-        let deleted: Result<pb::DeleteSearchIndexResponse, _> =
-            self.call("DeleteSearchIndex", &request).await;
-        deleted.expect("deleted");
-        let again: Result<pb::DeleteSearchIndexResponse, _> = self.call("DeleteSearchIndex", &request).await;
-        Fault::NoTable.is(&again.expect_err("it is gone"));
-        let searched = &mut self.tables.get_mut(name).expect("a table").searched;
-        searched.retain(|other| other != index);
-        let list = pb::ListSearchIndexRequest {
-            table_name: Some(name.to_owned()),
-        };
-        let listed: pb::ListSearchIndexResponse = self.call("ListSearchIndex", &list).await.expect("a list");
-        let mut listed: Vec<_> = listed
-            .indices
-            .into_iter()
-            .filter_map(|index| index.index_name)
-            .collect();
-        let mut expected = self.tables[name].searched.clone();
-        listed.sort();
-        expected.sort();
-        assert_eq!(listed, expected);
-        self.met("a search index deleted");
+/// What of rows is shown besides their keys.
+fn columns(shows_columns: bool) -> pb::ColumnsToGet {
+    let kind = match shows_columns {
+        true => ColumnReturnType::All,
+        false => ColumnReturnType::None,
+    };
+    pb::ColumnsToGet {
+        return_type: Some(kind.into()),
+        column_names: Vec::new(),
+    }
+}
+
+/// The first page of a scan.
+fn scan_of(
+    table: &str,
+    index: &str,
+    wanted: &Wanted,
+    limit: i32,
+    shows_columns: bool,
+) -> ParallelScanRequest {
+    ParallelScanRequest {
+        table_name: Some(table.to_owned()),
+        index_name: Some(index.to_owned()),
+        columns_to_get: Some(columns(shows_columns)),
+        session_id: None,
+        scan_query: Some(ScanQuery {
+            query: Some(wanted.wire()),
+            limit: Some(limit),
+            alive_time: Some(300),
+            token: None,
+            current_parallel_id: Some(0),
+            max_parallel: Some(1),
+        }),
+        timeout_ms: None,
     }
 }
 

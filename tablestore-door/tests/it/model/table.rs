@@ -8,7 +8,9 @@ use souk_tablestore::messages::{
 };
 use souk_tablestore::{KeyColumn, KeyElement};
 
+use super::Fault;
 use super::datum::{Datum, Key, Kind};
+use super::indexes::Searched;
 use super::row::Row;
 
 /// What can be changed of a table.
@@ -40,15 +42,20 @@ pub(super) struct Table {
     /// The place of the key column that the server numbers.
     pub(super) numbered: Option<usize>,
     pub(super) options: Options,
+    /// The columns that it declares.
+    pub(super) declared: Vec<Column>,
     pub(super) secondary: BTreeMap<String, Secondary>,
-    pub(super) searched: Vec<String>,
+    pub(super) searched: BTreeMap<String, Searched>,
     pub(super) rows: Rows,
     /// The highest number of each partition.
     pub(super) numbers: BTreeMap<Datum, i64>,
 }
 
-/// Columns that every table declares: what indexes are of.
-const DECLARED: [(&str, DefinedColumnType); 4] = [
+/// A column that a table declares.
+pub(super) type Column = (&'static str, DefinedColumnType);
+
+/// Columns that every table declares at first: what indexes are of.
+pub(super) const DECLARED: [Column; 4] = [
     ("word", DefinedColumnType::String),
     ("size", DefinedColumnType::Integer),
     ("raw", DefinedColumnType::Blob),
@@ -209,8 +216,9 @@ impl Table {
             keys: keys.to_vec(),
             numbered,
             options: Options::draw(random),
+            declared: DECLARED.to_vec(),
             secondary: BTreeMap::new(),
-            searched: Vec::new(),
+            searched: BTreeMap::new(),
             rows: Rows::new(),
             numbers: BTreeMap::new(),
         };
@@ -219,6 +227,45 @@ impl Table {
             table.options.life = Some(LIFE_MAX_SECONDS * 1000);
         }
         table
+    }
+
+    /// Declares columns.
+    pub(super) fn declare(&mut self, columns: &[Column]) -> Result<(), Fault> {
+        for column in columns {
+            if self.key_names().contains(&column.0) {
+                return Err(Fault::Invalid);
+            }
+            match self.declared.iter().find(|(name, _)| *name == column.0) {
+                None => self.declared.push(*column),
+                Some(there) if there == column => {}
+                Some(_) => return Err(Fault::Invalid),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes declarations away; no secondary index may need them.
+    pub(super) fn undeclare(&mut self, columns: &[&'static str]) -> Result<(), Fault> {
+        for column in columns {
+            let mut indexes = self.secondary.values();
+            let is_needed =
+                indexes.any(|index| index.columns.contains(column) || index.included.contains(column));
+            let place = self.declared.iter().position(|(name, _)| name == column);
+            match place.filter(|_| !is_needed) {
+                Some(place) => _ = self.declared.remove(place),
+                None => return Err(Fault::Invalid),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all columns that an index is of are there.
+    pub(super) fn has_all_of(&self, index: &Secondary) -> bool {
+        let mut columns = index.columns.iter().chain(&index.included);
+        columns.all(|column| {
+            let mut declared = self.declared.iter();
+            self.key_names().contains(column) || declared.any(|(name, _)| name == column)
+        })
     }
 
     pub(super) fn key_names(&self) -> Vec<&'static str> {
@@ -274,16 +321,19 @@ impl Table {
                 r#type: kind.wire().into(),
                 option: (self.numbered == Some(place)).then_some(PrimaryKeyOption::AutoIncrement.into()),
             });
-        let declared = DECLARED.iter().map(|(name, kind)| pb::DefinedColumnSchema {
-            name: (*name).to_owned(),
-            r#type: (*kind).into(),
-        });
         pb::TableMeta {
             table_name: name.to_owned(),
             primary_key: keys.collect(),
-            defined_column: declared.collect(),
+            defined_column: self.declared.iter().map(column_wire).collect(),
             ..pb::TableMeta::default()
         }
+    }
+}
+
+pub(super) fn column_wire((name, kind): &Column) -> pb::DefinedColumnSchema {
+    pb::DefinedColumnSchema {
+        name: (*name).to_owned(),
+        r#type: (*kind).into(),
     }
 }
 

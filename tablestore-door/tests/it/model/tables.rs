@@ -1,8 +1,8 @@
-//! Tables and their secondary indexes: created, described, changed, listed, deleted.
+//! Tables, their declared columns and secondary indexes: created, described, changed, listed, deleted.
 
-use souk_tablestore::messages as pb;
+use souk_tablestore::messages::{self as pb, DefinedColumnType};
 
-use super::table::{Secondary, Table};
+use super::table::{Column, DECLARED, Secondary, Table, column_wire};
 use super::transactions::Held;
 use super::{Fault, Program};
 
@@ -15,15 +15,15 @@ impl Program {
         let Some(table) = self.tables.get(name).cloned() else {
             return self.create_table(name).await;
         };
-        match self.random.u8(..20) {
+        match self.random.u8(..21) {
             0 => self.create_again(name, &table).await,
             1..3 => self.delete_table(name, &table).await,
             3..6 => self.set_options(name, &table).await,
             6..8 => self.create_secondary(name, &table).await,
             8 => self.drop_secondary(name, &table).await,
-            9..12 => self.create_search_index(name, &table).await,
-            12 => self.delete_search_index(name, &table).await,
-            13..15 => self.list_tables().await,
+            9..12 => self.declare(name, &table).await,
+            12..15 => self.undeclare(name, &table).await,
+            15..17 => self.list_tables().await,
             _ => self.describe_table(name, &table).await,
         }
     }
@@ -101,6 +101,10 @@ impl Program {
             include_base_data: Some(true),
         };
         let created: Result<pb::CreateIndexResponse, _> = self.call("CreateIndex", &request).await;
+        if !table.has_all_of(&secondary) {
+            Fault::Invalid.is(&created.expect_err("a column that isn't declared"));
+            return self.met("a secondary index of a column that isn't declared");
+        }
         created.expect("created");
         self.server().indexed(&engine_name(name), &index).await;
         let again: Result<pb::CreateIndexResponse, _> = self.call("CreateIndex", &request).await;
@@ -128,6 +132,67 @@ impl Program {
             .secondary
             .remove(index);
         self.met("a secondary index dropped");
+    }
+
+    async fn declare(&mut self, name: &'static str, table: &Table) {
+        let other = self
+            .random
+            .choice([DefinedColumnType::Boolean, DefinedColumnType::Blob]);
+        let others = [
+            ("other", other.expect("one")),
+            (table.keys[0].0, DefinedColumnType::String),
+        ];
+        let columns = self.draw_columns(table, DECLARED.into_iter().chain(others));
+        let request = pb::AddDefinedColumnRequest {
+            table_name: name.to_owned(),
+            columns: columns.iter().map(column_wire).collect(),
+        };
+        let answer: Result<pb::AddDefinedColumnResponse, _> = self.call("AddDefinedColumn", &request).await;
+        let mut declared = table.clone();
+        match declared.declare(&columns) {
+            Ok(()) => {
+                answer.expect("declared");
+                self.tables.insert(name, declared);
+                self.met("columns declared");
+            }
+            Err(fault) => {
+                fault.is(&answer.expect_err("columns of another type, or of the key"));
+                self.met("columns that can't be declared");
+            }
+        }
+    }
+
+    async fn undeclare(&mut self, name: &'static str, table: &Table) {
+        let other = ("other", DefinedColumnType::Boolean);
+        let columns = self.draw_columns(table, DECLARED.into_iter().chain([other]));
+        let columns: Vec<_> = columns.into_iter().map(|(name, _)| name).collect();
+        let request = pb::DeleteDefinedColumnRequest {
+            table_name: name.to_owned(),
+            columns: columns.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let answer: Result<pb::DeleteDefinedColumnResponse, _> =
+            self.call("DeleteDefinedColumn", &request).await;
+        let mut undeclared = table.clone();
+        match undeclared.undeclare(&columns) {
+            Ok(()) => {
+                answer.expect("undeclared");
+                self.tables.insert(name, undeclared);
+                self.met("columns undeclared");
+            }
+            Err(fault) => {
+                fault.is(&answer.expect_err("columns that are needed, or not declared"));
+                self.met("columns that can't be undeclared");
+            }
+        }
+    }
+
+    /// One or two of some columns. A change of those that search indexes are of would build them anew, which ends their pages' tokens.
+    fn draw_columns(&mut self, table: &Table, columns: impl Iterator<Item = Column>) -> Vec<Column> {
+        let is_searched = |name: &str| !table.searched.is_empty() && ["size", "word"].contains(&name);
+        let mut columns: Vec<_> = columns.filter(|(name, _)| !is_searched(name)).collect();
+        self.random.shuffle(&mut columns);
+        columns.truncate(self.random.usize(1..3));
+        columns
     }
 
     async fn list_tables(&mut self) {
@@ -177,6 +242,10 @@ impl Program {
             let expected = secondary.key(table).into_iter();
             let expected: Vec<_> = expected.map(|(name, kind)| (name, kind.wire())).collect();
             assert_eq!(keys, expected);
+            let declared = table.declared.iter();
+            let included = declared.filter(|(name, _)| secondary.included.contains(name));
+            let included: Vec<_> = included.map(column_wire).collect();
+            assert_eq!(told.table_meta.defined_column, included);
         }
         self.met("a table described");
     }
