@@ -74,6 +74,9 @@ pub(crate) fn set_options(
     schema: &mut TableSchema,
     options: &messages::TableOptions,
 ) -> Result<(), ServiceError> {
+    if options.update_full_row == Some(true) {
+        return Err(unsupported("update_full_row"));
+    }
     if let Some(seconds) = options.time_to_live {
         schema.time_to_live = match u64::try_from(seconds) {
             Ok(seconds) if seconds > 0 => Some(Duration::from_secs(seconds)),

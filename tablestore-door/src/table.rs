@@ -60,7 +60,8 @@ pub(crate) async fn update(context: &Context, body: Bytes) -> Answered {
             .iter()
             .any(Option::is_some)
             || options.deviation_cell_version_in_sec.is_some()
-            || options.allow_update.is_some();
+            || options.allow_update.is_some()
+            || options.update_full_row.is_some();
         if !given {
             return Err(Reason::NoTableOption.into());
         }

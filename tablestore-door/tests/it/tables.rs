@@ -154,6 +154,9 @@ async fn what_no_table_is_is_refused() {
     no_version.table_options.as_mut().expect("options").max_versions = Some(0);
     let mut no_life = plain("t");
     no_life.table_options.as_mut().expect("options").time_to_live = Some(0);
+    let mut whole_rows = plain("t");
+    let options = whole_rows.table_options.as_mut().expect("options");
+    options.update_full_row = Some(true);
     let mut reserved = plain("t");
     reserved.reserved_throughput.capacity_unit.read = Some(1);
     for (request, message) in [
@@ -187,6 +190,7 @@ async fn what_no_table_is_is_refused() {
             "The maximum versions cannot be less than or equal to 0",
         ),
         (no_life, "TimeToLive cannot be 0 or less than -1."),
+        (whole_rows, "Unsupported: update_full_row."),
         (reserved, "Can not reserve read capacity unit on capacity."),
     ] {
         client
@@ -194,6 +198,17 @@ async fn what_no_table_is_is_refused() {
             .await
             .is(400, "OTSParameterInvalid", message);
     }
+    client.create(&plain("t")).await;
+    let whole_rows = pb::UpdateTableRequest {
+        table_name: "t".to_owned(),
+        table_options: Some(pb::TableOptions {
+            update_full_row: Some(true),
+            ..pb::TableOptions::default()
+        }),
+        ..pb::UpdateTableRequest::default()
+    };
+    let refused = client.refused("UpdateTable", &whole_rows).await;
+    refused.is(400, "OTSParameterInvalid", "Unsupported: update_full_row.");
     let none = client.refused("DescribeTable", &describe("none")).await;
     none.is(404, "OTSObjectNotExist", "Requested table does not exist.");
     server.end().await;
