@@ -181,7 +181,7 @@ impl From<Reason> for ServiceError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reason, ServiceError};
+    use super::{ErrorCode, Reason, ServiceError};
 
     #[test]
     fn an_error_is_a_status_and_a_message() {
@@ -192,6 +192,30 @@ mod tests {
         expected.extend([0x12, 23]);
         expected.extend(b"Condition check failed.");
         assert_eq!(error.encode(), expected);
+    }
+
+    #[test]
+    fn what_clients_repeat_has_the_codes_and_statuses_of_the_original() {
+        for (code, name, status) in [
+            (ErrorCode::InternalServerError, "OTSInternalServerError", 500),
+            (ErrorCode::QuotaExhausted, "OTSQuotaExhausted", 403),
+            (ErrorCode::ServerBusy, "OTSServerBusy", 503),
+            (ErrorCode::PartitionUnavailable, "OTSPartitionUnavailable", 503),
+            (ErrorCode::Timeout, "OTSTimeout", 503),
+            (ErrorCode::ServerUnavailable, "OTSServerUnavailable", 503),
+            (ErrorCode::RowOperationConflict, "OTSRowOperationConflict", 409),
+            (ErrorCode::TableNotReady, "OTSTableNotReady", 404),
+            (
+                ErrorCode::TooFrequentReservedThroughputAdjustment,
+                "OTSTooFrequentReservedThroughputAdjustment",
+                403,
+            ),
+        ] {
+            assert_eq!((code.as_str(), code.status().as_u16()), (name, status));
+        }
+        // It is repeated by its text, too.
+        let frequent = Reason::TooFrequentTableOperations.to_string();
+        assert_eq!(frequent, "Too frequent table operations.");
     }
 
     #[test]

@@ -196,6 +196,20 @@ fn writes_that_make_no_sense_are_refused_with_the_texts_of_the_original() {
 }
 
 #[test]
+fn names_of_columns_have_so_many_bytes() {
+    let longest = "x".repeat(limits::MAX_NAME_BYTES);
+    for kind in [OperationType::Put, OperationType::Update] {
+        let named = |name: &str| decoded(kind, &row(vec![PlainCell::new(name, 1)])).map(|_| ());
+        assert_eq!(named(&longest), Ok(()));
+        // Told without the rest.
+        let refused = Reason::InvalidColumnName {
+            name: longest.as_str().into(),
+        };
+        assert_eq!(named(&format!("{longest}x")), Err(refused));
+    }
+}
+
+#[test]
 fn keys_are_what_they_are_for() {
     let key = |values: &[KeyElement]| -> Vec<KeyColumn> {
         let columns = values.iter().enumerate();

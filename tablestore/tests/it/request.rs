@@ -144,6 +144,9 @@ fn heads_are_refused_with_the_texts_of_the_original() {
     for path in [
         "/listTable",
         "/SQLQuery",
+        "/PutTimeseriesData",
+        "/CreateDeliveryTask",
+        "/CreateGlobalTable",
         "/",
         "",
         "/ListTable/",
@@ -247,6 +250,28 @@ fn heads_are_refused_with_the_texts_of_the_original() {
             name: "x-souk-min-sequence".into()
         })
     );
+}
+
+#[test]
+fn headers_and_names_of_instances_have_so_many_bytes() {
+    let (key, instance) = ("x-ots-accesskeyid", "x-ots-instancename");
+    let too_long = |name: String| Reason::InvalidInstanceName { name: name.into() };
+    for (header, most, refused) in [
+        (
+            key,
+            limits::MAX_HEADER_BYTES,
+            Reason::InvalidHeader { name: key.into() },
+        ),
+        (
+            instance,
+            limits::MAX_INSTANCE_BYTES,
+            too_long("x".repeat(limits::MAX_INSTANCE_BYTES + 1)),
+        ),
+    ] {
+        let with = |bytes| head(|headers| set(headers, header, &"x".repeat(bytes))).map(|_| ());
+        assert_eq!(with(most), Ok(()), "{header}");
+        assert_eq!(with(most + 1), Err(refused), "{header}");
+    }
 }
 
 #[test]
