@@ -39,6 +39,8 @@ const VALUES_BYTES: usize = 2 * ROW_BYTES;
 const PIECE_BYTES: usize = 32 << 20;
 /// Rows of a piece after which the next begins.
 const PIECE_ROWS: usize = 1 << 20;
+/// Most pieces of an export: a file of Parquet has no more row groups.
+pub(super) const PIECES_MAX: u64 = 32_767;
 
 const NANOS_OF_DAY: i64 = 86_400_000_000_000;
 /// 1970-01-01 in the days of INT96.
@@ -527,6 +529,12 @@ impl Pieces {
 
     /// Writes what there is as a piece.
     pub(super) fn end_piece(&mut self) -> ParquetResult<()> {
+        if self.count >= PIECES_MAX {
+            let text = format!(
+                "a file of Parquet has at most {PIECES_MAX} pieces (PIECES_MAX); export to NDJSON or CSV"
+            );
+            return Err(ParquetError::General(text));
+        }
         let mut writer = self.writer(&self.piece(self.count + 1))?;
         let mut group = writer.next_row_group()?;
         for (column, of) in self.next.iter().zip(self.columns.iter()) {

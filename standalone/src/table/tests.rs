@@ -37,6 +37,8 @@ use crate::load::source::Item;
 use crate::load::{self, LoadError, LoadOutputs, LoadPlan, LoadReport};
 use crate::table::rows::TableRows;
 
+mod limits;
+
 const FORMATS: [Format; 3] = [Format::Ndjson, Format::Csv, Format::Parquet];
 const SERVER: &str = "http://127.0.0.1:1";
 

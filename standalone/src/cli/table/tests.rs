@@ -97,6 +97,31 @@ fn import(arguments: &[&str]) -> Result<transfer::ImportArgs, CommandError> {
 }
 
 #[test]
+fn batches_in_flight_are_so_many() {
+    for (streams, is_taken) in [("0", false), ("1", true), ("64", true), ("65", false)] {
+        let import = import(&["notes", "a.csv", "--streams", streams]);
+        let refused = import.err().map(|error| error.to_string());
+        assert_eq!(refused.is_none(), is_taken, "{streams}: {refused:?}");
+        assert!(refused.is_none_or(|told| told.contains("1..=64")), "{streams}");
+    }
+}
+
+#[test]
+fn a_request_is_read_up_to_the_size_of_a_message() -> Result<(), CommandError> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("table.json");
+    let name = path.display().to_string();
+    for (bytes, is_taken) in [(REQUEST_BYTES_MAX, true), (REQUEST_BYTES_MAX + 1, false)] {
+        fs::write(&path, vec![b' '; usize::try_from(bytes)?])?;
+        let refused = read(&name).err().map(|error| error.to_string());
+        assert_eq!(refused.is_none(), is_taken, "{refused:?}");
+        let limit = "has more than 4194304 bytes";
+        assert!(refused.is_none_or(|told| told.contains(limit)), "{bytes}");
+    }
+    Ok(())
+}
+
+#[test]
 fn imports_that_differ_say_how_far_they_are_in_different_files() -> Result<(), CommandError> {
     let mut states = BTreeSet::new();
     for (table, file, server) in [
