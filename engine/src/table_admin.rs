@@ -405,3 +405,42 @@ fn index_names(definition: &TableDefinition) -> BTreeSet<&str> {
     let indexes = definition.indexes.iter();
     indexes.map(|index| index.name.as_str()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use souk_storage::KeyKind;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::engine::{EngineConfig, Tables};
+    use crate::index_state::IndexState;
+
+    #[tokio::test]
+    async fn so_many_tables_are_created_and_no_more() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(EngineConfig::new(folder.path()), Tables::new()).await;
+        let engine = engine.expect("an engine");
+        // All but one are there, and can't be opened: they count, too.
+        let closed = (1..MAX_CREATED_TABLES).map(|nth| {
+            let name: Arc<str> = format!("closed_{nth}").into();
+            (Arc::clone(&name), Arc::new(IndexState::new(name)))
+        });
+        engine.inner().closed.lock().extend(closed);
+        let table = |name: &str| TableDefinition::new(TableSchema::new(name).key("id", KeyKind::String));
+        engine.create_table(table("last")).await.expect("room for one");
+        let refused = engine.create_table(table("beyond")).await.err();
+        let Some(EngineError::LimitExceeded { limit, max, actual }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(
+            (limit, max, actual),
+            ("MAX_CREATED_TABLES", MAX_CREATED_TABLES, MAX_CREATED_TABLES + 1)
+        );
+        engine.drop_table("last").await.expect("dropped");
+        engine.create_table(table("beyond")).await.expect("room again");
+        engine
+            .close(Instant::now() + EMPTY_INDEX_MAX)
+            .await
+            .expect("closed");
+    }
+}

@@ -269,3 +269,51 @@ impl TableHandle {
         group.committing(self.caller().as_ref(), checkpoint)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use souk_storage::{FeedSource, KeyKind, TableSchema};
+
+    use super::*;
+    use crate::consumer_groups::{SESSION_TIMEOUT_DEFAULT, SHARD_READS_MAX};
+    use crate::definition::TableDefinition;
+    use crate::engine::{Engine, EngineConfig, Tables};
+
+    #[tokio::test]
+    async fn reads_of_more_shards_than_at_a_time_wait_for_their_turn() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(EngineConfig::new(folder.path()), Tables::new()).await;
+        let engine = engine.expect("an engine");
+        let table = TableDefinition::new(TableSchema::new("notes").key("id", KeyKind::String));
+        let table = engine.create_table(table).await.expect("a table");
+        let group = table.create_consumer_group("copy", GroupOptions::new(FeedSource::Base));
+        group.await.expect("a group");
+        let joined = table.join_consumer_group("copy", String::new(), SESSION_TIMEOUT_DEFAULT);
+        let (member, _) = joined.expect("a member");
+        let held = table.held_shard("copy", member, 0).expect("a shard");
+        let read = || table.read_shard(&held, "", 1, Duration::ZERO);
+
+        let groups = &engine.inner().consumer_groups;
+        let mut turns = Vec::new();
+        for _ in 1..SHARD_READS_MAX {
+            turns.push(groups.turn().await);
+        }
+        read().await.expect("the last turn");
+        turns.push(groups.turn().await);
+        let mut waiting = pin!(read());
+        for _ in 0..100 {
+            let is_waiting = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx).is_pending())).await;
+            assert!(is_waiting);
+            // Whatever else there is to do is done meanwhile.
+            engine.database().snapshot().await.expect("a snapshot");
+        }
+        drop(turns);
+        waiting.await.expect("a turn");
+        let end = Instant::now() + Duration::from_secs(10);
+        engine.close(end).await.expect("closed");
+    }
+}

@@ -373,3 +373,44 @@ fn malformed() -> EngineError {
         detail: "it has another layout",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use souk_storage::{KeyKind, TableSchema};
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::definition::TableDefinition;
+    use crate::engine::{Engine, EngineConfig, Tables};
+    use crate::error::LimitOf;
+
+    #[tokio::test]
+    async fn so_many_tables_are_split_at_a_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let engine = Engine::open(EngineConfig::new(folder.path()), Tables::new()).await;
+        let engine = engine.expect("an engine");
+        let table = TableDefinition::new(TableSchema::new("notes").key("id", KeyKind::String));
+        let table = engine.create_table(table).await.expect("a table");
+        let take = || engine.inner().splits.take(None).expect("a place");
+        let mut taken: Vec<_> = (1..SPLITS_MAX).map(|_| take()).collect();
+        table.splits(1_000).await.expect("the last place");
+        taken.push(take());
+        let refused = table.splits(1_000).await.err();
+        assert!(
+            matches!(
+                refused,
+                Some(EngineError::TooManySplits {
+                    max: SPLITS_MAX,
+                    of: LimitOf::All
+                })
+            ),
+            "{refused:?}"
+        );
+        drop(taken);
+        table.splits(1_000).await.expect("a place again");
+        let end = Instant::now() + Duration::from_secs(10);
+        engine.close(end).await.expect("closed");
+    }
+}

@@ -266,7 +266,7 @@ fn any_of(filters: Vec<Filter>) -> Filter {
 }
 
 /// What is told of each violation.
-fn told(status: &Status) -> String {
+pub(crate) fn told(status: &Status) -> String {
     let details = status.get_details_bad_request();
     let violations = details.into_iter().flat_map(|details| details.field_violations);
     let told: Vec<_> = violations.map(|violation| violation.description).collect();

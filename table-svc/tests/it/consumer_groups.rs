@@ -1,5 +1,6 @@
 //! Consumer groups: what their calls tell and refuse, and members that share a table.
 
+mod limits;
 mod members;
 
 use std::time::Duration;
