@@ -260,7 +260,10 @@ fn read_line(line: &str) -> Result<AccessKey, String> {
 mod tests {
     use souk_access::Role;
 
-    use super::{AccessKey, AccessKeys, CALLS_OF_KEY_MAX};
+    use super::{
+        AccessKey, AccessKeys, AccessKeysError, CALLS_OF_KEY_MAX, ID_BYTES_MAX, KEYS_MAX, SECRET_BYTES_MAX,
+        SECRET_BYTES_MIN,
+    };
 
     #[test]
     fn a_key_is_read_as_it_was_made() {
@@ -322,5 +325,62 @@ mod tests {
             assert!(error.contains(problem), "{line}: {error}");
             assert!(!error.contains(secret), "{error}");
         }
+    }
+
+    #[test]
+    fn ids_secrets_and_instances_are_of_so_many_bytes() {
+        let of = |id, secret, instance| {
+            let text = |bytes| "x".repeat(bytes);
+            let line = format!("{} {} {} reader", text(id), text(secret), text(instance));
+            AccessKeys::read(&line).err().map(|error| error.to_string())
+        };
+        let (id, secret) = ("an id has 1 to 64", "a secret has 16 to 256");
+        let instance = "an instance has 3 to 64";
+        for (given, problem) in [
+            ((1, SECRET_BYTES_MIN, 3), None),
+            ((ID_BYTES_MAX, SECRET_BYTES_MAX, 64), None),
+            ((ID_BYTES_MAX + 1, SECRET_BYTES_MAX, 64), Some(id)),
+            ((1, SECRET_BYTES_MIN - 1, 3), Some(secret)),
+            ((1, SECRET_BYTES_MAX + 1, 3), Some(secret)),
+            ((1, SECRET_BYTES_MIN, 2), Some(instance)),
+            ((1, SECRET_BYTES_MIN, 65), Some(instance)),
+        ] {
+            let told = of(given.0, given.1, given.2);
+            match (problem, &told) {
+                (None, None) => {}
+                (Some(problem), Some(told)) if told.contains(problem) => {}
+                _ => panic!("{given:?}: {told:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn no_name_of_an_instance_is_reserved() {
+        for instance in [
+            "ali",
+            "ots-admin",
+            "taobao",
+            "ay-2",
+            "an-instance-of-more-than-16-bytes",
+        ] {
+            let key = AccessKey::new("app", "0123456789abcdef", instance, Role::Admin);
+            assert_eq!(key.map(|key| key.instance().to_owned()), Ok(instance.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_file_has_so_many_keys() {
+        let lines = |count| -> String {
+            let line = |nth| format!("key_{nth} 0123456789abcdef demo reader\n");
+            (0..count).map(line).collect()
+        };
+        assert_eq!(
+            AccessKeys::read(&lines(KEYS_MAX)).map(|keys| keys.0.len()),
+            Ok(KEYS_MAX)
+        );
+        let refused = AccessKeys::read(&lines(KEYS_MAX + 1)).map(|keys| keys.0.len());
+        assert_eq!(refused, Err(AccessKeysError::Count));
+        let told = AccessKeysError::Count.to_string();
+        assert!(told.contains(&KEYS_MAX.to_string()), "{told}");
     }
 }

@@ -52,6 +52,27 @@ pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a call works.
 pub const WORK_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// How long calls may take.
+#[derive(Clone, Copy, Debug)]
+pub struct DoorTimes {
+    /// How long a call waits for a place: [`PLACE_WAIT_MAX`].
+    pub place_wait: Duration,
+    /// How long the body of a request may take: [`BODY_TIME_MAX`].
+    pub body: Duration,
+    /// How long a call works: [`WORK_TIME_MAX`].
+    pub work: Duration,
+}
+
+impl Default for DoorTimes {
+    fn default() -> Self {
+        Self {
+            place_wait: PLACE_WAIT_MAX,
+            body: BODY_TIME_MAX,
+            work: WORK_TIME_MAX,
+        }
+    }
+}
+
 /// Why there is no door.
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
@@ -100,6 +121,7 @@ struct Shared {
     keys: Arc<Reloaded<AccessKeys>>,
     permissions: Permissions,
     places: Arc<Semaphore>,
+    times: DoorTimes,
     /// Whether anybody may know a secret.
     is_open: bool,
 }
@@ -120,7 +142,20 @@ impl Door {
         keys: Arc<Reloaded<AccessKeys>>,
         config: &ServerConfig,
     ) -> Result<Self, DoorError> {
-        Self::with(engine, keys, false, config)
+        Self::with_times(engine, keys, DoorTimes::default(), config)
+    }
+
+    /// The same, with other times of calls.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_times(
+        engine: Engine,
+        keys: Arc<Reloaded<AccessKeys>>,
+        times: DoorTimes,
+        config: &ServerConfig,
+    ) -> Result<Self, DoorError> {
+        Self::with(engine, keys, times, false, config)
     }
 
     /// The endpoint of a demo, for the holders of a key whose secret everybody knows. It answers calls by an address or `localhost` alone: a
@@ -129,12 +164,14 @@ impl Door {
     /// # Errors
     /// As [`Self::new`].
     pub fn demo(engine: Engine, key: AccessKey, config: &ServerConfig) -> Result<Self, DoorError> {
-        Self::with(engine, Reloaded::fixed(AccessKeys::of(key)), true, config)
+        let keys = Reloaded::fixed(AccessKeys::of(key));
+        Self::with(engine, keys, DoorTimes::default(), true, config)
     }
 
     fn with(
         engine: Engine,
         keys: Arc<Reloaded<AccessKeys>>,
+        times: DoorTimes,
         is_open: bool,
         config: &ServerConfig,
     ) -> Result<Self, DoorError> {
@@ -146,6 +183,7 @@ impl Door {
                 keys,
                 permissions: Permissions::new()?,
                 places: Arc::new(Semaphore::new(CALLS_MAX)),
+                times,
                 is_open,
             }),
             stack,
@@ -262,9 +300,9 @@ impl Shared {
     /// Reads the body and does what it asks for.
     async fn done(&self, signer: &Signer, head: &Parts, body: Body) -> Result<Answer, ServiceError> {
         let places = self.places(&signer.key).await?;
-        let body = tokio::time::timeout(BODY_TIME_MAX, whole(head, body)).await;
+        let body = tokio::time::timeout(self.times.body, whole(head, body)).await;
         let body = signer.head.body(body.map_err(|_| Reason::RequestTimeout)??)?;
-        let deadline = Instant::now() + WORK_TIME_MAX;
+        let deadline = Instant::now() + self.times.work;
         let min_sequence = signer.head.min_sequence.unwrap_or_default();
         let context = Context::new(&self.engine, &signer.key, deadline, min_sequence);
         let operation = signer.head.operation;
@@ -291,7 +329,7 @@ impl Shared {
             let of_all = Arc::clone(&self.places).acquire_owned().await;
             Some([of_key.ok()?, of_all.ok()?])
         };
-        let both = tokio::time::timeout(PLACE_WAIT_MAX, both).await;
+        let both = tokio::time::timeout(self.times.place_wait, both).await;
         both.ok().flatten().ok_or_else(|| Reason::ServerBusy.into())
     }
 }

@@ -139,3 +139,72 @@ pub(crate) fn internal(error: &(dyn std::error::Error + 'static)) -> ServiceErro
     tracing::error!(error, "a call to the Tablestore endpoint failed");
     Reason::Internal.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use souk_engine::error::Waiting;
+    use souk_engine::{EngineError, LimitOf, MAX_CREATED_TABLES};
+    use souk_tablestore::ErrorCode;
+
+    use super::{StoreError, refused};
+
+    #[test]
+    fn what_may_be_repeated_is_told_by_the_codes_that_clients_repeat() {
+        let text = String::new;
+        let (max, of) = (8, LimitOf::Caller);
+        for (error, code) in [
+            (EngineError::TooManySplits { max, of }, ErrorCode::ServerBusy),
+            (
+                EngineError::TooManyTransactions { max, of },
+                ErrorCode::ServerBusy,
+            ),
+            (EngineError::TooManyViews { max, of }, ErrorCode::ServerBusy),
+            (EngineError::TooManyExports { max, of }, ErrorCode::ServerBusy),
+            (
+                EngineError::TableClosed {
+                    table: text(),
+                    reason: text(),
+                },
+                ErrorCode::PartitionUnavailable,
+            ),
+            (EngineError::DeadlineExceeded(Waiting::Index), ErrorCode::Timeout),
+            (EngineError::Closing, ErrorCode::ServerUnavailable),
+            (
+                EngineError::Contended {
+                    name: "row",
+                    id: text(),
+                    attempts: 32,
+                },
+                ErrorCode::RowOperationConflict,
+            ),
+            (
+                EngineError::IndexBuilding { index: text() },
+                ErrorCode::TableNotReady,
+            ),
+            (
+                EngineError::Storage(StoreError::IndexNotReady {
+                    table: text(),
+                    index: text(),
+                }),
+                ErrorCode::TableNotReady,
+            ),
+            (EngineError::Defect("a test"), ErrorCode::InternalServerError),
+        ] {
+            let shown = format!("{error:?}");
+            assert_eq!(refused(error).code, code, "{shown}");
+        }
+    }
+
+    #[test]
+    fn more_tables_than_there_may_be_are_a_quota() {
+        let error = refused(EngineError::LimitExceeded {
+            limit: "MAX_CREATED_TABLES",
+            max: MAX_CREATED_TABLES,
+            actual: MAX_CREATED_TABLES + 1,
+        });
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (ErrorCode::QuotaExhausted, "Number of tables exceeded the quota.")
+        );
+    }
+}

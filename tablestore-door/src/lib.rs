@@ -69,5 +69,5 @@ pub use self::access_keys::{
     SECRET_BYTES_MIN,
 };
 pub use self::door::{
-    BODY_TIME_MAX, CALLS_MAX, Door, DoorError, PLACE_WAIT_MAX, ROLE, WORK_TIME_MAX, follow_keys,
+    BODY_TIME_MAX, CALLS_MAX, Door, DoorError, DoorTimes, PLACE_WAIT_MAX, ROLE, WORK_TIME_MAX, follow_keys,
 };

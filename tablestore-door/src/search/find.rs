@@ -335,3 +335,23 @@ fn inner_hits(path: &str, list: &InnerHitList) -> SearchInnerHit {
         search_hits: hits.collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{limit, offset};
+
+    #[test]
+    fn a_page_has_so_many_hits_behind_so_many_others() {
+        assert_eq!(limit(Some(1_000)), Ok(1_000));
+        assert_eq!(offset(Some(100_000)), Ok(100_000));
+        for (refused, says) in [
+            (limit(Some(1_001)), "limit is 1001, which exceeds 1000."),
+            (
+                offset(Some(100_001)),
+                "offset is 100001, which exceeds 100000: use the tokens of pages.",
+            ),
+        ] {
+            assert_eq!(refused.map_err(|error| error.message), Err(says.to_owned()));
+        }
+    }
+}

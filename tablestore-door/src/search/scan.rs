@@ -133,3 +133,17 @@ fn alive(seconds: Option<i32>) -> Result<Duration, ServiceError> {
     let length = Duration::from_secs(u64::try_from(seconds).unwrap_or(u64::MAX));
     Ok(length.min(VIEW_KEEP_MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::alive;
+
+    #[test]
+    fn a_session_is_kept_for_so_long() {
+        for (asked, kept) in [(None, 60), (Some(1), 1), (Some(300), 300), (Some(301), 300)] {
+            assert_eq!(alive(asked), Ok(Duration::from_secs(kept)), "{asked:?}");
+        }
+    }
+}

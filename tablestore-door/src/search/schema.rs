@@ -482,4 +482,30 @@ mod tests {
             assert!(refused.message.contains(says), "{refused}");
         }
     }
+
+    #[test]
+    fn fields_have_so_many_levels_and_date_formats() {
+        let nested = |levels| {
+            (0..levels).fold(schema("a", FieldType::Keyword), |inner, _| FieldSchema {
+                field_schemas: vec![inner],
+                ..schema("a", FieldType::Nested)
+            })
+        };
+        let dated = |formats| FieldSchema {
+            date_formats: vec!["epoch_second".to_owned(); formats],
+            ..schema("day", FieldType::Date)
+        };
+        for (most, over, says) in [
+            (nested(MAX_LEVELS), nested(MAX_LEVELS + 1), "more than 16 levels"),
+            (
+                dated(MAX_DATE_FORMATS),
+                dated(MAX_DATE_FORMATS + 1),
+                "more than 16 date formats",
+            ),
+        ] {
+            read(&[most]).expect(says);
+            let refused = read(&[over]).expect_err(says);
+            assert!(refused.message.contains(says), "{refused}");
+        }
+    }
 }

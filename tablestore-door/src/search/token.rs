@@ -57,3 +57,23 @@ impl Token {
 pub(super) fn wrong() -> ServiceError {
     invalid("Invalid token: pass the next token of the page before, as it was given.")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_BYTES, Token};
+
+    #[test]
+    fn a_token_has_so_many_bytes() {
+        let of = |bytes: usize| {
+            let inner = |chars| Token::new("", None, "x".repeat(chars)).write();
+            // Its tag and length are in front of it.
+            let front = inner(MAX_BYTES).len() - MAX_BYTES;
+            let token = inner(bytes - front);
+            assert_eq!(token.len(), bytes);
+            Token::read(token)
+        };
+        assert!(of(MAX_BYTES).is_ok());
+        let refused = of(MAX_BYTES + 1).expect_err("too long");
+        assert!(refused.message.starts_with("Invalid token"), "{refused}");
+    }
+}

@@ -130,16 +130,21 @@ impl Client {
 
     /// Sends a request, on the connection of the one before.
     pub(crate) async fn send(&mut self, sent: &Sent) -> Reply {
-        let mut head = format!(
-            "POST {} HTTP/1.1\r\nhost: souk\r\ncontent-length: {}\r\n",
-            sent.path,
-            sent.body.len()
-        );
-        for (name, value) in &sent.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+        self.exchange(head(sent, "").as_bytes(), &sent.body).await
+    }
+
+    /// Sends the head of a request, on a connection of its own, and waits until the server asks for the body: the call has its places then.
+    pub(crate) async fn begin(&mut self, sent: &Sent) {
+        let connection = TcpStream::connect(self.address).await.expect("a connection");
+        let mut connection = BufReader::new(connection);
+        let head = head(sent, "expect: 100-continue\r\n");
+        connection.write_all(head.as_bytes()).await.expect("sent");
+        let mut told = String::new();
+        for _ in ["status", "end"] {
+            connection.read_line(&mut told).await.expect("a line");
         }
-        head.push_str("\r\n");
-        self.exchange(head.as_bytes(), &sent.body).await
+        assert_eq!(told, "HTTP/1.1 100 Continue\r\n\r\n");
+        self.connection = Some(connection);
     }
 
     /// Sends bytes and reads an answer.
@@ -162,6 +167,18 @@ impl Client {
     pub(crate) fn is_connected(&self) -> bool {
         self.connection.is_some()
     }
+}
+
+fn head(sent: &Sent, more: &str) -> String {
+    let length = sent.body.len();
+    let mut head = format!(
+        "POST {} HTTP/1.1\r\nhost: souk\r\ncontent-length: {length}\r\n",
+        sent.path
+    );
+    for (name, value) in &sent.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head + more + "\r\n"
 }
 
 async fn read(connection: &mut BufReader<TcpStream>) -> Reply {

@@ -5,6 +5,7 @@
 mod batches;
 mod client;
 mod indexes;
+mod limits;
 mod model;
 mod python;
 mod ranges;

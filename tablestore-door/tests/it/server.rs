@@ -9,7 +9,7 @@ use souk_chassis::config::ServerConfig;
 use souk_chassis::server::Listener;
 use souk_engine::storage::{DatabaseOptions, IndexState};
 use souk_engine::{Engine, EngineConfig, Tables};
-use souk_tablestore_door::{AccessKeys, Door};
+use souk_tablestore_door::{AccessKeys, Door, DoorTimes};
 use tempfile::TempDir;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ reader reader-secret-of-tests demo reader
 ";
 
 /// How long what ends may take.
-const END_MAX: Duration = Duration::from_secs(30);
+pub(crate) const END_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -35,6 +35,7 @@ pub(crate) struct Server {
     serving: AbortOnDropHandle<()>,
     folder: TempDir,
     config: EngineConfig,
+    times: DoorTimes,
 }
 
 impl Server {
@@ -51,16 +52,24 @@ impl Server {
         let folder = tempfile::tempdir().expect("a folder");
         let mut config = EngineConfig::new(folder.path());
         set(&mut config);
-        Self::open(folder, config).await
+        Self::open(folder, config, DoorTimes::default()).await
+    }
+
+    /// With other times of calls.
+    pub(crate) async fn start_within(times: DoorTimes) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = EngineConfig::new(folder.path());
+        Self::open(folder, config, times).await
     }
 
     /// Ends, and begins again over the same data.
     pub(crate) async fn reopen(self) -> Self {
+        let times = self.times;
         let (folder, config) = self.stop().await;
-        Self::open(folder, config).await
+        Self::open(folder, config, times).await
     }
 
-    async fn open(folder: TempDir, engine_config: EngineConfig) -> Self {
+    async fn open(folder: TempDir, engine_config: EngineConfig, times: DoorTimes) -> Self {
         let engine = Engine::open(engine_config.clone(), Tables::new())
             .await
             .expect("an engine");
@@ -70,7 +79,7 @@ impl Server {
             ..ServerConfig::default()
         };
         let keys = Reloaded::fixed(AccessKeys::read(KEYS).expect("keys"));
-        let door = Door::new(engine.clone(), Arc::clone(&keys), &config).expect("a door");
+        let door = Door::with_times(engine.clone(), Arc::clone(&keys), times, &config).expect("a door");
         let listener = Listener::bind(&config).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let stop = CancellationToken::new();
@@ -86,6 +95,7 @@ impl Server {
             serving: AbortOnDropHandle::new(serving),
             folder,
             config: engine_config,
+            times,
         }
     }
 

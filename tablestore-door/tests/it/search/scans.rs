@@ -113,18 +113,35 @@ async fn what_is_no_scan_is_refused() {
     let token = Some(Bytes::from_static(b"no token"));
     let wrong = shops.scan(None, everything(), token).await.expect_err("refused");
     assert!(wrong.message.starts_with("Invalid token"), "{wrong:?}");
-    let second = ParallelScanRequest {
+    let scan = |scan: ScanQuery| ParallelScanRequest {
         table_name: named(TABLE),
         index_name: named(INDEX),
         scan_query: Some(ScanQuery {
             query: Some(everything()),
-            current_parallel_id: Some(1),
-            max_parallel: Some(2),
-            ..ScanQuery::default()
+            ..scan
         }),
         ..ParallelScanRequest::default()
     };
-    let refused = shops.client.refused("ParallelScan", &second).await;
-    assert!(refused.message.contains("has 1 split"), "{refused:?}");
+    let limited = |limit| {
+        scan(ScanQuery {
+            limit: Some(limit),
+            ..ScanQuery::default()
+        })
+    };
+    let second = scan(ScanQuery {
+        current_parallel_id: Some(1),
+        max_parallel: Some(2),
+        ..ScanQuery::default()
+    });
+    for (request, says) in [
+        (second, "has 1 split"),
+        (limited(0), "is 0, and has to be 1 to 2000"),
+        (limited(2_001), "is 2001, and has to be 1 to 2000"),
+    ] {
+        let refused = shops.client.refused("ParallelScan", &request).await;
+        assert!(refused.message.contains(says), "{refused:?}");
+    }
+    let most: Result<ParallelScanResponse, _> = shops.client.call("ParallelScan", &limited(2_000)).await;
+    most.expect("a page");
     shops.end().await;
 }
