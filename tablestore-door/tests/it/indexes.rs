@@ -1,7 +1,7 @@
 //! Secondary indexes, read as the tables that they are to clients.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use prost::Message as _;
 use souk_engine::observer::Observer;
@@ -12,7 +12,7 @@ use souk_tablestore::messages::{
 use souk_tablestore::{KeyColumn, KeyElement, Value, variant};
 
 use crate::client::{
-    Client, Refused, cell, cells, deletion, get, ignore, key, put, row, rows, table, update,
+    Client, Refused, cell, cells, deletion, get, ignore, key, put, row, rows, table, update, versioned,
 };
 use crate::server::Server;
 
@@ -183,7 +183,8 @@ async fn an_index_is_created_described_and_dropped() {
     let create = pb::CreateIndexRequest {
         main_table_name: "orders".to_owned(),
         index_meta: index("by_rank", &["rank", "id", "nth"], &["city"]),
-        include_base_data: Some(true),
+        // It is so whatever this says.
+        include_base_data: Some(false),
     };
     let _: pb::CreateIndexResponse = client.call("CreateIndex", &create).await.expect("created");
     let again = client.refused("CreateIndex", &create).await;
@@ -446,5 +447,110 @@ async fn an_index_has_more_key_columns_than_a_table() {
     };
     let all = range("by_city_and_rank", end(Minimum), end(Maximum));
     assert_eq!(read(&mut client, all).await.0.len(), 1);
+    server.end().await;
+}
+
+#[tokio::test]
+async fn what_no_index_is_is_refused() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    let keys = [("id", PrimaryKeyType::String), ("nth", PrimaryKeyType::Integer)];
+    let names: Vec<String> = (0..40).map(|nth| format!("c{nth}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let wide = |name: &str, indexes: Vec<pb::IndexMeta>| {
+        let mut wide = table(name, &keys, Some("nth"));
+        let column = |name: &&str| pb::DefinedColumnSchema {
+            name: (*name).to_owned(),
+            r#type: DefinedColumnType::Integer.into(),
+        };
+        wide.table_meta.defined_column = names.iter().map(column).collect();
+        wide.index_metas = indexes;
+        wide
+    };
+    let some = |name: &str, count: usize| -> Vec<_> {
+        let of = |nth| index(&format!("{name}_{nth}"), &[names[nth]], &[]);
+        (0..count).map(of).collect()
+    };
+    // As much as one may have, and as many as a table may have.
+    let mut full = some("full", 15);
+    full.push(index("full", &names[..4], &names[4..36]));
+    client.create(&wide("full_table", full)).await;
+    for (indexes, text) in [
+        (some("many", 17), "17 exceeds MAX_INDEXES, which is 16."),
+        (
+            vec![index("long", &names[..5], &[])],
+            "5 exceeds MAX_INDEX_COLUMNS, which is 4.",
+        ),
+        (
+            vec![index("broad", &names[..1], &names[1..34])],
+            "33 exceeds MAX_INCLUDED_COLUMNS, which is 32.",
+        ),
+        (
+            vec![index("numbered", &["nth"], &[])],
+            "PkAutoIncr cannot be set as first pk column",
+        ),
+        (vec![index("unknown", &["x"], &[])], "Column does not exist:x."),
+    ] {
+        let refused = client.refused("CreateTable", &wide("refused", indexes)).await;
+        refused.is(400, "OTSParameterInvalid", text);
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_index_has_no_stream() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    client
+        .create(&orders(vec![index("by_city", &["city"], &[])]))
+        .await;
+    let describe = |name: &str| pb::DescribeTableRequest {
+        table_name: name.to_owned(),
+    };
+    for (name, is_streamed) in [("orders", true), ("by_city", false)] {
+        let told: pb::DescribeTableResponse =
+            client.call("DescribeTable", &describe(name)).await.expect("it");
+        assert_eq!(told.stream_details.is_some(), is_streamed, "{name}");
+    }
+    let list = pb::ListStreamRequest {
+        table_name: Some("by_city".to_owned()),
+    };
+    let refused = client.refused("ListStream", &list).await;
+    refused.is(404, "OTSObjectNotExist", "Requested table does not exist.");
+    let tunnel = pb::tunnel::CreateTunnelRequest {
+        tunnel: pb::tunnel::Tunnel {
+            table_name: "by_city".to_owned(),
+            tunnel_name: "copy".to_owned(),
+            tunnel_type: pb::tunnel::TunnelType::Stream.into(),
+            ..pb::tunnel::Tunnel::default()
+        },
+    };
+    let refused = client.refused("tunnel/create", &tunnel).await;
+    refused.is(404, "OTSObjectNotExist", "Requested table does not exist.");
+    server.end().await;
+}
+
+#[tokio::test]
+async fn an_index_has_the_newest_version_of_each_column() {
+    let server = Server::start().await;
+    let mut client = server.client("demo");
+    let mut table = orders(vec![index("by_city", &["city"], &[])]);
+    let options = table.table_options.as_mut().expect("options");
+    // With versions, updates and a time to live.
+    (options.max_versions, options.time_to_live) = (Some(3), Some(86_400));
+    client.create(&table).await;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = i64::try_from(now.expect("after it").as_millis()).expect("a time");
+    let there = || key([("id", "a".into()), ("nth", 1_i64.into())]);
+    for (city, version) in [("上海", now - 2), ("杭州", now - 1), ("北京", now - 3)] {
+        let change = update("orders", there(), vec![versioned("city", city, version)]);
+        let _: pb::UpdateRowResponse = client.call("UpdateRow", &change).await.expect("updated");
+    }
+    let all = range(
+        "by_city",
+        by_city(Minimum, Minimum, Minimum),
+        by_city(Maximum, Maximum, Maximum),
+    );
+    assert_eq!(read(&mut client, all).await.0, [entry("杭州", "a", 1)]);
     server.end().await;
 }

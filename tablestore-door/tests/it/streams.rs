@@ -1,6 +1,7 @@
 //! The changes of a table.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use souk_engine::storage::limits::MIN_RETENTION;
 use souk_engine::storage::{DatabaseOptions, ManualClock};
@@ -182,5 +183,59 @@ async fn what_isnt_kept_any_more_or_was_never_there_is_told() {
     // Who begins anew has what is kept.
     let begin: pb::GetShardIteratorResponse = client.call("GetShardIterator", &start).await.expect("a place");
     read(&mut client, begin.shard_iterator, 100).await;
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_stream_is_read_from_a_time_on() {
+    const BEGIN: i64 = 1_700_000_000_000_000_000;
+    let clock = Arc::new(ManualClock::new(BEGIN));
+    let server = Server::start_with(DatabaseOptions {
+        clock: clock.clone(),
+        retention: MIN_RETENTION,
+        ..DatabaseOptions::default()
+    })
+    .await;
+    let mut client = server.client("demo");
+    client.create(&plain("notes")).await;
+    let put = |id: &'static str| crate::client::put("notes", there(id), vec![cell("n", 1_i64)]);
+    for id in ["a", "b"] {
+        let _: pb::PutRowResponse = client.call("PutRow", &put(id)).await.expect("put");
+        clock.advance(Duration::from_secs(10));
+    }
+    let list = pb::ListStreamRequest { table_name: None };
+    let listed: pb::ListStreamResponse = client.call("ListStream", &list).await.expect("streams");
+    let since = |seconds: i64| pb::GetShardIteratorRequest {
+        stream_id: listed.streams[0].stream_id.clone(),
+        shard_id: "0".to_owned(),
+        timestamp: Some(BEGIN / 1_000 + seconds * 1_000_000),
+        ..pb::GetShardIteratorRequest::default()
+    };
+    let (a, b, c) = ("String(\"a\")", "String(\"b\")", "String(\"c\")");
+    for (seconds, expected) in [
+        (-5, vec![a, b]),
+        (0, vec![a, b]),
+        (5, vec![b]),
+        (10, vec![b]),
+        (15, vec![]),
+    ] {
+        let from: pb::GetShardIteratorResponse = client
+            .call("GetShardIterator", &since(seconds))
+            .await
+            .expect("a place");
+        let (records, _) = read(&mut client, from.shard_iterator, 100).await;
+        let ids: Vec<_> = records.iter().map(|(_, id, _)| id.as_str()).collect();
+        assert_eq!(ids, expected, "from {seconds} s on");
+    }
+
+    // Where what is asked for is gone, the oldest that is kept comes.
+    clock.advance(2 * MIN_RETENTION);
+    let _: pb::PutRowResponse = client.call("PutRow", &put("c")).await.expect("put");
+    server.engine.database().maintain().await.expect("maintenance");
+    let from: pb::GetShardIteratorResponse =
+        client.call("GetShardIterator", &since(0)).await.expect("a place");
+    let (records, _) = read(&mut client, from.shard_iterator, 100).await;
+    let ids: Vec<_> = records.iter().map(|(_, id, _)| id.as_str()).collect();
+    assert_eq!(ids, [c]);
     server.end().await;
 }

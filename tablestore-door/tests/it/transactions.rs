@@ -1,7 +1,12 @@
 //! Local transactions.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
+use souk_engine::storage::{DatabaseOptions, ManualClock};
 use souk_tablestore::messages::{self as pb, PrimaryKeyType};
-use souk_tablestore::{KeyColumn, KeyElement, Value};
+use souk_tablestore::{KeyColumn, KeyElement, Value, limits};
 
 use crate::client::{Client, Refused, cell, cells, get, key, key_bytes, plain, put, rows, table};
 use crate::server::Server;
@@ -233,6 +238,75 @@ async fn an_atomic_batch_in_a_transaction_happens_as_a_whole() {
         .await
         .expect("done");
     for (nth, is_there) in [(1, false), (2, false), (3, true), (4, true)] {
+        assert_eq!(
+            client.get("rows", there("a", nth)).await.is_some(),
+            is_there,
+            "{nth}"
+        );
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_transaction_lives_for_a_minute() {
+    let clock = Arc::new(ManualClock::new(1_700_000_000_000_000_000));
+    let server = Server::start_with(DatabaseOptions {
+        clock: clock.clone(),
+        ..DatabaseOptions::default()
+    })
+    .await;
+    let mut client = created(&server).await;
+    let moment = Duration::from_millis(1);
+    // Without a call, and with one in between.
+    for calls in [0, 1] {
+        let id = begun(&mut client, "a").await.expect("begun");
+        if calls > 0 {
+            clock.advance(MAX_TRANSACTION_LIFE / 2);
+            let put = putting("a", 1, Some(&id));
+            let _: pb::PutRowResponse = client.call("PutRow", &put).await.expect("put");
+            clock.advance(MAX_TRANSACTION_LIFE / 2 - moment);
+        } else {
+            clock.advance(MAX_TRANSACTION_LIFE - moment);
+        }
+        let held = client.refused("PutRow", &putting("a", 2, None)).await;
+        assert_eq!(held.code, "OTSRowOperationConflict");
+        clock.advance(moment);
+        let gone = client.refused("CommitTransaction", &commit(&id)).await;
+        gone.is(404, "OTSSessionNotExist", "Session not exist or may be timeout.");
+        assert_eq!(client.get("rows", there("a", 1)).await, None);
+        let free = putting("a", 2, None);
+        let _: pb::PutRowResponse = client.call("PutRow", &free).await.expect("free again");
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_transaction_writes_so_many_bytes() {
+    let server = Server::start().await;
+    let mut client = created(&server).await;
+    let id = begun(&mut client, "a").await.expect("begun");
+    // Names and keys count, too.
+    let large = "x".repeat(limits::MAX_VALUE_BYTES - 100);
+    let putting = |nth: i64, text: &str| pb::PutRowRequest {
+        transaction_id: Some(id.clone()),
+        ..put("rows", there("a", nth), vec![cell("text", text)])
+    };
+    for nth in 0..2 {
+        let put = putting(nth, &large);
+        let _: pb::PutRowResponse = client.call("PutRow", &put).await.expect("4 MiB are taken");
+    }
+    let refused = client.refused("PutRow", &putting(2, &large[..200])).await;
+    refused.is(
+        400,
+        "OTSOutOfTransactionDataSizeLimit",
+        "The total data size of the transaction exceeds the limit.",
+    );
+    // What was taken is written.
+    let _: pb::CommitTransactionResponse = client
+        .call("CommitTransaction", &commit(&id))
+        .await
+        .expect("done");
+    for (nth, is_there) in [(0, true), (1, true), (2, false)] {
         assert_eq!(
             client.get("rows", there("a", nth)).await.is_some(),
             is_there,

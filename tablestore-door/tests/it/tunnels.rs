@@ -1,5 +1,7 @@
 //! Tunnels, called as the official clients call them: connect, heartbeats with the state of each channel, checkpoints with sequence numbers.
 
+mod starts;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -26,18 +28,30 @@ async fn put(client: &mut Client, person: i64, number: i64) {
         .expect("put");
 }
 
-async fn create(client: &mut Client, kind: TunnelType) -> String {
-    let request = pb::CreateTunnelRequest {
+fn creating(kind: TunnelType, config: Option<pb::StreamTunnelConfig>) -> pb::CreateTunnelRequest {
+    pb::CreateTunnelRequest {
         tunnel: pb::Tunnel {
             table_name: "notes".to_owned(),
             tunnel_name: "copy".to_owned(),
             tunnel_type: kind.into(),
-            stream_tunnel_config: None,
+            stream_tunnel_config: config,
             stream_record_options: None,
         },
-    };
+    }
+}
+
+async fn create_with(
+    client: &mut Client,
+    kind: TunnelType,
+    config: Option<pb::StreamTunnelConfig>,
+) -> String {
+    let request = creating(kind, config);
     let created: pb::CreateTunnelResponse = client.call("tunnel/create", &request).await.expect("a tunnel");
     created.tunnel_id
+}
+
+async fn create(client: &mut Client, kind: TunnelType) -> String {
+    create_with(client, kind, None).await
 }
 
 /// A client of a tunnel, and its channels.
@@ -208,14 +222,7 @@ async fn a_tunnel_is_created_described_and_deleted() {
     assert_eq!(told.channels.len(), 8);
     assert_eq!(told.channels[0].channel_status.as_deref(), Some("CLOSE"));
 
-    let again = pb::CreateTunnelRequest {
-        tunnel: pb::Tunnel {
-            table_name: "notes".to_owned(),
-            tunnel_name: "copy".to_owned(),
-            tunnel_type: TunnelType::Stream.into(),
-            ..pb::Tunnel::default()
-        },
-    };
+    let again = creating(TunnelType::Stream, None);
     let refused = client.refused("tunnel/create", &again).await;
     refused.is(409, "OTSTunnelExist", "The tunnel already exists.");
     let delete = pb::DeleteTunnelRequest {
