@@ -1,5 +1,5 @@
-//! The README's calls, run as written: those by grpcurl and curl against a suite with the data that they need, and the
-//! recipe for TLS and keys from its first line on.
+//! The README's calls, run as written: those by grpcurl and curl against a suite with the data that they need, the steps of own
+//! tables by curl alone against an empty one, and the recipe for TLS and keys from its first line on.
 //!
 //! Needs `grpcurl`: on the PATH, or named by `SOUK_GRPCURL`; the recipe needs `openssl`, and it and the calls by curl need
 //! `curl`. Without them a test says that it was skipped.
@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 use serde_json::Value;
 use souk_e2e::process::Process;
-use souk_e2e::suite::Suite;
+use souk_e2e::suite::{Layout, Suite};
 
 use crate::SOUK;
 
@@ -79,7 +79,11 @@ const NEEDLES: &[&[&str]] = &[
         r#""total":{"relation":"TOTAL_RELATION_EQUAL","value":"1"}"#,
         r#""text":{"stringValue":"green tea in Uji"}"#,
     ],
-    &[r#"data: {"sequence":"3""#, "ROW_CHANGE_KIND_PUT"],
+    &[
+        r#""sequence":"3""#,
+        "ROW_CHANGE_KIND_PUT",
+        "ROW_CHANGE_KIND_UPDATE",
+    ],
 ];
 
 /// A call of the README: its command line, and the answer that it shows.
@@ -264,6 +268,52 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     blocks
         .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'))
         .collect()
+}
+
+/// Removes from an answer what differs each time: when a write was, and scores, which depend on what the index has merged.
+fn remove_varying(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !matches!(name.as_str(), "commitTime" | "score"));
+            fields.values_mut().for_each(remove_varying);
+        }
+        Value::Array(values) => values.iter_mut().for_each(remove_varying),
+        _ => {}
+    }
+}
+
+/// From nothing: the sequences are those of the first table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_steps_by_curl_alone_answer_as_those_by_grpcurl_are_shown() -> anyhow::Result<()> {
+    if Command::new("curl").arg("--version").output().is_err() {
+        println!("SKIPPED: no curl on the PATH");
+        return Ok(());
+    }
+    let tables = section(README, "Your own tables")?;
+    let steps = examples(tables);
+    let calls = blocks(tables, "bash").first().copied().context("no calls")?;
+    let calls: Vec<&str> = calls.split("curl ").skip(1).collect();
+    assert_eq!(calls.len(), steps.len(), "each step is shown in both ways");
+    let suite = Suite::start(SOUK, Layout::OneProcess).await?;
+    let address = suite.uri().replace("http://", "");
+    for (call, step) in calls.into_iter().zip(steps) {
+        let call = format!("curl {}", call.replace(README_ADDRESS, &address));
+        let output = run(Path::new("."), "grpcurl", &call).await?;
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let events: String = answer
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .collect();
+        let answered = if events.is_empty() { &*answer } else { &events };
+        let parsed = |text: &str| {
+            let mut messages = messages(text)?;
+            messages.iter_mut().for_each(remove_varying);
+            Some(messages)
+        };
+        let shown = parsed(&step.shown).with_context(|| format!("{} shows no JSON", step.command))?;
+        assert_eq!(parsed(answered), Some(shown), "{call}\n{answer}");
+    }
+    Ok(())
 }
 
 /// Runs a line of a recipe in `folder`, where `souk` and `grpcurl` are those of this test.
