@@ -23,6 +23,9 @@ const HANDBOOK_TIMEOUT: Duration = Duration::from_secs(240);
 /// Time for a stream whose reader has left it: far less than the 10 s after which the examples' calls end by themselves.
 const WATCH_MAX: Duration = Duration::from_secs(5);
 
+/// The demo's access key of Tablestore's clients: its id, secret and instance.
+const DEMO_KEY: [&str; 3] = ["demo", "demo-secret", "demo"];
+
 const WATCH_ORDERS: &str = "souk.order.v1.OrderService/WatchOrders";
 
 fn repository() -> PathBuf {
@@ -67,6 +70,22 @@ async fn with_endpoint(command: &str) -> anyhow::Result<(Process, String)> {
     Ok((process, endpoint))
 }
 
+/// The small demo, and where Tablestore's clients find it with [`DEMO_KEY`].
+async fn demo(folder: &Path) -> anyhow::Result<(Process, String)> {
+    let data = folder.join("data");
+    with_endpoint(&format!("demo --size small --data {}", data.display())).await
+}
+
+/// Runs the example of Tablestore's package at an endpoint, with an access key: its id, secret and instance.
+async fn run_tablestore_example(endpoint: &str, [id, secret, instance]: [&str; 3]) -> anyhow::Result<()> {
+    let printed = printed(&["tablestore", endpoint, id, secret, instance], EXAMPLE_TIMEOUT).await?;
+    for words in ["wrote ", "found: ", "refused: "] {
+        assert!(printed.contains(words), "{words} is missing:\n{printed}");
+    }
+    assert_eq!(printed.lines().last(), Some("done"), "{printed}");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
     if prepared().is_none() {
@@ -104,9 +123,22 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// With a key that `souk make-tablestore-key` has made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
+    if prepared().is_none() {
+        println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let (process, endpoint) = demo(folder.path()).await?;
+    run_tablestore_example(&endpoint, DEMO_KEY).await?;
+    // It drains with the process.
+    process.stop().await
+}
+
+/// With a key that `souk make-tablestore-key` has made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_tablestores_package_runs_with_a_key_of_a_file() -> anyhow::Result<()> {
     if prepared().is_none() {
         println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
         return Ok(());
@@ -124,10 +156,7 @@ async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
     let data = folder.path().join("data").display().to_string();
     let serve = format!("serve --data {data} --tablestore-keys {keys}");
     let (process, endpoint) = with_endpoint(&serve).await?;
-    let arguments = ["tablestore", endpoint.as_str(), "app", secret.as_str(), "shop"];
-    let printed = printed(&arguments, EXAMPLE_TIMEOUT).await?;
-    assert_eq!(printed.lines().last(), Some("done"), "{printed}");
-    // It drains with the process.
+    run_tablestore_example(&endpoint, ["app", &secret, "shop"]).await?;
     process.stop().await
 }
 
@@ -139,17 +168,10 @@ async fn the_handbooks_systems_answer_alike_on_plain_tables() -> anyhow::Result<
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
-    let data = folder.path().join("data").display().to_string();
-    let (process, endpoint) = with_endpoint(&format!("demo --size small --data {data}")).await?;
+    let (process, endpoint) = demo(folder.path()).await?;
     let gateway = format!("http://{}", process.address());
-    let arguments = [
-        "handbook",
-        gateway.as_str(),
-        endpoint.as_str(),
-        "demo",
-        "demo-secret",
-        "demo",
-    ];
+    let [id, secret, instance] = DEMO_KEY;
+    let arguments = ["handbook", &gateway, &endpoint, id, secret, instance];
     let printed = printed(&arguments, HANDBOOK_TIMEOUT).await?;
     // Its tables, and what is asked of both.
     for words in [
