@@ -277,28 +277,31 @@ impl FunctionScorer {
         self.min_score.is_none_or(|least| self.computed() >= least)
     }
 
+    /// Counts what a document costs here: whoever walks over documents counts only documents.
     fn stops(&mut self) -> bool {
         self.pace.stops(1 + self.functions.len() as u32)
     }
 
     /// Goes on to a document that passes, if this one doesn't. A search that has to stop finds no more: it will be told.
     fn settle(&mut self) -> DocId {
-        while self.inner.doc() != TERMINATED && !self.passes() {
+        while self.inner.doc() != TERMINATED {
             if self.stops() {
                 self.inner = Box::new(EmptyScorer);
+            } else if self.passes() {
                 break;
+            } else {
+                self.inner.advance();
             }
-            self.inner.advance();
         }
         self.inner.doc()
     }
 
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
-        if found == SeekDangerResult::Found && !self.passes() {
-            let stops = self.stops();
-            return SeekDangerResult::SeekLowerBound(if stops { TERMINATED } else { target + 1 });
+        match found {
+            SeekDangerResult::Found if self.stops() => SeekDangerResult::SeekLowerBound(TERMINATED),
+            SeekDangerResult::Found if !self.passes() => SeekDangerResult::SeekLowerBound(target + 1),
+            found => found,
         }
-        found
     }
 }
 

@@ -227,6 +227,13 @@ fn a_search_that_has_to_stop_never_gives_half_an_answer() {
     assert!(stopped > 1_000, "{stopped} searches were stopped");
 }
 
+fn looks_of(index: &Index, request: &SearchRequest) -> isize {
+    let cancellation = Cancellation::after_checks(1_000_000);
+    let found = index.searcher().search(request, &cancellation);
+    found.expect("nothing stops it");
+    1_000_000 - cancellation.checks_left()
+}
+
 /// A document that takes long to compare is a reason to look at the deadline, also where groups compare it.
 #[test]
 fn top_hits_look_at_the_deadline_by_what_their_order_costs() {
@@ -247,17 +254,47 @@ fn top_hits_look_at_the_deadline_by_what_their_order_costs() {
         let request = SearchRequest::new(Query::MatchAll)
             .page_size(0)
             .aggregations(vec![("best".to_owned(), best)]);
-        let cancellation = Cancellation::after_checks(1_000_000);
-        index
-            .searcher()
-            .search(&request, &cancellation)
-            .expect("nothing stops it");
-        1_000_000 - cancellation.checks_left()
+        looks_of(&index, &request)
     };
     // 500 documents, each of 100 or 3,200 distances.
     let (few, many) = (looks(1), looks(32));
     assert!((12..100).contains(&few), "{few} looks");
     assert!((500..600).contains(&many), "{many} looks");
+}
+
+/// Functions are a reason to look at the deadline, whoever asks for the score of a document or an object.
+#[test]
+fn functions_look_at_the_deadline_by_how_many_they_are() {
+    let index = index();
+    let scored = |functions: usize| {
+        let one = ScoreFunction::new(Function::One);
+        let scored = FunctionScore::new(Query::MatchAll, vec![one; functions]);
+        Query::FunctionScore(Box::new(scored))
+    };
+    let page = |query: Query| SearchRequest::new(query).total(TotalRequest::Exact);
+    let in_groups = |functions: usize| SearchRequest {
+        collapse: Some("kind".to_owned()),
+        ..page(scored(functions))
+    };
+    let of_objects = |functions: usize| {
+        page(Query::Nested {
+            path: "items".to_owned(),
+            query: Box::new(scored(functions)),
+            score_mode: ScoreMode::Avg,
+            weight: 1.0,
+            inner_hits: None,
+        })
+    };
+    let ways: [(&str, &dyn Fn(usize) -> SearchRequest); 3] = [
+        ("a page", &|functions| page(scored(functions))),
+        ("groups", &in_groups),
+        ("objects", &of_objects),
+    ];
+    // 500 documents, and more objects: a look at each 32 of them.
+    for (way, request) in ways {
+        let (few, many) = (looks_of(&index, &request(1)), looks_of(&index, &request(32)));
+        assert!((14..100).contains(&(many - few)), "{way}: {few} and {many} looks");
+    }
 }
 
 #[test]
