@@ -115,7 +115,7 @@ pub struct Highlighter {
     query: Query,
     fields: Vec<Highlighted>,
     /// The memory of the search for all of its documents.
-    allowance: Allowance,
+    pub(crate) allowance: Allowance,
     /// The memory of all fragments so far.
     shown: Arc<Mutex<Grant>>,
 }
@@ -189,11 +189,6 @@ impl Highlighter {
         let run = Arc::new(Run::new(cancellation.clone()).within(&self.allowance));
         let found = self.all(document, &run);
         found.map_err(|error| run.reason("highlighting", error))
-    }
-
-    /// The most bytes of [`MAX_SEARCH_BYTES`](crate::limits::MAX_SEARCH_BYTES) that it held at a time.
-    pub fn peak_bytes(&self) -> u64 {
-        self.allowance.peak() as u64
     }
 
     fn all(&self, document: &Object, run: &Arc<Run>) -> tantivy::Result<Vec<(String, Vec<Fragment>)>> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{IndexReader, IndexSettings, ReloadPolicy};
+use tantivy::{IndexReader, ReloadPolicy};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::analyze;
@@ -86,7 +86,7 @@ pub struct IndexOptions {
     pub merge_room: MergeRoom,
     /// Asked while files are compared with their checksums at the opening, which then is [`Error::Cancelled`].
     pub stop_opening: StopOpening,
-    merge: ReclaimingMergePolicy,
+    pub(crate) merge: ReclaimingMergePolicy,
 }
 
 impl Default for IndexOptions {
@@ -103,19 +103,6 @@ impl Default for IndexOptions {
 }
 
 impl IndexOptions {
-    /// Merges segments of any size as soon as there are `segments` of them. For tests that want merges.
-    #[must_use]
-    pub fn merging_eagerly(mut self, segments: usize) -> Self {
-        self.merge = ReclaimingMergePolicy {
-            segments_per_merge: segments.max(2),
-            smallest_tier: u32::MAX,
-            max_segments: usize::MAX,
-            smallest_reclaimed: 1,
-            ..ReclaimingMergePolicy::default()
-        };
-        self
-    }
-
     pub(crate) fn writer_memory(&self) -> usize {
         self.writer_memory_bytes.max(MIN_WRITER_MEMORY_BYTES)
     }
@@ -254,22 +241,7 @@ impl Index {
         folder::kept(folder)
     }
 
-    /// An empty index in memory, for tests.
-    ///
-    /// # Errors
-    /// [`Error::Engine`].
-    pub fn create_in_ram(schema: Schema, options: IndexOptions) -> Result<Self, Error> {
-        let layout = Layout::new(schema);
-        let (directory, schema) = (
-            tantivy::directory::RamDirectory::create(),
-            layout.physical.clone(),
-        );
-        let physical = tantivy::Index::create(directory, schema, IndexSettings::default());
-        let physical = physical.map_err(|error| Error::engine("creating an index in memory", error))?;
-        Self::over(physical, None, layout, options)
-    }
-
-    fn over(
+    pub(crate) fn over(
         physical: tantivy::Index,
         directory: Option<SoftDirectory>,
         layout: Layout,

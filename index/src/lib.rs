@@ -93,6 +93,8 @@ mod run;
 mod score;
 mod sort;
 mod statistics;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 mod unexplained;
 
 pub use cancel::Cancellation;

@@ -40,7 +40,7 @@ const MAX_COUNTED_AHEAD: u64 = 16_384;
 #[derive(Clone, Debug)]
 pub struct Searcher {
     shared: Arc<Shared>,
-    view: Arc<View>,
+    pub(crate) view: Arc<View>,
 }
 
 impl Index {
@@ -54,12 +54,6 @@ impl Index {
 }
 
 impl Searcher {
-    /// The search library's view, for tests that read what the files hold.
-    #[doc(hidden)]
-    pub fn physical(&self) -> &tantivy::Searcher {
-        &self.view.searcher
-    }
-
     /// Which opening of an index this is a view of.
     pub fn opening(&self) -> Opening {
         self.shared.opening

@@ -6,8 +6,6 @@ mod removal;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::Duration;
 
 use tantivy::TantivyError;
 use tantivy::indexer::IndexWriterOptions;
@@ -21,11 +19,6 @@ use crate::index::{Completeness, Index, Shared};
 use crate::limits::{MAX_OPERATIONS, limit};
 use crate::merge::ReclaimingMergePolicy;
 use crate::misfit::MisfitLog;
-
-/// How often [`IndexWriter::merge_all`] lets merges under way go first; each leaves fewer segments.
-const MAX_MERGE_ATTEMPTS: u32 = 64;
-/// How long [`IndexWriter::merge_all`] waits for a merge under way before it looks again.
-const MERGE_PAUSE: Duration = Duration::from_millis(10);
 
 /// Commits while merges are under way, above which it is better to wait for these: the library keeps what was removed by
 /// each commit since a merge began in a chain, and lets go of it by a recursion as deep as the chain is long. The stack of a
@@ -44,7 +37,7 @@ const MERGE_THREADS: usize = 2;
 /// After an error of the disk every call answers [`Error::WriterFailed`], until the index is opened again; once damage is
 /// known, [`Error::Corrupt`].
 pub struct IndexWriter {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// Absent only while closing.
     physical: Option<tantivy::IndexWriter<BoxedDocument>>,
     /// Whether there are changes that no commit includes.
@@ -293,31 +286,6 @@ impl IndexWriter {
         Ok(consolidates)
     }
 
-    /// Merges all segments into one and waits for it. For bulk loads that have ended, and for tests.
-    ///
-    /// # Errors
-    /// [`Error::WriterFailed`].
-    pub fn merge_all(&mut self) -> Result<(), Error> {
-        check_failed(&self.shared)?;
-        for attempt in 1..=MAX_MERGE_ATTEMPTS {
-            let segments = self.shared.physical.searchable_segment_ids();
-            let segments = segments.map_err(|error| self.fail("listing segments", error))?;
-            if segments.len() <= 1 {
-                break;
-            }
-            match self.physical()?.merge(&segments).wait() {
-                // A merge under way has taken some of the segments: when it has ended there are fewer.
-                Err(TantivyError::InvalidArgument(_)) if attempt < MAX_MERGE_ATTEMPTS => {
-                    thread::sleep(MERGE_PAUSE);
-                }
-                merged => {
-                    merged.map_err(|error| self.fail("merging", error))?;
-                }
-            }
-        }
-        self.refresh()
-    }
-
     /// Waits for merges under way and makes the last commit durable. Changes that weren't committed are given up.
     ///
     /// # Errors
@@ -344,19 +312,19 @@ impl IndexWriter {
             .map_err(|error| self.fail("taking a delete in", error))
     }
 
-    fn physical(&mut self) -> Result<&mut tantivy::IndexWriter<BoxedDocument>, Error> {
+    pub(crate) fn physical(&mut self) -> Result<&mut tantivy::IndexWriter<BoxedDocument>, Error> {
         self.physical.as_mut().ok_or_else(|| Error::WriterFailed {
             detail: "it is closed".to_owned(),
         })
     }
 
     /// Lets searches see the last commit, and lets go of the files that merges since have replaced.
-    fn refresh(&self) -> Result<(), Error> {
+    pub(crate) fn refresh(&self) -> Result<(), Error> {
         let refreshed = self.shared.refresh(self.committed);
         refreshed.map_err(|error| self.failed(error))
     }
 
-    fn fail(&self, doing: &'static str, error: TantivyError) -> Error {
+    pub(crate) fn fail(&self, doing: &'static str, error: TantivyError) -> Error {
         self.failed(Error::engine(doing, error))
     }
 
@@ -376,7 +344,7 @@ impl Drop for IndexWriter {
     }
 }
 
-fn check_failed(shared: &Shared) -> Result<(), Error> {
+pub(crate) fn check_failed(shared: &Shared) -> Result<(), Error> {
     shared.damage.check()?;
     match shared.failed.lock().as_ref() {
         Some(detail) => Err(Error::WriterFailed {

@@ -356,25 +356,6 @@ impl Query {
         }
     }
 
-    /// A [`Query::Term`] of weight 1.
-    pub fn term(field: impl Into<String>, value: impl Into<QueryValue>) -> Self {
-        Self::Term {
-            field: field.into(),
-            value: value.into(),
-            weight: DEFAULT_WEIGHT,
-        }
-    }
-
-    /// A [`Query::Terms`] of weight 1.
-    pub fn terms<V: Into<QueryValue>>(field: impl Into<String>, values: impl IntoIterator<Item = V>) -> Self {
-        let values = values.into_iter().map(Into::into).collect();
-        Self::Terms {
-            field: field.into(),
-            values,
-            weight: DEFAULT_WEIGHT,
-        }
-    }
-
     /// A [`Query::Range`].
     pub fn range(field: impl Into<String>, lower: Bound<QueryValue>, upper: Bound<QueryValue>) -> Self {
         Self::Range {
@@ -393,87 +374,8 @@ impl Query {
         }
     }
 
-    /// A [`Query::Suffix`] of weight 1.
-    pub fn suffix(field: impl Into<String>, value: impl Into<String>) -> Self {
-        Self::Suffix {
-            field: field.into(),
-            value: value.into(),
-            weight: DEFAULT_WEIGHT,
-        }
-    }
-
-    /// A [`Query::Wildcard`] of weight 1.
-    pub fn wildcard(field: impl Into<String>, pattern: impl Into<String>) -> Self {
-        Self::Wildcard {
-            field: field.into(),
-            pattern: pattern.into(),
-            weight: DEFAULT_WEIGHT,
-        }
-    }
-
     /// A [`Query::Exists`].
     pub fn exists(field: impl Into<String>) -> Self {
         Self::Exists { field: field.into() }
-    }
-
-    /// A [`Query::Match`] of weight 1 on any token.
-    pub fn match_text(field: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::Match {
-            field: field.into(),
-            text: text.into(),
-            operator: Operator::Or,
-            minimum_should_match: None,
-            weight: DEFAULT_WEIGHT,
-        }
-    }
-
-    /// A [`Query::MatchPhrase`] of weight 1 without slop.
-    pub fn match_phrase(field: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::MatchPhrase {
-            field: field.into(),
-            text: text.into(),
-            slop: 0,
-            weight: DEFAULT_WEIGHT,
-        }
-    }
-
-    /// A [`Query::Nested`] that doesn't score.
-    pub fn nested(path: impl Into<String>, query: Query) -> Self {
-        Self::Nested {
-            path: path.into(),
-            query: Box::new(query),
-            score_mode: ScoreMode::None,
-            weight: DEFAULT_WEIGHT,
-            inner_hits: None,
-        }
-    }
-
-    /// A [`Query::Bool`] of clauses that all have to match.
-    pub fn all(must: Vec<Query>) -> Self {
-        Self::boolean(must, Vec::new(), Vec::new())
-    }
-
-    /// A [`Query::Bool`] of clauses of which one has to match.
-    pub fn any(should: Vec<Query>) -> Self {
-        Self::boolean(Vec::new(), should, Vec::new())
-    }
-
-    /// A [`Query::Bool`] that matches what `query` doesn't.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "a constructor beside `all` and `any`, not an operator"
-    )]
-    pub fn not(query: Query) -> Self {
-        Self::boolean(Vec::new(), Vec::new(), vec![query])
-    }
-
-    fn boolean(must: Vec<Query>, should: Vec<Query>, must_not: Vec<Query>) -> Self {
-        Self::Bool {
-            must,
-            filter: Vec::new(),
-            should,
-            must_not,
-            minimum_should_match: None,
-        }
     }
 }
