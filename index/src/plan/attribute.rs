@@ -4,16 +4,12 @@
 //! `range` takes numbers, times or texts, and matches only these; patterns match texts.
 
 use std::ops::Bound;
-use std::sync::Arc;
 
 use tantivy::{Score, Term};
 
 use super::Planner;
 use super::clause::Clause;
-use super::dictionary_walk::Matcher;
 use super::glob::Form;
-use super::keyword_pattern::KeywordPattern;
-use super::pattern::beginning_with;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
 use crate::error::{Checker, Reason, every};
@@ -56,6 +52,7 @@ impl<'a> Planner<'a> {
             return self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice);
         }
         let attribute = Attribute { field, name };
+        let texts = attribute::first_of(name, AttributeType::Text);
         match query {
             Query::Term { value, .. } => {
                 let term = self.attribute_term(attribute, value, &format!("{at}.value"));
@@ -69,20 +66,20 @@ impl<'a> Planner<'a> {
             }
             Query::Range { lower, upper, .. } => {
                 let bounds = self.attribute_bounds(attribute, lower, upper, &at)?;
-                self.keyword_range(field, bounds, weighed?)
+                self.text_range(field, bounds, weighed?)
             }
             Query::Prefix { value, .. } | Query::Suffix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
                 let prefix = matches!(query, Query::Prefix { .. });
                 let form = if prefix { Form::Prefix } else { Form::Suffix };
-                self.attribute_form(attribute, form(value.clone()), weighed?)
+                self.form(field, &texts, form(value.clone()), weighed?)
             }
             Query::Wildcard { pattern, .. } => {
                 let form = self.glob(&format!("{at}.pattern"), pattern)?.form();
-                self.attribute_form(attribute, form, weighed?)
+                self.form(field, &texts, form, weighed?)
             }
             _ if name.is_empty() => Some(Clause::constant(self.present(field), 1.0)),
-            _ => self.keyword_range(field, attribute::bounds(name), weighed?),
+            _ => self.text_range(field, attribute::bounds(name), weighed?),
         }
     }
 
@@ -154,26 +151,5 @@ impl<'a> Planner<'a> {
             bound => bound,
         };
         Some((from, to))
-    }
-
-    fn attribute_form(&self, of: Attribute<'_>, form: Form, weight: Score) -> Option<Clause> {
-        let single = self.single(of.field)?;
-        let texts = attribute::first_of(of.name, AttributeType::Text);
-        let begins = |text: &str| beginning_with(&format!("{texts}{text}"));
-        let (bounds, matcher) = match form {
-            Form::Exact(text) => {
-                let term = Term::from_field_text(single, &format!("{texts}{text}"));
-                return Some(Clause::constant(having(term), weight));
-            }
-            Form::Prefix(prefix) => (begins(&prefix), Matcher::All),
-            Form::Suffix(suffix) => (begins(""), Matcher::Suffix(suffix)),
-            Form::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
-        };
-        if matches!(matcher, Matcher::All) {
-            return self.keyword_range(of.field, bounds, weight);
-        }
-        let (path, behind) = (&of.field.path, texts.len());
-        let select = KeywordPattern::new(single, path, bounds, matcher, behind, self.run);
-        Some(Clause::selecting(Arc::new(select), weight))
     }
 }

@@ -3,7 +3,6 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tantivy::schema::Field;
 use tantivy::{Score, Term};
 
 use super::Planner;
@@ -32,7 +31,7 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, field);
         let fits = self.affix(&format!("{at}.value"), affix);
         let (weight, field, ()) = (weighed?, field?, fits?);
-        self.form(field, form(affix.to_owned()), weight)
+        self.form(field, "", form(affix.to_owned()), weight)
     }
 
     pub(super) fn wildcard(&mut self, at: &str, field: &str, pattern: &str, weight: Score) -> Option<Clause> {
@@ -40,67 +39,68 @@ impl<'a> Planner<'a> {
         let field = self.pattern_field(at, field);
         let glob = self.glob(&format!("{at}.pattern"), pattern);
         let (weight, field, glob) = (weighed?, field?, glob?);
-        self.form(field, glob.form(), weight)
+        self.form(field, "", glob.form(), weight)
     }
 
-    pub(super) fn form(&self, field: &ResolvedField, form: Form, weight: Score) -> Option<Clause> {
-        let single = self.single(field)?;
+    /// The documents with a value of a form, behind `texts`, which all values of an attribute begin with that are texts.
+    pub(super) fn form(
+        &self,
+        field: &ResolvedField,
+        texts: &str,
+        form: Form,
+        weight: Score,
+    ) -> Option<Clause> {
+        let begins = |text: &str| beginning_with(&format!("{texts}{text}"));
         let (bounds, matcher) = match form {
             Form::Exact(text) => {
-                let query = having(Term::from_field_text(single, &text));
-                return Some(Clause::constant(query, weight));
+                let term = Term::from_field_text(self.single(field)?, &format!("{texts}{text}"));
+                return Some(Clause::constant(having(term), weight));
             }
-            Form::Prefix(prefix) if prefix.is_empty() => {
+            Form::Prefix(prefix) if prefix.is_empty() && texts.is_empty() => {
                 return Some(Clause::constant(self.present(field), weight));
             }
-            Form::Prefix(prefix) => (beginning_with(&prefix), Matcher::All),
-            Form::Suffix(suffix) => ((Bound::Unbounded, Bound::Unbounded), Matcher::Suffix(suffix)),
-            Form::Pattern(prefix, glob) => (beginning_with(&prefix), Matcher::Glob(glob)),
+            Form::Prefix(prefix) => (begins(&prefix), Matcher::All),
+            Form::Suffix(suffix) => (begins(""), Matcher::Suffix(suffix)),
+            Form::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
         };
-        if field.kind != FieldKind::Keyword {
-            return Some(self.walking(single, bounds, matcher, weight));
-        }
-        if let Matcher::All = matcher {
-            return self.keyword_range(field, bounds, weight);
-        }
-        let select = KeywordPattern::new(single, &field.path, bounds, matcher, 0, self.run);
-        Some(Clause::selecting(Arc::new(select), weight))
+        self.between(field, bounds, matcher, texts.len(), weight)
     }
 
-    /// The documents with a KEYWORD, or a term of an attribute, between two bounds.
-    pub(super) fn keyword_range(
+    /// The documents with a KEYWORD, a term of an attribute, or a token of a TEXT, between two bounds.
+    pub(super) fn text_range(
         &self,
         field: &ResolvedField,
         bounds: (Bound<String>, Bound<String>),
         weight: Score,
     ) -> Option<Clause> {
-        let (path, walk) = (
-            field.path.clone(),
-            self.walk(self.single(field)?, bounds, Matcher::All),
-        );
-        Some(Clause::selecting(Arc::new(KeywordRange { path, walk }), weight))
+        self.between(field, bounds, Matcher::All, 0, weight)
     }
 
-    /// The documents with a token between two bounds that matches.
-    pub(super) fn walking(
+    /// [`Self::text_range`] of those that match behind so many bytes.
+    fn between(
         &self,
-        field: Field,
+        field: &ResolvedField,
         bounds: (Bound<String>, Bound<String>),
         matcher: Matcher,
+        behind: usize,
         weight: Score,
-    ) -> Clause {
-        let walk = self.walk(field, bounds, matcher);
-        Clause::constant(Box::new(SelectionQuery(Arc::new(walk))), weight)
-    }
-
-    fn walk(&self, field: Field, bounds: (Bound<String>, Bound<String>), matcher: Matcher) -> Walk {
-        let run = Arc::clone(self.run);
-        Walk {
-            field,
+    ) -> Option<Clause> {
+        let (single, path) = (self.single(field)?, field.path.clone());
+        let is_text = matches!(field.kind, FieldKind::Text(_));
+        if !is_text && !matches!(matcher, Matcher::All) {
+            let select = KeywordPattern::new(single, &path, bounds, matcher, behind, self.run);
+            return Some(Clause::selecting(Arc::new(select), weight));
+        }
+        let walk = Walk {
+            field: single,
             bounds,
             matcher,
-            run,
-        }
+            run: Arc::clone(self.run),
+        };
+        Some(match is_text {
+            true => Clause::constant(Box::new(SelectionQuery(Arc::new(walk))), weight),
+            false => Clause::selecting(Arc::new(KeywordRange { path, walk }), weight),
+        })
     }
 
     fn pattern_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {

@@ -49,7 +49,7 @@ impl Planner<'_> {
         let (weight, field, ()) = (weighed?, field?, fits?);
         let single = self.single(field)?;
         let FieldKind::Text(analyzer) = &field.kind else {
-            return self.form(field, Form::Prefix(text.to_owned()), weight);
+            return self.form(field, "", Form::Prefix(text.to_owned()), weight);
         };
         let (single, mut placed) = self.placed(field, single, analyzer, text);
         self.tokens_fit(at, placed.len())?;

@@ -9,7 +9,6 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::Planner;
 use super::clause::Clause;
-use super::dictionary_walk::Matcher;
 use super::number::{self, Number};
 use super::selection::{self, Select, Selected};
 use crate::error::{Checker, Reason};
@@ -44,7 +43,7 @@ impl Planner<'_> {
                 let upper = self.bound(upper, |planner, value| text(planner, &upper_at, value));
                 let (lower, upper) = (lower?, upper?);
                 self.ordered(at, &lower, &upper, |a, b| a.cmp(b))?;
-                self.text_range(field, lower, upper)
+                self.text_range(field, (lower, upper), 1.0)
             }
             FieldKind::Long | FieldKind::Double | FieldKind::Date => {
                 let lower = self.bound(lower, |planner, value| planner.number(&lower_at, field, value));
@@ -111,19 +110,6 @@ impl Planner<'_> {
             run: Arc::clone(self.run),
         };
         Clause::selecting(Arc::new(select), 1.0)
-    }
-
-    fn text_range(
-        &self,
-        field: &ResolvedField,
-        lower: Bound<String>,
-        upper: Bound<String>,
-    ) -> Option<Clause> {
-        let single = self.single(field)?;
-        if field.kind == FieldKind::Keyword {
-            return self.keyword_range(field, (lower, upper), 1.0);
-        }
-        Some(self.walking(single, (lower, upper), Matcher::All, 1.0))
     }
 }
 
