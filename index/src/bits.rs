@@ -1,7 +1,8 @@
 //! A set of documents of one segment, a bit each.
 
 use crate::error::AllowanceExceeded;
-use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, SeekDangerResult, TERMINATED};
+use tantivy::query::Scorer;
+use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, SeekDangerResult, TERMINATED};
 
 use crate::allowance::{Allowance, Grant};
 use crate::doc_walk::settles;
@@ -114,12 +115,31 @@ pub(crate) struct BitsDocSet {
     bits: Bits,
     doc: DocId,
     len: u32,
+    /// Of each document of the segment, where they differ.
+    scores: Vec<Score>,
+    /// The memory of the scores.
+    _held: Option<Grant>,
 }
 
 impl BitsDocSet {
     pub(crate) fn new(bits: Bits) -> Self {
         let (doc, len) = (bits.next(0), bits.len());
-        Self { bits, doc, len }
+        Self {
+            bits,
+            doc,
+            len,
+            scores: Vec::new(),
+            _held: None,
+        }
+    }
+
+    /// With a score for each document of the segment.
+    pub(crate) fn scored(bits: Bits, scores: Vec<Score>, held: Grant) -> Self {
+        Self {
+            scores,
+            _held: Some(held),
+            ..Self::new(bits)
+        }
     }
 
     fn settle(&mut self, target: DocId) -> DocId {
@@ -170,6 +190,12 @@ impl DocSet for BitsDocSet {
 
     fn size_hint(&self) -> u32 {
         self.len
+    }
+}
+
+impl Scorer for BitsDocSet {
+    fn score(&mut self) -> Score {
+        self.scores.get(self.doc as usize).copied().unwrap_or_default()
     }
 }
 

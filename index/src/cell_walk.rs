@@ -6,9 +6,8 @@
 
 use std::ops::RangeInclusive;
 
-use tantivy::postings::{BlockSegmentPostings, TermInfo};
-use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, InvertedIndexReader, Result};
+use tantivy::postings::TermInfo;
+use tantivy::{InvertedIndexReader, Result};
 
 use crate::geo::{Cell, Level, Region, Relation};
 use crate::pace::Pace;
@@ -71,27 +70,6 @@ pub(crate) fn walk(
     };
     walk.walk_levels()?;
     Ok(walk.cells)
-}
-
-/// Calls `take` with each block of a posting list. `postings` is a decoder that is reused between lists.
-pub(crate) fn each_block(
-    index: &InvertedIndexReader,
-    list: &TermInfo,
-    postings: &mut Option<BlockSegmentPostings>,
-    mut take: impl FnMut(&[DocId]),
-) -> Result<()> {
-    let postings = match postings {
-        Some(postings) => {
-            index.reset_block_postings_from_terminfo(list, postings)?;
-            postings
-        }
-        None => postings.insert(index.read_block_postings_from_terminfo(list, IndexRecordOption::Basic)?),
-    };
-    while !postings.docs().is_empty() {
-        take(postings.docs());
-        postings.advance();
-    }
-    Ok(())
 }
 
 impl CellWalk<'_> {

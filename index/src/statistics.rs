@@ -15,7 +15,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{BitSet, DocId, Searcher, SegmentReader, Term};
 
 use crate::bounds::{ALLOCATION_BYTES, BoundsCache};
-use crate::doc_walk::go_to;
+use crate::doc_walk::{each_list_block, go_to};
 
 /// Counts of words that are kept, and bytes of the words.
 const MAX_WORDS: usize = 65_536;
@@ -160,13 +160,10 @@ impl Statistics {
             let having = deleted.iter().filter(|doc| go_to(&mut postings, **doc) == **doc);
             having.count()
         } else {
-            let mut postings = index.read_block_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
             let mut gone = 0;
-            while !postings.docs().is_empty() {
-                let docs = postings.docs().iter();
-                gone += docs.filter(|doc| alive.is_deleted(**doc)).count();
-                postings.advance();
-            }
+            each_list_block(&index, &info, &mut None, |docs| {
+                gone += docs.iter().filter(|doc| alive.is_deleted(**doc)).count();
+            })?;
             gone
         };
         let count = having.saturating_sub(gone) as u64;

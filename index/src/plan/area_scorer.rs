@@ -15,8 +15,8 @@ use tantivy::{
 };
 
 use super::doc_set::DocSetBuilder;
-use crate::cell_walk::{TouchedCells, each_block, walk};
-use crate::doc_walk::{count, go_to};
+use crate::cell_walk::{TouchedCells, walk};
+use crate::doc_walk::{count, each_list_block, go_to};
 use crate::geo::Area;
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
@@ -132,7 +132,7 @@ impl Found {
         let mut postings = None;
         for list in lists {
             pace.step(list.doc_freq)?;
-            each_block(&self.index, list, &mut postings, &mut take)?;
+            each_list_block(&self.index, list, &mut postings, &mut take)?;
         }
         Ok(())
     }

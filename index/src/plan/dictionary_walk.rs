@@ -72,7 +72,7 @@ impl Select for Walk {
             if self.matcher.matches(term) {
                 // A term may be of all documents.
                 run.check_inside()?;
-                gathered.insert_term(&index, info, |_| true)?;
+                gathered.insert_term(&index, info)?;
             }
         }
         run.walked(unaccounted)?;

@@ -5,11 +5,11 @@
 
 use tantivy::postings::TermInfo;
 use tantivy::query::{ConstScorer, EmptyScorer, Scorer};
-use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, InvertedIndexReader, Score, TERMINATED};
 
 use crate::allowance::{Allowance, Grant};
 use crate::bits::{Bits, BitsDocSet};
+use crate::doc_walk::each_list_block;
 use crate::error::AllowanceExceeded;
 
 /// What is added up of a document.
@@ -134,23 +134,15 @@ impl DocSetBuilder {
         self.each.as_ref().map_or(listed, |each| each.docs.len())
     }
 
-    /// Adds the documents of a term that pass the check.
-    pub(crate) fn insert_term(
+    /// Adds the documents of a term.
+    pub(super) fn insert_term(
         &mut self,
         index: &InvertedIndexReader,
         term: &TermInfo,
-        mut check: impl FnMut(DocId) -> bool,
     ) -> tantivy::Result<()> {
-        let mut postings = index.read_block_postings_from_terminfo(term, IndexRecordOption::Basic)?;
-        while !postings.docs().is_empty() {
-            for doc in postings.docs() {
-                if check(*doc) {
-                    self.insert(*doc);
-                }
-            }
-            postings.advance();
-        }
-        Ok(())
+        each_list_block(index, term, &mut None, |docs| {
+            docs.iter().for_each(|doc| self.insert(*doc));
+        })
     }
 
     /// All of them in order, each with the same score.
@@ -172,11 +164,7 @@ impl DocSetBuilder<Score> {
     /// The documents in order, each once, with the sum of what it scores.
     pub(super) fn into_scorer(self) -> Result<Box<dyn Scorer>, AllowanceExceeded> {
         if let Some(Each { docs, sums }) = self.each {
-            return Ok(Box::new(EachScoreScorer {
-                docs: BitsDocSet::new(docs),
-                scores: sums,
-                _held: self.held,
-            }));
+            return Ok(Box::new(BitsDocSet::scored(docs, sums, self.held)));
         }
         if self.list.is_empty() {
             return Ok(Box::new(EmptyScorer));
@@ -216,38 +204,6 @@ impl<T: Send> DocSet for ListDocSet<T> {
 impl Scorer for ListDocSet<Score> {
     fn score(&mut self) -> Score {
         self.list.get(self.at).map_or(0.0, |(_, score)| *score)
-    }
-}
-
-/// Walks documents with a score for each document of the segment.
-struct EachScoreScorer {
-    docs: BitsDocSet,
-    scores: Vec<Score>,
-    _held: Grant,
-}
-
-impl DocSet for EachScoreScorer {
-    fn advance(&mut self) -> DocId {
-        self.docs.advance()
-    }
-
-    fn seek(&mut self, target: DocId) -> DocId {
-        self.docs.seek(target)
-    }
-
-    fn doc(&self) -> DocId {
-        self.docs.doc()
-    }
-
-    fn size_hint(&self) -> u32 {
-        self.docs.size_hint()
-    }
-}
-
-impl Scorer for EachScoreScorer {
-    fn score(&mut self) -> Score {
-        let score = self.scores.get(self.docs.doc() as usize);
-        score.copied().unwrap_or_default()
     }
 }
 

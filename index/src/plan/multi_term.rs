@@ -269,7 +269,7 @@ impl Weight for MultiTermWeight {
             let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
             multi_term.each(field, &index, run, |_, info| {
                 run.check_inside()?;
-                gathered.insert_term(&index, info, |_| true)
+                gathered.insert_term(&index, info)
             })?;
             return Ok(gathered.into_scorer(boost)?);
         };

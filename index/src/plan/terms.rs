@@ -271,7 +271,7 @@ pub(super) fn gather(
         run.check_inside()?;
         if let Some(info) = index.get_term_info(&term)? {
             pace.step(info.doc_freq)?;
-            gathered.insert_term(&index, &info, |_| true)?;
+            gathered.insert_term(&index, &info)?;
         }
     }
     Ok(gathered)

@@ -19,8 +19,8 @@ use super::block_max::Matches;
 use super::distance::{Distances, Targets, Windows};
 use super::rank::Rank;
 use super::top::SegmentTopCollector;
-use crate::cell_walk::{TouchedCells, each_block, walk};
-use crate::doc_walk::go_to;
+use crate::cell_walk::{TouchedCells, walk};
+use crate::doc_walk::{each_list_block, go_to};
 use crate::geo::{Band, Circle, Rectangle, Region, Relation};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
@@ -88,7 +88,7 @@ impl Nearest {
         let (mut pace, mut postings) = (Pace::new(run, DOCUMENTS_PER_CHECK), None);
         for list in cells.iter().flat_map(TouchedCells::lists) {
             pace.step(list.doc_freq)?;
-            each_block(&self.index, list, &mut postings, |docs| {
+            each_list_block(&self.index, list, &mut postings, |docs| {
                 docs.iter().for_each(|doc| gathered.insert(*doc));
             })?;
         }

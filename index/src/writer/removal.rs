@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use tantivy::query::{EnableScoring, Query, Scorer, Weight};
-use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::schema::Field;
 use tantivy::{DocId, Result, Score, SegmentReader};
 
 use crate::allowance::Allowance;
+use crate::doc_walk::each_list_block;
 use crate::held::Held;
 use crate::plan::DocSetBuilder;
 use crate::unexplained::unexplained;
@@ -43,17 +44,12 @@ impl Removal {
     }
 
     /// Gives the documents with the key to `take`, a block of postings at a time.
-    fn each_block(&self, reader: &SegmentReader, mut take: impl FnMut(&[DocId])) -> Result<()> {
+    fn each_block(&self, reader: &SegmentReader, take: impl FnMut(&[DocId])) -> Result<()> {
         let index = reader.inverted_index(self.0.field)?;
         let Some(term) = index.terms().get(&self.0.key)? else {
             return Ok(());
         };
-        let mut postings = index.read_block_postings_from_terminfo(&term, IndexRecordOption::Basic)?;
-        while !postings.docs().is_empty() {
-            take(postings.docs());
-            postings.advance();
-        }
-        Ok(())
+        each_list_block(&index, &term, &mut None, take)
     }
 }
 
