@@ -299,7 +299,7 @@ impl<'a> Pass<'a> {
         reader: &SegmentReader,
         top: &mut TopCollector<'a>,
         count: &mut Count,
-        aggregations: Option<SegmentWalk<'_>>,
+        aggregations: Option<SegmentWalk<'_, '_>>,
     ) -> Result<SegmentAccess, Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
         let unreadable = |error| self.run.unreadable(error);
@@ -428,7 +428,7 @@ impl<'a> Pass<'a> {
         scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
         best: Option<&mut SegmentTopCollector<'_>>,
-        aggregations: Option<&mut SegmentWalk<'_>>,
+        aggregations: Option<&mut SegmentWalk<'_, '_>>,
     ) -> tantivy::Result<u64> {
         if self.scores {
             self.scored(scorer, reader, best, aggregations, true)
@@ -443,7 +443,7 @@ impl<'a> Pass<'a> {
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
         mut best: Option<&mut SegmentTopCollector<'_>>,
-        mut aggregations: Option<&mut SegmentWalk<'_>>,
+        mut aggregations: Option<&mut SegmentWalk<'_, '_>>,
         counts: bool,
     ) -> tantivy::Result<u64> {
         // Most documents score less than the worst that is kept; those that score the same may still get in.
@@ -498,7 +498,7 @@ impl<'a> Pass<'a> {
         mut scorer: Box<dyn Scorer>,
         reader: &SegmentReader,
         mut best: Option<&mut SegmentTopCollector<'_>>,
-        mut aggregations: Option<&mut SegmentWalk<'_>>,
+        mut aggregations: Option<&mut SegmentWalk<'_, '_>>,
     ) -> tantivy::Result<u64> {
         each_block(&mut *scorer, reader, self.pace(), |docs| {
             if let Some(best) = best.as_deref_mut() {

@@ -36,7 +36,7 @@ impl KeptSegment {
 /// What a pass over documents takes.
 pub(super) struct Pass<'a> {
     pub(super) run: &'a Run,
-    pub(super) budget: &'a mut Budget,
+    pub(super) budget: Budget,
     pub(super) layout: &'a Layout,
     /// The score of all documents where scores don't differ.
     pub(super) constant: Score,
@@ -50,7 +50,7 @@ impl<'a> Pass<'a> {
     pub(super) fn context<'c>(&'c mut self, docs: &'c [DocId], scores: &'c [Score]) -> Context<'c> {
         Context {
             run: self.run,
-            budget: self.budget,
+            budget: &mut self.budget,
             docs,
             scores,
             scored: None,
@@ -73,11 +73,23 @@ impl<'a> Pass<'a> {
         'a: 's,
     {
         Around {
-            reader: &segment.reader,
-            layout: self.layout,
-            run: self.run,
             scope: node.scope.as_deref(),
             alone: false,
+            ..self.outside(&segment.reader)
+        }
+    }
+
+    /// Where aggregations at the first level stand.
+    pub(super) fn outside<'s>(&self, reader: &'s SegmentReader) -> Around<'s>
+    where
+        'a: 's,
+    {
+        Around {
+            reader,
+            layout: self.layout,
+            run: self.run,
+            scope: None,
+            alone: true,
         }
     }
 

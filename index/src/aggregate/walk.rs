@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tantivy::{DocId, Score, Searcher, SegmentReader};
 
-use super::branch::{Armed, Around, Branch, Scored};
+use super::branch::{Armed, Branch, Scored};
 use super::budget::Budget;
 use super::conclude::Conclusion;
 use super::gathered::Gathered;
@@ -18,14 +18,8 @@ use crate::run::Run;
 pub(crate) struct Walk<'a> {
     prepared: &'a Prepared,
     armed: Vec<Armed<'a>>,
-    layout: &'a Layout,
-    run: &'a Run,
-    /// The score of all documents where scores don't differ.
-    constant: Score,
     gathered: Vec<Gathered>,
-    budget: Budget,
-    /// Whether there is only one segment.
-    alone: bool,
+    pass: Pass<'a>,
 }
 
 impl<'a> Walk<'a> {
@@ -42,38 +36,28 @@ impl<'a> Walk<'a> {
             armed: armed.collect::<tantivy::Result<_>>()?,
             gathered: Gathered::all(&prepared.nodes, true),
             prepared,
-            layout,
-            run,
-            constant,
-            budget: Budget::new(run.allowance()),
-            alone: searcher.segment_readers().len() == 1,
+            pass: Pass {
+                run,
+                budget: Budget::new(run.allowance()),
+                layout,
+                constant,
+                alone: searcher.segment_readers().len() == 1,
+                visited: 0,
+            },
         })
     }
 
     /// Begins a segment; `None` without aggregations.
-    pub(crate) fn segment(&mut self, reader: &SegmentReader) -> tantivy::Result<Option<SegmentWalk<'_>>> {
+    pub(crate) fn segment(&mut self, reader: &SegmentReader) -> tantivy::Result<Option<SegmentWalk<'_, 'a>>> {
         if self.prepared.is_empty() {
             return Ok(None);
         }
-        self.budget.segment();
-        let around = Around {
-            reader,
-            layout: self.layout,
-            run: self.run,
-            scope: None,
-            alone: true,
-        };
+        self.pass.budget.segment();
+        let around = self.pass.outside(reader);
         Ok(Some(SegmentWalk {
-            branches: Branch::all(&self.armed, around, &mut self.budget)?,
+            branches: Branch::all(&self.armed, around, &mut self.pass.budget)?,
             gathered: &mut self.gathered,
-            pass: Pass {
-                run: self.run,
-                budget: &mut self.budget,
-                layout: self.layout,
-                constant: self.constant,
-                alone: self.alone,
-                visited: 0,
-            },
+            pass: &mut self.pass,
             scored: Scored::default(),
             zeros: Vec::new(),
         }))
@@ -81,54 +65,44 @@ impl<'a> Walk<'a> {
 
     /// The answers.
     pub(crate) fn conclude(mut self) -> Result<Vec<(String, AggregationResult)>, Error> {
-        let run = self.run;
+        let run = self.pass.run;
         self.results().map_err(|error| run.reason("aggregating", error))
     }
 
     fn results(&mut self) -> tantivy::Result<Vec<(String, AggregationResult)>> {
+        let second = &mut self.pass;
         for (armed, gathered) in self.armed.iter().zip(&mut self.gathered) {
-            let mut second = Pass {
-                run: self.run,
-                budget: &mut self.budget,
-                layout: self.layout,
-                constant: self.constant,
-                alone: self.alone,
-                visited: 0,
-            };
             match gathered {
                 Gathered::Groups(groups) => {
                     if let Some(candidates) = groups.candidates.take() {
-                        candidates.settle(armed, groups, &mut second)?;
+                        candidates.settle(armed, groups, second)?;
                     }
                 }
-                Gathered::Composite(pages) => pages.settle(armed, &mut second)?,
+                Gathered::Composite(pages) => pages.settle(armed, second)?,
                 _ => {}
             }
         }
-        self.budget.segment();
+        let (run, budget) = (second.run, &mut second.budget);
+        budget.segment();
         for (node, gathered) in self.prepared.nodes.iter().zip(&mut self.gathered) {
-            gathered.sort(&self.budget.of(node, self.run))?;
+            gathered.sort(&budget.of(node, run))?;
         }
-        let mut conclusion = Conclusion {
-            budget: &mut self.budget,
-            run: self.run,
-            results: 0,
-        };
-        conclusion.all(&self.prepared.nodes, &self.gathered)
+        let results = 0;
+        Conclusion { budget, run, results }.all(&self.prepared.nodes, &self.gathered)
     }
 }
 
-pub(crate) struct SegmentWalk<'a> {
-    branches: Vec<Branch<'a>>,
-    gathered: &'a mut [Gathered],
-    pass: Pass<'a>,
+pub(crate) struct SegmentWalk<'s, 'a> {
+    branches: Vec<Branch<'s>>,
+    gathered: &'s mut [Gathered],
+    pass: &'s mut Pass<'a>,
     /// All documents, where some aggregation goes through them again to compare scores that differ.
     scored: Scored,
     /// All documents are of group 0.
     zeros: Vec<u32>,
 }
 
-impl SegmentWalk<'_> {
+impl SegmentWalk<'_, '_> {
     /// Takes documents; they come in ascending order. `scores` is empty where scores don't differ.
     pub(crate) fn take(&mut self, docs: &[DocId], scores: &[Score]) -> tantivy::Result<()> {
         if docs.is_empty() {
@@ -147,7 +121,7 @@ impl SegmentWalk<'_> {
         Ok(())
     }
 
-    pub(crate) fn end(mut self) -> tantivy::Result<()> {
+    pub(crate) fn end(self) -> tantivy::Result<()> {
         let scored = Arc::new(self.scored);
         let mut context = self.pass.again(&scored);
         for (gathered, branch) in self.gathered.iter_mut().zip(self.branches) {
