@@ -8,7 +8,7 @@ use tantivy::TantivyError;
 
 use crate::limits::{Limit, MAX_SEARCH_BYTES, limit};
 
-pub(crate) use violation::{Checker, every};
+pub(crate) use violation::{Checker, Refusals, every};
 pub use violation::{Reason, Violation, Violations};
 
 /// What the index answers when it can't do what was asked.
@@ -172,6 +172,14 @@ impl Error {
     pub(crate) fn at(mut self, place: &str) -> Self {
         if let Self::LimitExceeded { path, .. } = &mut self {
             place.clone_into(path);
+        }
+        self
+    }
+
+    /// The same violations, of a part of the request that stands at `place`; other errors stay as they are.
+    pub(crate) fn under(mut self, place: &str) -> Self {
+        if let Self::InvalidQuery(violations) = &mut self {
+            violations.lift("", &format!("{place}."));
         }
         self
     }

@@ -9,7 +9,7 @@ mod collect;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::{Checker, Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Refusals};
 use crate::layout::Layout;
 use crate::limits::limit;
 use crate::plan::NestedClause;
@@ -54,7 +54,7 @@ pub(crate) fn prepare(
     clauses: Vec<NestedClause>,
     page_size: usize,
 ) -> Result<PreparedInnerHits, Error> {
-    let mut violations = Violations::default();
+    let mut refusals = Refusals::default();
     let mut lists: Vec<PreparedList> = Vec::new();
     let mut names = HashSet::new();
     for (index, clause) in clauses.iter().enumerate() {
@@ -66,26 +66,23 @@ pub(crate) fn prepare(
         if !names.insert(name.clone()) {
             let message = format!("two inner hits of the search are called `{name}`");
             let advice = "give each a name of its own; without one, the path is the name";
-            violations.note(format!("{at}.name"), Reason::InvalidName, message, advice);
+            refusals.note(format!("{at}.name"), Reason::InvalidName, message, advice);
         }
         let advice = "ask for fewer objects";
-        violations.at_most(format!("{at}.size"), limit!(MAX_INNER_HITS), asked.size, advice);
-        match Order::of_objects(layout, run, &asked.sort, &clause.path, &format!("{at}.sort")) {
-            Ok(order) => lists.push(PreparedList {
-                clause: index,
-                name,
-                order,
-                size: asked.size,
-                offset: asked.offset,
-            }),
-            Err(Error::InvalidQuery(more)) => violations.append(more),
-            Err(other) => return Err(other),
-        }
+        refusals.at_most(format!("{at}.size"), limit!(MAX_INNER_HITS), asked.size, advice);
+        let order = Order::of_objects(layout, run, &asked.sort, &clause.path, &format!("{at}.sort"));
+        lists.extend(refusals.answered(order).map(|order| PreparedList {
+            clause: index,
+            name,
+            order,
+            size: asked.size,
+            offset: asked.offset,
+        }));
     }
     let advice = "leave out some inner_hits";
-    violations.at_most("query", limit!(MAX_INNER_HIT_LISTS), names.len(), advice);
+    refusals.at_most("query", limit!(MAX_INNER_HIT_LISTS), names.len(), advice);
     let objects = lists.iter().map(|list| list.size.saturating_mul(page_size)).sum();
     let advice = "ask for smaller pages, or for fewer inner hits";
-    violations.at_most("page_size", limit!(MAX_PAGE_INNER_HITS), objects, advice);
-    violations.or(PreparedInnerHits { clauses, lists })
+    refusals.at_most("page_size", limit!(MAX_PAGE_INNER_HITS), objects, advice);
+    refusals.or(PreparedInnerHits { clauses, lists })
 }

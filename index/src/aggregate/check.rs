@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::column::Kind;
 use super::node::{FieldOf, Grouping, Node, Prepared, Shape};
 use super::quantiles::Percentage;
-use crate::error::{Checker, Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Refusals, Violations};
 use crate::layout::Layout;
 use crate::limits::{Limit, limit};
 use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy, Query, QueryValue, SearchRequest, Sort};
@@ -30,8 +30,7 @@ pub(crate) fn prepare(
         run,
         query: &request.query,
         design,
-        wrong: Violations::default(),
-        refused: None,
+        refusals: Refusals::default(),
     };
     let top = At {
         path: "aggregations",
@@ -39,10 +38,7 @@ pub(crate) fn prepare(
         scope: None,
     };
     let nodes = check.level(&request.aggregations, top);
-    match check.refused {
-        Some(refused) => Err(refused),
-        None => check.wrong.or(Prepared { nodes }),
-    }
+    check.refusals.or(Prepared { nodes })
 }
 
 /// Gathers what is wrong. Its methods answer `None` when they noted something.
@@ -51,9 +47,7 @@ struct Check<'a> {
     run: &'a Arc<Run>,
     query: &'a Query,
     design: u64,
-    wrong: Violations,
-    /// The first error that is no violation.
-    refused: Option<Error>,
+    refusals: Refusals,
 }
 
 /// Where aggregations stand.
@@ -74,7 +68,7 @@ impl fmt::Display for At<'_> {
 
 impl Checker for Check<'_> {
     fn violations(&mut self) -> &mut Violations {
-        &mut self.wrong
+        self.refusals.violations()
     }
 }
 
@@ -196,22 +190,14 @@ impl Check<'_> {
     fn top_hits(&mut self, size: usize, sort: &[Sort], at: At<'_>) -> Option<Shape> {
         let fits = self.size(size, limit!(MAX_TOP_HITS), at);
         let order = Order::new(self.layout, self.run, sort);
-        let order = self.within(order, at.path)?;
+        let order = self
+            .refusals
+            .answered(order.map_err(|error| error.under(at.path)))?;
         fits?;
         Some(Shape::TopHits {
             order: Box::new(order),
             size,
         })
-    }
-
-    /// What another part of the index answers to a part of the request that stands at `at`.
-    fn within<T>(&mut self, result: Result<T, Error>, at: &str) -> Option<T> {
-        match result {
-            Ok(answer) => return Some(answer),
-            Err(Error::InvalidQuery(violations)) => self.wrong.append(violations.under(at)),
-            Err(other) => drop(self.refused.get_or_insert(other)),
-        }
-        None
     }
 
     fn size(&mut self, size: usize, limit: Limit, at: At<'_>) -> Option<()> {

@@ -127,14 +127,6 @@ impl Violations {
         self.unlisted += other.unlisted;
     }
 
-    /// The same violations, of a part of the request that stands at `place`.
-    pub(crate) fn under(mut self, place: &str) -> Self {
-        for violation in &mut self.listed {
-            violation.path = format!("{place}.{}", violation.path);
-        }
-        self
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
@@ -186,6 +178,39 @@ pub(crate) trait Checker {
         let message = format!("{actual} is above the limit {limit} of {max}");
         let reason = Reason::LimitExceeded { limit, max, actual };
         self.refuse(path, reason, message, advice)
+    }
+}
+
+/// Violations, and the first error that is none.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    pub(crate) wrong: Violations,
+    refused: Option<Error>,
+}
+
+impl Refusals {
+    /// What another check has answered; `None` when that is noted as what is wrong.
+    pub(crate) fn answered<T>(&mut self, answer: Result<T, Error>) -> Option<T> {
+        match answer {
+            Ok(answer) => return Some(answer),
+            Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),
+            Err(other) => drop(self.refused.get_or_insert(other)),
+        }
+        None
+    }
+
+    /// The checked part of the request, if nothing was refused.
+    pub(crate) fn or<T>(self, checked: T) -> Result<T, Error> {
+        match self.refused {
+            Some(refused) => Err(refused),
+            None => self.wrong.or(checked),
+        }
+    }
+}
+
+impl Checker for Refusals {
+    fn violations(&mut self) -> &mut Violations {
+        &mut self.wrong
     }
 }
 

@@ -7,7 +7,7 @@ use tantivy::columnar::MonotonicallyMappableToU64;
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, NestedObjects, Source, ValueKind};
 use super::raw_value::RawSortValue;
-use crate::error::{Checker, Error, Reason, Violations};
+use crate::error::{Checker, Error, Reason, Refusals, Violations};
 use crate::geo::GeoPoint;
 use crate::layout::Layout;
 use crate::limits::{MAX_KEYWORD_BYTES, limit};
@@ -22,12 +22,12 @@ pub(super) struct Check<'a> {
     run: &'a Arc<Run>,
     /// The NESTED field whose objects are sorted; absent for the documents themselves.
     scope: Option<&'a str>,
-    wrong: Violations,
+    refusals: Refusals,
 }
 
 impl Checker for Check<'_> {
     fn violations(&mut self) -> &mut Violations {
-        &mut self.wrong
+        self.refusals.violations()
     }
 }
 
@@ -37,7 +37,7 @@ impl<'a> Check<'a> {
             layout,
             run,
             scope: None,
-            wrong: Violations::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -50,32 +50,28 @@ impl<'a> Check<'a> {
     /// The keys of sorts, which stand at `at` in the request.
     pub(super) fn sorts(mut self, sorts: &[Sort], at: &str) -> Result<Vec<Key>, Error> {
         let fits = self.at_most(at, limit!(MAX_SORTS), sorts.len(), "name fewer keys");
-        if fits.is_none() {
-            return Err(Error::InvalidQuery(self.wrong));
-        }
         let mut keys = Vec::with_capacity(sorts.len() + 1);
-        for (nth, sort) in sorts.iter().enumerate() {
-            keys.extend(self.sort(sort, &format!("{at}[{nth}]"))?);
+        for (nth, sort) in sorts.iter().enumerate().take_while(|_| fits.is_some()) {
+            keys.extend(self.sort(sort, &format!("{at}[{nth}]")));
         }
-        self.wrong.or(keys)
+        self.refusals.or(keys)
     }
 
-    fn sort(&mut self, sort: &Sort, at: &str) -> Result<Option<Key>, Error> {
+    fn sort(&mut self, sort: &Sort, at: &str) -> Option<Key> {
         match sort {
-            Sort::Score { ascending } => Ok(Some(Key::new(Source::Score, !ascending))),
+            Sort::Score { ascending } => Some(Key::new(Source::Score, !ascending)),
             Sort::PrimaryKey { .. } if self.scope.is_some() => {
                 let at = format!("{at}.primary_key");
                 let message = "nested objects have no key of their own";
                 let advice = "leave it out: ties end in the order of the objects";
-                self.note(at, Reason::OutsideNestedPath, message, advice);
-                Ok(None)
+                self.refuse(at, Reason::OutsideNestedPath, message, advice)
             }
-            Sort::PrimaryKey { descending } => Ok(Some(Key::new(Source::PrimaryKey, *descending))),
+            Sort::PrimaryKey { descending } => Some(Key::new(Source::PrimaryKey, *descending)),
             Sort::GeoDistance {
                 field,
                 points,
                 descending,
-            } => Ok(self.distance(field, points, *descending, &format!("{at}.geo_distance"))),
+            } => self.distance(field, points, *descending, &format!("{at}.geo_distance")),
             Sort::Field {
                 field,
                 descending,
@@ -85,24 +81,22 @@ impl<'a> Check<'a> {
             } => {
                 let at = format!("{at}.field");
                 let name = field;
-                let Some(field) = self.field(field, &at) else {
-                    return Ok(None);
-                };
-                let objects = self.objects(field, nested.as_ref(), &at)?;
+                let field = self.field(field, &at)?;
+                let objects = self.objects(field, nested.as_ref(), &at);
                 let pick = self.pick(field, *mode, *descending, &at);
-                let column = self.column(field, name, pick, objects, missing, &at);
-                Ok(column.map(|(source, absent)| Key {
+                let (source, absent) = self.column(field, name, pick, objects, missing, &at)?;
+                Some(Key {
                     source,
                     descending: *descending,
                     absent,
-                }))
+                })
             }
         }
     }
 
     fn field(&mut self, name: &str, at: &str) -> Option<&'a ResolvedField> {
         let schema = &self.layout.schema;
-        schema.require(name, format!("{at}.field"), &mut self.wrong)
+        schema.require(name, format!("{at}.field"), self.refusals.violations())
     }
 
     /// The objects to look at: none on the document itself.
@@ -111,7 +105,7 @@ impl<'a> Check<'a> {
         field: &ResolvedField,
         nested: Option<&NestedSort>,
         at: &str,
-    ) -> Result<Option<Option<NestedObjects>>, Error> {
+    ) -> Option<Option<NestedObjects>> {
         if self.scope.is_some() {
             let inside = field.scope.as_deref() == self.scope && nested.is_none();
             if !inside {
@@ -120,41 +114,28 @@ impl<'a> Check<'a> {
                 let advice = format!("use a field directly inside `{scope}`, without nested");
                 self.note(format!("{at}.field"), Reason::OutsideNestedPath, message, advice);
             }
-            return Ok(inside.then_some(None));
+            return inside.then_some(None);
         }
         let Some(scope) = &field.scope else {
             if nested.is_some() {
                 let message = format!("`{}` is not inside a NESTED field", field.path);
                 let advice = "leave it out";
-                self.note(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
-                return Ok(None);
+                return self.refuse(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
             }
-            return Ok(Some(None));
+            return Some(None);
         };
         let Some(nested) = nested.filter(|nested| nested.path == *scope) else {
             let message = format!("`{}` is a field of the objects of `{scope}`", field.path);
             let advice = format!("give a nested sort with the path `{scope}`");
-            self.note(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
-            return Ok(None);
+            return self.refuse(format!("{at}.nested"), Reason::OutsideNestedPath, message, advice);
         };
-        let filter = match &nested.filter {
-            None => None,
-            Some(filter) => {
-                let at = format!("{at}.nested.filter");
-                match plan::plan_in_scope(self.layout, self.run, filter, Some(scope), &at) {
-                    Ok(filter) => Some(filter),
-                    Err(Error::InvalidQuery(violations)) => {
-                        self.wrong.append(violations);
-                        return Ok(None);
-                    }
-                    Err(other) => return Err(other),
-                }
-            }
-        };
-        Ok(Some(Some(NestedObjects {
-            path: nested.path.clone(),
-            filter,
-        })))
+        let filter = nested.filter.as_ref().map(|filter| {
+            let at = format!("{at}.nested.filter");
+            plan::plan_in_scope(self.layout, self.run, filter, Some(scope), &at)
+        });
+        let filter = self.refusals.answered(filter.transpose())?;
+        let path = nested.path.clone();
+        Some(Some(NestedObjects { path, filter }))
     }
 
     fn pick(

@@ -109,7 +109,7 @@ impl<'a> Check<'a> {
     fn resolve(&mut self, name: &str, at: At<'_>) -> Option<&'a ResolvedField> {
         let layout = self.layout;
         let path = format!("{at}.field");
-        let field = layout.schema.require(name, &path, &mut self.wrong)?;
+        let field = layout.schema.require(name, &path, self.refusals.violations())?;
         let to = field.scope.as_deref();
         if to == at.scope || inside(at.scope, to) || inside(to, at.scope) {
             return Some(field);

@@ -9,7 +9,7 @@ use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{Bounds, Steps};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
-use crate::error::{Checker, Error, Reason, every};
+use crate::error::{Checker, Reason, every};
 use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
 use crate::request::{Aggregation, GroupOrder, GroupOrderBy, Query, QueryValue, ValueRange};
@@ -212,12 +212,8 @@ impl Check<'_> {
     fn filters(&mut self, filters: &[Query], at: At<'_>) -> Option<Vec<Box<dyn tantivy::query::Query>>> {
         every(filters.iter().enumerate().map(|(nth, filter)| {
             let path = format!("{at}.filters[{nth}]");
-            match plan::plan_in_scope(self.layout, self.run, filter, at.scope, &path) {
-                Ok(planned) => return Some(planned),
-                Err(Error::InvalidQuery(violations)) => self.wrong.append(violations),
-                Err(other) => drop(self.refused.get_or_insert(other)),
-            }
-            None
+            let planned = plan::plan_in_scope(self.layout, self.run, filter, at.scope, &path);
+            self.refusals.answered(planned)
         }))
     }
 

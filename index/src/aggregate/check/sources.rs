@@ -61,7 +61,7 @@ impl Check<'_> {
             own if fits(&own) => Ok(own),
             _ => Err(Error::PageTokenInvalid { detail }),
         });
-        let after = self.within(after.transpose(), at.path)?;
+        let after = self.refusals.answered(after.transpose())?;
         let composite = Composite {
             sources: read,
             size,
