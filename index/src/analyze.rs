@@ -20,10 +20,13 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 
 use frostem::{Algorithm, Stemmer};
-use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream as _, Tokenizer, TokenizerManager};
+use tantivy::tokenizer::{TextAnalyzer, TokenStream as _, Tokenizer, TokenizerManager};
 
 pub use fuzzy::MAX_FUZZY_CHARS;
 pub(crate) use script::inside_word;
+/// One token of an analyzed text: what is looked up, the bytes of the text that it stands for, its position, which is never
+/// less than that of the token before, and how many positions it takes.
+pub use tantivy::tokenizer::Token;
 use token_stream::{Piece, PieceStream, Spelling};
 
 use crate::attribute::hexadecimal;
@@ -42,32 +45,11 @@ pub enum Phase {
     Query,
 }
 
-/// One token of an analyzed text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AnalyzedToken {
-    /// What is looked up.
-    pub text: String,
-    /// The first byte of the text that the token stands for.
-    pub from: usize,
-    /// The byte behind the last one that the token stands for.
-    pub to: usize,
-    /// Where the token stands; never less than that of the token before.
-    pub position: usize,
-    /// How many positions it takes.
-    pub position_length: usize,
-}
-
 /// The tokens of `text`, in the order of their positions.
-pub fn analyze(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<AnalyzedToken> {
+pub fn analyze(analyzer: &Analyzer, phase: Phase, text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let Ok(()) = each_token(analyzer, phase, text, |token| {
-        tokens.push(AnalyzedToken {
-            text: token.text.clone(),
-            from: token.offset_from,
-            to: token.offset_to,
-            position: token.position,
-            position_length: token.position_length,
-        });
+        tokens.push(token.clone());
         Ok::<_, Infallible>(())
     });
     tokens
@@ -120,7 +102,7 @@ pub(crate) type Placed = (usize, String);
 
 /// The parts under which a token of a query's text is looked up, at positions relative to its own. A word that is longer
 /// than the fuzzy analyzer's tokens has several, every other token is its own.
-pub(crate) fn query_parts(analyzer: &Analyzer, text: &str, token: &AnalyzedToken) -> Vec<Placed> {
+pub(crate) fn query_parts(analyzer: &Analyzer, text: &str, token: &Token) -> Vec<Placed> {
     let Analyzer::Fuzzy {
         max_chars,
         case_sensitive,
@@ -129,14 +111,14 @@ pub(crate) fn query_parts(analyzer: &Analyzer, text: &str, token: &AnalyzedToken
     else {
         return vec![(0, token.text.clone())];
     };
-    let spelled = text.get(token.from..token.to).unwrap_or_default();
+    let spelled = text.get(token.offset_from..token.offset_to).unwrap_or_default();
     fuzzy::parts(spelled, usize::from(*max_chars), *case_sensitive)
 }
 
 /// The tokens of a phrase, each once at each of its positions.
 pub(crate) fn phrase_words(analyzer: &Analyzer, text: &str) -> BTreeSet<Placed> {
     let tokens = analyze(analyzer, Phase::Query, text);
-    let placed = |token: &AnalyzedToken| {
+    let placed = |token: &Token| {
         let at = token.position;
         let parts = query_parts(analyzer, text, token).into_iter();
         parts.map(move |(offset, part)| (at + offset, part))

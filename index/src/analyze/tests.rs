@@ -154,7 +154,10 @@ fn english_words_are_cut_to_their_stems() {
         "梨花 花茶 hous"
     );
     let tokens = analyze(&stemmed, Phase::Index, "two Houses");
-    let spelled: Vec<_> = tokens.iter().map(|token| (token.from, token.to)).collect();
+    let spelled: Vec<_> = tokens
+        .iter()
+        .map(|token| (token.offset_from, token.offset_to))
+        .collect();
     assert_eq!(spelled, [(0, 3), (4, 10)], "a stem stands for the whole word");
 }
 
@@ -203,7 +206,9 @@ fn max_word_covers_every_character() {
         let tokens = analyze(&Analyzer::MaxWord, Phase::Index, text);
         for (at, _) in text.char_indices() {
             assert!(
-                tokens.iter().any(|token| token.from <= at && at < token.to),
+                tokens
+                    .iter()
+                    .any(|token| token.offset_from <= at && at < token.offset_to),
                 "{text} at {at}: {tokens:?}"
             );
         }
@@ -264,7 +269,7 @@ fn every_analyzer_stands_any_text() {
                 let tokens = analyze(&analyzer, phase, &text);
                 for token in &tokens {
                     let spelled = text
-                        .get(token.from..token.to)
+                        .get(token.offset_from..token.offset_to)
                         .expect("offsets are char boundaries");
                     let lowered: String = spelled.chars().flat_map(char::to_lowercase).collect();
                     let stems = matches!(analyzer, Analyzer::Stemmed(_)) && lowered.is_ascii();

@@ -243,7 +243,7 @@ fn what_is_marked_is_what_matches() {
                     let mut decided = true;
                     for token in &tokens {
                         match tokens_of(&query, &token.text) {
-                            Some(true) => expected[token.from..token.to].fill(true),
+                            Some(true) => expected[token.offset_from..token.offset_to].fill(true),
                             Some(false) => {}
                             None => decided = false,
                         }

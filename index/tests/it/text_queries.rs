@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
-use souk_index::analyze::{AnalyzedToken, Phase, analyze};
+use souk_index::analyze::{Phase, Token, analyze};
 use souk_index::limits::MAX_EXPANSIONS;
 use souk_index::{
     Analyzer, Cancellation, Error, Field, Fuzziness, Index, IndexOptions, MisfitReason, Object, Operator,
@@ -77,7 +77,7 @@ fn begun(text: &str) -> Query {
     }
 }
 
-fn positions(tokens: &[AnalyzedToken]) -> BTreeMap<usize, BTreeSet<&str>> {
+fn positions(tokens: &[Token]) -> BTreeMap<usize, BTreeSet<&str>> {
     let mut at: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
     for token in tokens {
         at.entry(token.position).or_default().insert(&token.text);
