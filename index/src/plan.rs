@@ -27,7 +27,7 @@ mod keyword_range;
 mod min_score;
 mod multi_term;
 mod nested;
-mod number;
+pub(crate) mod number;
 mod observed;
 mod pattern;
 mod phrase_prefix;

@@ -1,8 +1,11 @@
 //! The ends of ranges of values.
 
+use std::ops::Bound;
+
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::column::Kind;
+use crate::plan::number::{Number, double_positions, integers};
 use crate::request::QueryValue;
 use crate::result::Datum;
 
@@ -12,35 +15,19 @@ pub(super) const OPEN: u128 = 1 << 64;
 /// The first number of a field that is not below `value`, as the field's numbers are mapped, or [`OPEN`]; and the value
 /// as it is shown. `None` for values that the field's can't be compared with.
 pub(super) fn first_from(kind: Kind, value: &QueryValue) -> Option<(u128, Datum)> {
-    Some(match (kind, value) {
-        (Kind::Long, QueryValue::Integer(number)) => (u128::from(number.to_u64()), Datum::Long(*number)),
-        (Kind::Long, QueryValue::Double(number)) if number.is_finite() => {
-            let ceiling = number.ceil();
-            // 2⁶³: every i64 is below it, and as a double it is exact.
-            let first = if ceiling >= -(i64::MIN as f64) {
-                OPEN
-            } else {
-                u128::from((ceiling as i64).to_u64())
-            };
-            (first, Datum::Double(*number))
-        }
-        (Kind::Date, QueryValue::Integer(nanos) | QueryValue::Time(nanos)) => {
-            (u128::from(nanos.to_u64()), Datum::Date(*nanos))
-        }
-        (Kind::Double, QueryValue::Double(number)) if number.is_finite() => {
-            (u128::from((number + 0.0).to_u64()), Datum::Double(*number))
-        }
-        (Kind::Double, QueryValue::Integer(number)) => {
-            let near = *number as f64;
-            let first = if (near as i128) < i128::from(*number) {
-                near.next_up()
-            } else {
-                near
-            };
-            (u128::from(first.to_u64()), Datum::Double(near))
-        }
+    let shown = match (kind, value) {
+        (Kind::Long, QueryValue::Integer(number)) => Datum::Long(*number),
+        (Kind::Long | Kind::Double, QueryValue::Double(number)) => Datum::Double(*number),
+        (Kind::Double, QueryValue::Integer(number)) => Datum::Double(*number as f64),
+        (Kind::Date, QueryValue::Integer(nanos) | QueryValue::Time(nanos)) => Datum::Date(*nanos),
         _ => return None,
-    })
+    };
+    let from = Bound::Included(Number::of(value)?);
+    let first = match kind {
+        Kind::Double => double_positions(from, Bound::Unbounded).map(|values| *values.start()),
+        _ => integers(from, Bound::Unbounded).map(|values| values.start().to_u64()),
+    };
+    Some((first.map_or(OPEN, u128::from), shown))
 }
 
 #[cfg(test)]

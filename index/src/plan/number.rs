@@ -9,14 +9,14 @@ use crate::request::QueryValue;
 
 /// A number of a query. Doubles are finite, and -0.0 is 0.0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Number {
+pub(crate) enum Number {
     Integer(i64),
     Double(f64),
 }
 
 impl Number {
     /// The number of a value, if it is one that can be compared.
-    pub(super) fn of(value: &QueryValue) -> Option<Self> {
+    pub(crate) fn of(value: &QueryValue) -> Option<Self> {
         match value {
             QueryValue::Integer(number) | QueryValue::Time(number) => Some(Self::Integer(*number)),
             QueryValue::Double(number) if number.is_finite() => Some(Self::Double(*number + 0.0)),
@@ -26,7 +26,7 @@ impl Number {
         }
     }
 
-    pub(super) fn compare(self, other: Self) -> Ordering {
+    pub(crate) fn compare(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Integer(a), Self::Integer(b)) => a.cmp(&b),
             (Self::Double(a), Self::Double(b)) => a.total_cmp(&b),
@@ -36,7 +36,7 @@ impl Number {
     }
 
     /// The integer that equals it.
-    pub(super) fn as_integer(self) -> Option<i64> {
+    pub(crate) fn as_integer(self) -> Option<i64> {
         match self {
             Self::Integer(number) => Some(number),
             Self::Double(number) if number.fract() == 0.0 => i64::try_from(number as i128).ok(),
@@ -45,7 +45,7 @@ impl Number {
     }
 
     /// The double that equals it.
-    pub(super) fn as_double(self) -> Option<f64> {
+    pub(crate) fn as_double(self) -> Option<f64> {
         match self {
             Self::Integer(number) => {
                 let rounded = number as f64;
@@ -65,7 +65,7 @@ fn compare(integer: i64, double: f64) -> Ordering {
 }
 
 /// The integers between two bounds; `None` when there are none.
-pub(super) fn integers(lower: Bound<Number>, upper: Bound<Number>) -> Option<RangeInclusive<i64>> {
+pub(crate) fn integers(lower: Bound<Number>, upper: Bound<Number>) -> Option<RangeInclusive<i64>> {
     let (min, max) = (i128::from(i64::MIN), i128::from(i64::MAX));
     // A cast to i128 cuts off at its ends, which are far enough from those of i64 to add one.
     let whole = |number: Number, round: fn(f64) -> f64| match number {
@@ -92,7 +92,7 @@ pub(super) fn integers(lower: Bound<Number>, upper: Bound<Number>) -> Option<Ran
 }
 
 /// The doubles between two bounds, as numbers whose order is theirs; `None` when there are none.
-pub(super) fn double_positions(lower: Bound<Number>, upper: Bound<Number>) -> Option<RangeInclusive<u64>> {
+pub(crate) fn double_positions(lower: Bound<Number>, upper: Bound<Number>) -> Option<RangeInclusive<u64>> {
     let from = match edge(lower, Ordering::Less) {
         Bound::Included(double) => double.to_u64(),
         Bound::Excluded(double) => double.to_u64().checked_add(1)?,
