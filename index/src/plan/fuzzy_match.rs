@@ -8,11 +8,11 @@ use tantivy::query::Query;
 use super::Planner;
 use super::clause::Clause;
 use super::multi_term::{MultiTerm, MultiTermQuery};
-use super::text::Combine;
+use super::text::{Combine, needed};
 use crate::analyze::{Phase, analyze};
 use crate::error::{Checker, Reason};
 use crate::limits::{MAX_FUZZY_EDITS, limit};
-use crate::request::{Fuzziness, Operator};
+use crate::request::Fuzziness;
 use crate::schema::FieldKind;
 
 impl Planner<'_> {
@@ -25,13 +25,9 @@ impl Planner<'_> {
         (fuzziness, prefix_length): (Fuzziness, u32),
         weight: Score,
     ) -> Option<Clause> {
-        let weighed = self.weight(at, weight);
-        let minimum = self.match_minimum(at, combine);
-        let field = self.text_field(at, field);
-        let fits = self.text_fits(at, text);
-        let edits = self.fuzzy_edits(at, fuzziness);
-        let (weight, minimum, field, (), ()) = (weighed?, minimum?, field?, fits?, edits?);
-        let single = self.single(field)?;
+        let matched = self.matched(at, field, text, combine, weight);
+        self.fuzzy_edits(at, fuzziness)?;
+        let (field, single, weight, minimum) = matched?;
         let words: Vec<String> = match &field.kind {
             FieldKind::Text(analyzer) => {
                 let tokens = analyze(analyzer, Phase::Query, text).into_iter();
@@ -57,13 +53,9 @@ impl Planner<'_> {
                 })
             })
             .collect();
-        let needed = match combine.0 {
-            Operator::And => clauses.len(),
-            Operator::Or => minimum,
-        };
-        if clauses.is_empty() || needed > clauses.len() {
+        let Some(needed) = needed(combine, minimum, clauses.len()) else {
             return Some(Clause::nothing());
-        }
+        };
         let query = self.union(clauses, needed);
         // Without norms and frequencies there is nothing to score by.
         Some(match &field.kind {

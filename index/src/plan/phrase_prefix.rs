@@ -24,6 +24,7 @@ use super::sloppy_phrase::SloppyPhraseQuery;
 use crate::allowance::Grant;
 use crate::doc_walk::go_to;
 use crate::pace::Pace;
+use crate::request::Operator;
 use crate::run::Run;
 use crate::schema::FieldKind;
 use crate::unexplained::unexplained;
@@ -43,11 +44,8 @@ impl Planner<'_> {
         text: &str,
         weight: Score,
     ) -> Option<Clause> {
-        let weighed = self.weight(at, weight);
-        let field = self.text_field(at, field);
-        let fits = self.text_fits(at, text);
-        let (weight, field, ()) = (weighed?, field?, fits?);
-        let single = self.single(field)?;
+        let any = (Operator::Or, None);
+        let (field, single, weight, _) = self.matched(at, field, text, any, weight)?;
         let FieldKind::Text(analyzer) = &field.kind else {
             return self.form(field, "", Form::Prefix(text.to_owned()), weight);
         };

@@ -30,6 +30,15 @@ pub(super) fn is_text(kind: &FieldKind) -> bool {
     matches!(kind, FieldKind::Keyword | FieldKind::Text(_))
 }
 
+/// How many of so many words have to match; `None` when there aren't as many, or none.
+pub(super) fn needed(combine: Combine, minimum: usize, words: usize) -> Option<usize> {
+    let needed = match combine.0 {
+        Operator::And => words,
+        Operator::Or => minimum,
+    };
+    Some(needed).filter(|needed| words > 0 && *needed <= words)
+}
+
 impl<'a> Planner<'a> {
     pub(super) fn match_text(
         &mut self,
@@ -39,12 +48,7 @@ impl<'a> Planner<'a> {
         combine: Combine,
         weight: Score,
     ) -> Option<Clause> {
-        let weighed = self.weight(at, weight);
-        let minimum = self.match_minimum(at, combine);
-        let field = self.text_field(at, field);
-        let fits = self.text_fits(at, text);
-        let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
-        let single = self.single(field)?;
+        let (field, single, weight, minimum) = self.matched(at, field, text, combine, weight)?;
         let FieldKind::Text(analyzer) = &field.kind else {
             // A KEYWORD is one token, of which no more than one can match.
             return Some(match minimum {
@@ -56,14 +60,10 @@ impl<'a> Planner<'a> {
         let words = tokens.iter().map(|token| query_parts(analyzer, text, token));
         let words: Vec<Vec<Placed>> = words.collect();
         self.tokens_fit(at, words.iter().map(Vec::len).sum())?;
-        let needed = match combine.0 {
-            Operator::And => words.len(),
-            Operator::Or => minimum,
-        };
-        if words.is_empty() || needed > words.len() {
-            return Some(Clause::nothing());
-        }
-        Some(Clause::scored(self.some_of(single, words, needed), weight))
+        Some(match needed(combine, minimum, words.len()) {
+            Some(needed) => Clause::scored(self.some_of(single, words, needed), weight),
+            None => Clause::nothing(),
+        })
     }
 
     pub(super) fn match_phrase(
@@ -74,13 +74,10 @@ impl<'a> Planner<'a> {
         slop: u32,
         weight: Score,
     ) -> Option<Clause> {
-        let weighed = self.weight(at, weight);
-        let field = self.text_field(at, field);
-        let fits = self.text_fits(at, text);
+        let matched = self.matched(at, field, text, (Operator::Or, None), weight);
         let advice = "use match with the operator AND to find tokens anywhere";
         self.at_most(format!("{at}.slop"), limit!(MAX_SLOP), slop as usize, advice)?;
-        let (weight, field, ()) = (weighed?, field?, fits?);
-        let single = self.single(field)?;
+        let (field, single, weight, _) = matched?;
         let FieldKind::Text(analyzer) = &field.kind else {
             let whole = having(Term::from_field_text(single, text));
             return Some(Clause::constant(whole, weight));
@@ -165,11 +162,24 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(super) fn text_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {
-        self.field_of(at, field, is_text, "TEXT and KEYWORD fields", "use term or range")
+    /// Checks a clause that looks for a text: its field, the physical one, its weight, and how many tokens have to match.
+    pub(super) fn matched(
+        &mut self,
+        at: &str,
+        field: &str,
+        text: &str,
+        combine: Combine,
+        weight: Score,
+    ) -> Option<(&'a ResolvedField, PhysicalField, Score, usize)> {
+        let weighed = self.weight(at, weight);
+        let minimum = self.match_minimum(at, combine);
+        let field = self.field_of(at, field, is_text, "TEXT and KEYWORD fields", "use term or range");
+        let fits = self.text_fits(at, text);
+        let (weight, minimum, field, ()) = (weighed?, minimum?, field?, fits?);
+        Some((field, self.single(field)?, weight, minimum))
     }
 
-    pub(super) fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
+    fn text_fits(&mut self, at: &str, text: &str) -> Option<()> {
         let at = format!("{at}.text");
         if text.is_empty() {
             let advice = "give a text, or use exists";
@@ -183,7 +193,7 @@ impl<'a> Planner<'a> {
         self.at_most(format!("{at}.text"), limit!(MAX_MATCH_TOKENS), tokens, advice)
     }
 
-    pub(super) fn match_minimum(&mut self, at: &str, combine: Combine) -> Option<usize> {
+    fn match_minimum(&mut self, at: &str, combine: Combine) -> Option<usize> {
         let at = format!("{at}.minimum_should_match");
         match combine {
             (_, None) => Some(1),
