@@ -34,6 +34,17 @@ struct Candidate {
     count: u64,
 }
 
+impl Candidate {
+    fn empty(name: Raw) -> Self {
+        let place = None;
+        Self {
+            name,
+            place,
+            count: 0,
+        }
+    }
+}
+
 /// An aggregation, what it has gathered, its groups where they have to be sorted, and what is inside them.
 struct Level<'a> {
     node: &'a Node,
@@ -252,11 +263,7 @@ impl<'a> Conclusion<'a> {
                 filled.push(group);
             }
             if filled.last().is_none_or(|last| last.name != name) {
-                filled.push(Candidate {
-                    name,
-                    place: None,
-                    count: 0,
-                });
+                filled.push(Candidate::empty(name));
             }
             if filled.len() > most {
                 return Err(self.run.give_up(too_many(node, filled.len())));
@@ -336,11 +343,8 @@ fn each(own: impl Iterator<Item = Candidate>, every: usize) -> Vec<Candidate> {
     (0..every as u64)
         .map(|nth| {
             let name = Raw::Number(nth);
-            own.next_if(|group| group.name == name).unwrap_or(Candidate {
-                name,
-                place: None,
-                count: 0,
-            })
+            own.next_if(|group| group.name == name)
+                .unwrap_or_else(|| Candidate::empty(name))
         })
         .collect()
 }

@@ -79,7 +79,7 @@ impl Planner<'_> {
         if !computes {
             return Some(query);
         }
-        let query = FunctionScoreQuery {
+        let query = FunctionScored {
             query: Arc::from(query.query),
             functions,
             combine: Combine {
@@ -149,15 +149,15 @@ impl Planner<'_> {
 
 /// The documents of `query` with computed scores.
 #[derive(Clone, Debug)]
-struct FunctionScoreQuery {
-    query: Arc<dyn PhysicalQuery>,
-    functions: Vec<PlannedFunction>,
+struct FunctionScored<Q = Arc<dyn PhysicalQuery>> {
+    query: Q,
+    functions: Vec<PlannedFunction<Arc<dyn Formula>, Q>>,
     combine: Combine,
     min_score: Option<f64>,
     run: Arc<Run>,
 }
 
-impl PhysicalQuery for FunctionScoreQuery {
+impl PhysicalQuery for FunctionScored {
     fn weight(&self, scoring: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         if self.min_score.is_none() && !scoring.is_scoring_enabled() {
             return self.query.weight(scoring);
@@ -179,9 +179,9 @@ impl PhysicalQuery for FunctionScoreQuery {
                 filter: filter.transpose()?,
             })
         });
-        Ok(Box::new(FunctionScoreWeight {
+        Ok(Box::new(FunctionScored {
             functions: functions.collect::<Result<_>>()?,
-            inner: self.query.weight(enabled)?,
+            query: self.query.weight(enabled)?,
             combine: self.combine,
             min_score: self.min_score,
             run: Arc::clone(&self.run),
@@ -189,15 +189,7 @@ impl PhysicalQuery for FunctionScoreQuery {
     }
 }
 
-struct FunctionScoreWeight {
-    inner: Box<dyn Weight>,
-    functions: Vec<PlannedFunction<Arc<dyn Formula>, Box<dyn Weight>>>,
-    combine: Combine,
-    min_score: Option<f64>,
-    run: Arc<Run>,
-}
-
-impl FunctionScoreWeight {
+impl FunctionScored<Box<dyn Weight>> {
     fn over(&self, inner: Box<dyn Scorer>, reader: &SegmentReader, boost: Score) -> Result<FunctionScorer> {
         let functions = self.functions.iter().map(|function| {
             let filter = function.filter.as_ref().map(|filter| filter.scorer(reader, 1.0));
@@ -218,10 +210,10 @@ impl FunctionScoreWeight {
     }
 }
 
-impl Weight for FunctionScoreWeight {
+impl Weight for FunctionScored<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> Result<Box<dyn Scorer>> {
         // The boost is of the computed score, not of the query's.
-        let inner = self.inner.scorer(reader, 1.0)?;
+        let inner = self.query.scorer(reader, 1.0)?;
         let mut scorer = self.over(inner, reader, boost)?;
         scorer.settle();
         Ok(Box::new(scorer))
@@ -229,7 +221,7 @@ impl Weight for FunctionScoreWeight {
 
     /// Doesn't look for a first match: the other clauses of an intersection may be far ahead.
     fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
-        let (found, inner) = self.inner.scorer_danger(reader, target, 1.0)?;
+        let (found, inner) = self.query.scorer_danger(reader, target, 1.0)?;
         let mut scorer = self.over(inner, reader, boost)?;
         Ok((scorer.verified(found, target), Box::new(scorer)))
     }

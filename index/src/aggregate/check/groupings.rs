@@ -39,25 +39,14 @@ impl Check<'_> {
                     or_by_count(order),
                 )
             }
-            Aggregation::GeoCell {
-                field,
-                resolution,
-                size,
-                ..
-            } => {
+            Aggregation::GeoCell { field, size, .. } | Aggregation::GeoHash { field, size, .. } => {
                 let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
-                let (field, scope) = self.cells(field, *resolution, at)?;
-                fits?;
-                (By::Value(field), scope, Size::First(*size), 1, or_by_count(&[]))
-            }
-            Aggregation::GeoHash {
-                field,
-                characters,
-                size,
-                ..
-            } => {
-                let fits = self.size(*size, limit!(MAX_CELL_GROUPS), at);
-                let (field, scope) = self.geohashes(field, *characters, at)?;
+                let placed = match aggregation {
+                    Aggregation::GeoCell { resolution, .. } => self.cells(field, *resolution, at),
+                    Aggregation::GeoHash { characters, .. } => self.geohashes(field, *characters, at),
+                    _ => None,
+                };
+                let (field, scope) = placed?;
                 fits?;
                 (By::Value(field), scope, Size::First(*size), 1, or_by_count(&[]))
             }
