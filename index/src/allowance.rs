@@ -58,20 +58,18 @@ impl Allowance {
     /// Takes `bytes` until the grant is dropped.
     pub(crate) fn take(&self, bytes: usize) -> Result<Grant, AllowanceExceeded> {
         self.reserve(bytes)?;
-        Ok(Grant {
-            of: self.clone(),
-            taken: bytes,
-            used: bytes,
-        })
+        Ok(self.granted(bytes))
     }
 
     /// A grant of nothing yet, to grow.
     pub(crate) fn grant(&self) -> Grant {
-        Grant {
-            of: self.clone(),
-            taken: 0,
-            used: 0,
-        }
+        self.granted(0)
+    }
+
+    fn granted(&self, bytes: usize) -> Grant {
+        let (taken, used) = (bytes, bytes);
+        let of = self.clone();
+        Grant { of, taken, used }
     }
 
     /// The most bytes that were taken at a time.

@@ -6,39 +6,34 @@ use crate::result::{Relation, Total};
 /// A count that grows segment by segment.
 #[derive(Debug)]
 pub(crate) struct Count {
-    asked: bool,
-    /// Matches beyond this number need not be counted.
-    enough: u64,
+    /// Matches beyond this number need not be counted; none if nobody asks.
+    enough: Option<u64>,
     found: u64,
     relation: Relation,
 }
 
 impl Count {
     pub(crate) fn new(request: TotalRequest) -> Self {
-        let (asked, enough) = match request {
-            TotalRequest::None => (false, 0),
-            TotalRequest::Exact => (true, u64::MAX),
-            TotalRequest::AtLeast(enough) => (true, enough),
+        let (enough, relation) = match request {
+            TotalRequest::None => (None, Relation::Equal),
+            TotalRequest::Exact => (Some(u64::MAX), Relation::Equal),
+            // Who counts up to none leaves all out.
+            TotalRequest::AtLeast(0) => (Some(0), Relation::AtLeast),
+            TotalRequest::AtLeast(enough) => (Some(enough), Relation::Equal),
         };
         Self {
-            asked,
             enough,
             found: 0,
-            // Who counts up to none leaves all out.
-            relation: if asked && enough == 0 {
-                Relation::AtLeast
-            } else {
-                Relation::Equal
-            },
+            relation,
         }
     }
 
     /// How many more matches have to be counted, if more are there; `u64::MAX` when all have to be.
     pub(crate) fn open(&self) -> u64 {
-        if self.enough == u64::MAX {
-            return u64::MAX;
+        match self.enough {
+            Some(u64::MAX) => u64::MAX,
+            enough => enough.unwrap_or_default().saturating_sub(self.found),
         }
-        self.enough.saturating_sub(self.found)
     }
 
     pub(crate) fn add(&mut self, matches: u64) {
@@ -51,7 +46,7 @@ impl Count {
     }
 
     pub(crate) fn total(&self) -> Option<Total> {
-        self.asked.then_some(Total {
+        self.enough.map(|_| Total {
             value: self.found,
             relation: self.relation,
         })

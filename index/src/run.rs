@@ -69,14 +69,9 @@ impl Run {
         self
     }
 
-    /// The same with what earlier searches keep.
-    pub(crate) fn with_caches(mut self, caches: SegmentCaches) -> Self {
+    /// The same with what earlier searches keep, measured or not.
+    pub(crate) fn with_caches(mut self, caches: SegmentCaches, measured: bool) -> Self {
         self.caches = caches;
-        self
-    }
-
-    /// The same, measured or not.
-    pub(crate) fn measuring(mut self, measured: bool) -> Self {
         self.execution.measured = measured;
         self
     }

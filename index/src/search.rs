@@ -100,8 +100,8 @@ impl Searcher {
         request: &SearchRequest,
         cancellation: &Cancellation,
     ) -> Result<SearchResult, Error> {
-        let run = Run::new(cancellation.clone()).with_caches(self.shared.caches.clone());
-        let run = Arc::new(run.measuring(request.profile));
+        let run = Run::new(cancellation.clone());
+        let run = Arc::new(run.with_caches(self.shared.caches.clone(), request.profile));
         let mut stopwatch = Stopwatch::begin(request.profile);
         run.check()?;
         let Shared { layout, .. } = &*self.shared;

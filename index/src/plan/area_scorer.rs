@@ -76,9 +76,10 @@ impl Weight for AreaQuery {
     /// Puts off gathering: the rest of the intersection may leave over fewer documents.
     fn scorer_danger(&self, reader: &SegmentReader, target: DocId, boost: Score) -> Standing {
         let mut docs = match self.found(reader)? {
-            Some(found) if found.cells.documents() > GATHERED_AT_ONCE => AreaDocSet::comparing(found),
-            Some(found) => AreaDocSet::gathered(found.gather()?.into_scorer(1.0)?),
-            None => AreaDocSet::gathered(Box::new(EmptyScorer)),
+            Some(found) if found.cells.documents() <= GATHERED_AT_ONCE => {
+                AreaDocSet::new(found.gather()?.into_scorer(1.0)?, None)
+            }
+            found => AreaDocSet::new(Box::new(EmptyScorer), found),
         };
         let result = docs.seek_danger(target);
         Ok((result, Box::new(ConstScorer::new(docs, boost))))
@@ -162,23 +163,15 @@ struct AreaDocSet {
 }
 
 impl AreaDocSet {
-    fn comparing(found: Found) -> Self {
+    /// The documents gathered so far, and what is compared while they aren't.
+    fn new(gathered: Box<dyn Scorer>, comparing: Option<Found>) -> Self {
+        let found = comparing.as_ref().map(|found| found.cells.documents());
         Self {
-            documents: found.cells.documents(),
-            comparing: Some(Box::new(found)),
-            gathered: Box::new(EmptyScorer),
-            doc: 0,
-            compared: 0,
-        }
-    }
-
-    fn gathered(gathered: Box<dyn Scorer>) -> Self {
-        Self {
-            comparing: None,
-            doc: 0,
-            compared: 0,
-            documents: gathered.cost(),
+            documents: found.unwrap_or_else(|| gathered.cost()),
+            comparing: comparing.map(Box::new),
             gathered,
+            doc: 0,
+            compared: 0,
         }
     }
 

@@ -240,20 +240,16 @@ impl Check<'_> {
         at: At<'_>,
     ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Steps)> {
         let placed = self.field(field, Wanted::LongOrDouble, missing, at);
-        let mut fits = true;
-        if !(interval > 0.0 && interval.is_finite()) {
-            fits = false;
-            let message = format!("{interval} is no width");
-            let path = format!("{at}.interval");
+        let wide = interval > 0.0 && interval.is_finite();
+        if !wide {
+            let (path, message) = (format!("{at}.interval"), format!("{interval} is no width"));
             self.note(path, Reason::OutOfRange, message, "give a positive finite number");
         }
         if !offset.is_finite() {
-            fits = false;
-            let message = format!("{offset} is no offset");
-            let path = format!("{at}.offset");
+            let (path, message) = (format!("{at}.offset"), format!("{offset} is no offset"));
             self.note(path, Reason::OutOfRange, message, "give a finite number");
         }
-        let (field, scope) = placed.filter(|_| fits)?;
+        let (field, scope) = placed.filter(|_| wide && offset.is_finite())?;
         let steps = match field.kind {
             Kind::Long => Steps::of_long(interval, offset),
             _ => Steps::of_double(interval, offset),
