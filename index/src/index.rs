@@ -359,19 +359,11 @@ impl Index {
         self.shared.misfits.lock().report()
     }
 
-    /// Compares all files with their checksums: reads the whole index.
+    /// Compares all files with their checksums: reads the whole index. Ends early when `stopped` says so.
     ///
     /// # Errors
     /// [`Error::Corrupt`] with the first damage; from then on all that the index is asked for answers so. [`Error::Io`]
     /// when a file can't be read now.
-    pub fn verify(&self) -> Result<(), Error> {
-        self.verify_until(&|| false)
-    }
-
-    /// [`Index::verify`], which ends early when `stopped` says so.
-    ///
-    /// # Errors
-    /// As [`Index::verify`].
     pub fn verify_until(&self, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         match &self.shared.directory {
             Some(directory) => verification::all(&self.shared.physical, directory, &mut |_| !stopped()),
@@ -379,11 +371,11 @@ impl Index {
         }
     }
 
-    /// [`Index::verify`] in the background: reads so many bytes a second, and lowers the priority of its thread, which is
+    /// [`Index::verify_until`] in the background: reads so many bytes a second, and lowers the priority of its thread, which is
     /// to be its own. Ends early when `stopped` says so, which is asked several times a second.
     ///
     /// # Errors
-    /// As [`Index::verify`].
+    /// As [`Index::verify_until`].
     pub fn verify_slowly(&self, bytes_per_second: u64, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         match &self.shared.directory {
             Some(directory) => {

@@ -1,7 +1,6 @@
 //! Values that don't fit their field's type: dropped one by one, and never in silence.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,12 +35,6 @@ impl MisfitReason {
             Self::TooMany => "TOO_MANY",
             Self::NotFinite => "NOT_FINITE",
         }
-    }
-}
-
-impl fmt::Display for MisfitReason {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.code())
     }
 }
 

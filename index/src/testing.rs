@@ -149,6 +149,14 @@ impl Index {
         let physical = physical.map_err(|error| Error::engine("creating an index in memory", error))?;
         Self::over(physical, None, layout, options)
     }
+
+    /// [`Index::verify_until`] the end.
+    ///
+    /// # Errors
+    /// As [`Index::verify_until`].
+    pub fn verify(&self) -> Result<(), Error> {
+        self.verify_until(&|| false)
+    }
 }
 
 impl Searcher {

@@ -48,7 +48,8 @@ impl Reason {
 }
 
 /// One thing that is wrong with a request or a schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {message} ({}); {advice}", .reason.code())]
 pub struct Violation {
     /// Where: `query.bool.must[1].range.field`, `sort[0].field.mode`, `page_size`.
     pub path: String,
@@ -58,13 +59,6 @@ pub struct Violation {
     pub message: String,
     /// What to do about it.
     pub advice: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, message, advice) = (&self.path, &self.message, &self.advice);
-        write!(out, "{path}: {message} ({}); {advice}", self.reason.code())
-    }
 }
 
 /// All that is wrong with a request or a schema: never empty, listed up to [`MAX_VIOLATIONS`].
