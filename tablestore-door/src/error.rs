@@ -167,7 +167,10 @@ mod tests {
                 },
                 ErrorCode::PartitionUnavailable,
             ),
-            (EngineError::DeadlineExceeded(Waiting::Index), ErrorCode::Timeout),
+            (
+                EngineError::DeadlineExceeded(Waiting::Searchers),
+                ErrorCode::Timeout,
+            ),
             (EngineError::Closing, ErrorCode::ServerUnavailable),
             (
                 EngineError::Contended {
