@@ -55,7 +55,6 @@ use log_records::LogRecords;
 use prometheus::{Reader, Scraper};
 use role::{ByRole, RoleMeters, RoleTracer};
 use sampling::{DecidedIds, Recorded};
-use span_events::SpanEvents;
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -322,14 +321,13 @@ impl TelemetryBuilder {
                 .with_threads(false)
                 .with_tracked_inactivity(false);
             let recorded = Recorded {
-                targets: targets(Level::INFO),
                 sampler: environment.sampler.clone(),
                 tracer,
                 exported: self.tracers.is_some() || environment.traces.is_some(),
             };
             layer
-                .with_filter(recorded)
-                .and_then(SpanEvents.with_filter(targets(Level::INFO)))
+                .with_filter(targets(Level::INFO))
+                .and_then(recorded.with_filter(targets(Level::INFO)))
         });
         let lines = LogLayer {
             format: self.config.log_format,

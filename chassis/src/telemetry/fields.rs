@@ -1,9 +1,8 @@
 //! The fields of an event, for lines, records and spans.
 
-use std::fmt;
-
 use serde_json::{Map, Value};
-use tracing::field::{Field, Visit};
+use tracing::Event;
+use tracing_serde::fields::AsMap as _;
 
 #[derive(Default)]
 pub(super) struct Fields {
@@ -11,40 +10,20 @@ pub(super) struct Fields {
     pub(super) others: Map<String, Value>,
 }
 
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.record_str(field, &format!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "message" => self.message = value.to_owned(),
-            _ => self.add(field, value),
-        }
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add(field, value);
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, value);
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.add(field, value);
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(field, value);
-    }
-}
-
 impl Fields {
-    fn add(&mut self, field: &Field, value: impl Into<Value>) {
-        self.others.insert(field.name().to_owned(), value.into());
+    pub(super) fn of(event: &Event<'_>) -> Self {
+        // Fields of tracing can all be written.
+        let Ok(Value::Object(mut others)) = serde_json::to_value(event.field_map()) else {
+            return Self::default();
+        };
+        let message = match others.remove("message") {
+            Some(Value::String(message)) => message,
+            other => other.map(|other| other.to_string()).unwrap_or_default(),
+        };
+        Self { message, others }
     }
 }
+
 /// A field; what is no text, number or bool is written as it would be in a line.
 pub(super) fn attribute<T>(value: &Value) -> T
 where

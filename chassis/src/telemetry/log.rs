@@ -43,8 +43,7 @@ fn current_span() -> Option<SpanContext> {
 
 impl<S: Subscriber> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
+        let fields = Fields::of(event);
         let span = current_span();
         if let Some(records) = &self.records {
             records.send(event.metadata(), span.as_ref(), &fields);

@@ -15,11 +15,6 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{
     IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, SamplingResult, ShouldSample as _,
 };
-use tracing::Metadata;
-use tracing::level_filters::LevelFilter;
-use tracing::subscriber::Interest;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::{Context as LayerContext, Filter};
 
 use super::role::RoleTracer;
 
@@ -37,9 +32,8 @@ pub(crate) fn is_unrecorded(context: &Context) -> bool {
     context.get::<Unrecorded>().is_some()
 }
 
-/// The filter of tracing's own spans, by their targets. It also holds sampler and tracer, since [`begin`] finds them through the dispatcher.
+/// Makes the spans of calls. It is a layer (see [`span_events`](super::span_events)): so [`begin`] finds it through the dispatcher.
 pub(super) struct Recorded {
-    pub(super) targets: Targets,
     pub(super) sampler: Sampler,
     pub(super) tracer: RoleTracer,
     /// Whether spans are exported at all.
@@ -106,20 +100,6 @@ pub(crate) fn begin(
         Some(recorded.begin(parent, linked, name, kind, attributes))
     });
     context.unwrap_or_else(|| parent.clone())
-}
-
-impl<S> Filter<S> for Recorded {
-    fn enabled(&self, metadata: &Metadata<'_>, context: &LayerContext<'_, S>) -> bool {
-        Filter::<S>::enabled(&self.targets, metadata, context)
-    }
-
-    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
-        Filter::<S>::callsite_enabled(&self.targets, metadata)
-    }
-
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        Filter::<S>::max_level_hint(&self.targets)
-    }
 }
 
 /// Random ids, except for a trace by whose id a sampler has decided already.

@@ -11,11 +11,9 @@ use tracing_subscriber::layer::Context as LayerContext;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::fields::{Fields, attribute};
+use super::sampling::Recorded;
 
-/// Adds events to the span of the current call.
-pub(super) struct SpanEvents;
-
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanEvents {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorded {
     fn on_event(&self, event: &Event<'_>, within: LayerContext<'_, S>) {
         // Within a span of tracing the line is that span's.
         let is_of_call = event.is_contextual() && within.lookup_current().is_none();
@@ -25,8 +23,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanEvents {
             return;
         }
         let metadata = event.metadata();
-        let mut fields = Fields::default();
-        event.record(&mut fields);
+        let fields = Fields::of(event);
         let name = match fields.message.is_empty() {
             true => metadata.name().to_owned(),
             false => fields.message,
