@@ -130,9 +130,7 @@ pub enum TelemetryError {
 #[derive(Debug)]
 pub struct Telemetry {
     dispatch: Dispatch,
-    tracers: Option<ByRole<SdkTracerProvider>>,
-    meters: Option<ByRole<SdkMeterProvider>>,
-    loggers: Option<ByRole<SdkLoggerProvider>>,
+    providers: Providers,
     propagator: Option<TextMapCompositePropagator>,
     scraper: Option<Scraper>,
     /// Whether metrics are fetched by [`TelemetryConfig::metrics_listen`].
@@ -178,7 +176,7 @@ impl Telemetry {
         for warning in &self.warnings {
             tracing::warn!("{warning}");
         }
-        if let Some(meters) = &self.meters {
+        if let Some(meters) = &self.providers.meters {
             global::set_meter_provider(RoleMeters(meters.clone()));
             process::observe(&meters.of(None).meter(METER));
         }
@@ -190,11 +188,7 @@ impl Telemetry {
 
     /// Parts with what is needed to flush it, without making it the process's; for [`Self::dispatch`] in tests.
     pub fn into_guard(self) -> TelemetryGuard {
-        TelemetryGuard(Some(Providers {
-            tracers: self.tracers.iter().flat_map(ByRole::values).collect(),
-            meters: self.meters.iter().flat_map(ByRole::values).collect(),
-            loggers: self.loggers.iter().flat_map(ByRole::values).collect(),
-        }))
+        TelemetryGuard(Some(self.providers))
     }
 }
 
@@ -270,10 +264,10 @@ impl TelemetryBuilder {
         let filter =
             EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter(filter.clone(), error))?;
         let instance = Uuid::new_v4().to_string();
-        let (mut tracers, mut meters, mut loggers, mut scraper) = (None, None, None, None);
+        let (mut providers, mut scraper) = (Providers::default(), None);
         if !environment.disabled {
             let resource = |role: Option<Role>| resource(self.service, role, &instance, &environment);
-            tracers = Some(ByRole::try_new(&self.roles, |role| {
+            providers.tracers = Some(ByRole::try_new(&self.roles, |role| {
                 let builder = SdkTracerProvider::builder()
                     .with_resource(resource(role))
                     .with_sampler(environment.sampler.clone())
@@ -285,7 +279,7 @@ impl TelemetryBuilder {
                 })
             })?);
             if self.loggers.is_some() || environment.logs.is_some() {
-                loggers = Some(ByRole::try_new(&self.roles, |role| {
+                providers.loggers = Some(ByRole::try_new(&self.roles, |role| {
                     let builder = SdkLoggerProvider::builder().with_resource(resource(role));
                     Ok(match (&self.loggers, &environment.logs) {
                         (Some(add), _) => add(builder).build(),
@@ -300,7 +294,7 @@ impl TelemetryBuilder {
                 exemplar::keep(environment.exemplars);
             }
             let readers = ByRole::try_new(&self.roles, |_| Ok(Reader::default()))?;
-            meters = Some(ByRole::try_new(&self.roles, |role| {
+            providers.meters = Some(ByRole::try_new(&self.roles, |role| {
                 let builder = SdkMeterProvider::builder().with_resource(resource(role));
                 let builder = builder.with_reader(readers.of(role).clone());
                 Ok(match &environment.metrics {
@@ -311,7 +305,7 @@ impl TelemetryBuilder {
             let readers = readers.iter().map(|(role, reader)| (role, reader.clone()));
             scraper = Some(Scraper::new(readers.collect()));
         }
-        let spans = tracers.as_ref().map(|providers| {
+        let spans = providers.tracers.as_ref().map(|providers| {
             let tracer = RoleTracer(providers.map(|provider| provider.tracer(METER)));
             let layer = tracing_opentelemetry::layer().with_tracer(tracer.clone());
             // Code locations, modules, thread and busy times on every span would double its size and tell nothing.
@@ -332,7 +326,7 @@ impl TelemetryBuilder {
         let lines = LogLayer {
             format: self.config.log_format,
             sink: self.log_sink.unwrap_or_else(log::stderr),
-            records: loggers.as_ref().map(|providers| LogRecords {
+            records: providers.loggers.as_ref().map(|providers| LogRecords {
                 loggers: providers.map(|provider| provider.logger(METER)),
                 wanted: targets(Level::TRACE),
             }),
@@ -342,9 +336,7 @@ impl TelemetryBuilder {
             .with(lines.with_filter(filter));
         Ok(Telemetry {
             dispatch: Dispatch::new(subscriber),
-            tracers,
-            meters,
-            loggers,
+            providers,
             propagator: (!environment.disabled).then_some(environment.propagator),
             scraper,
             fetched: self.config.metrics_listen.is_some(),

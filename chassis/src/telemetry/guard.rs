@@ -7,6 +7,8 @@ use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
+use super::role::ByRole;
+
 /// Time for the flush when the guard is dropped without [`TelemetryGuard::shutdown`].
 const DROP_FLUSH: Duration = Duration::from_secs(2);
 
@@ -15,11 +17,11 @@ const DROP_FLUSH: Duration = Duration::from_secs(2);
 #[must_use = "dropped, it flushes and ends telemetry at once"]
 pub struct TelemetryGuard(pub(super) Option<Providers>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Providers {
-    pub(super) tracers: Vec<SdkTracerProvider>,
-    pub(super) meters: Vec<SdkMeterProvider>,
-    pub(super) loggers: Vec<SdkLoggerProvider>,
+    pub(super) tracers: Option<ByRole<SdkTracerProvider>>,
+    pub(super) meters: Option<ByRole<SdkMeterProvider>>,
+    pub(super) loggers: Option<ByRole<SdkLoggerProvider>>,
 }
 
 impl Providers {
@@ -32,14 +34,14 @@ impl Providers {
                 tracing::warn!(what, %error, "telemetry couldn't be sent");
             }
         };
-        for provider in &self.tracers {
+        for (_, provider) in self.tracers.iter().flat_map(ByRole::iter) {
             tell("spans", provider.shutdown_with_timeout(left()));
         }
-        for provider in &self.meters {
+        for (_, provider) in self.meters.iter().flat_map(ByRole::iter) {
             tell("metrics", provider.shutdown_with_timeout(left()));
         }
         // Last: they tell what became of the others.
-        for provider in &self.loggers {
+        for (_, provider) in self.loggers.iter().flat_map(ByRole::iter) {
             tell("logs", provider.shutdown_with_timeout(left()));
         }
     }

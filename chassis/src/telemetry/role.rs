@@ -104,12 +104,6 @@ impl<T> ByRole<T> {
     }
 }
 
-impl<T: Clone> ByRole<T> {
-    pub(super) fn values(&self) -> Vec<T> {
-        self.iter().map(|(_, own)| own.clone()).collect()
-    }
-}
-
 /// Starts each span at the tracer of its role.
 #[derive(Clone, Debug)]
 pub(super) struct RoleTracer(pub(super) ByRole<SdkTracer>);

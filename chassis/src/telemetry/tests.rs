@@ -129,14 +129,20 @@ async fn spans_belong_to_the_role_they_run_in_and_children_follow() {
 #[test]
 fn nothing_is_exported_without_an_endpoint() {
     let telemetry = builder().environment([]).build().expect("good settings");
-    assert!(telemetry.tracers.is_some(), "spans have ids for the logs");
-    assert!(telemetry.meters.is_some(), "an RPC tells what is measured");
-    assert!(telemetry.loggers.is_none() && !telemetry.fetched);
+    assert!(
+        telemetry.providers.tracers.is_some(),
+        "spans have ids for the logs"
+    );
+    assert!(
+        telemetry.providers.meters.is_some(),
+        "an RPC tells what is measured"
+    );
+    assert!(telemetry.providers.loggers.is_none() && !telemetry.fetched);
     let off = builder()
         .environment(variables(&[("OTEL_SDK_DISABLED", "TRUE")]))
         .build()
         .expect("good settings");
-    assert!(off.tracers.is_none() && off.meters.is_none() && off.propagator.is_none());
+    assert!(off.providers.tracers.is_none() && off.providers.meters.is_none() && off.propagator.is_none());
 }
 
 #[test]
