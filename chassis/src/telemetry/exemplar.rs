@@ -13,6 +13,7 @@ use opentelemetry::{Context, KeyValue, metrics};
 use parking_lot::Mutex;
 
 use super::Role;
+use super::figures::named;
 
 /// How long an example stays before a newer one takes its place.
 const KEPT: Duration = Duration::from_secs(1);
@@ -129,7 +130,7 @@ impl Examples {
 }
 
 /// The examples of a histogram of a role, by its attributes in the order of their names.
-pub(super) fn of(role: Option<Role>, name: &str) -> HashMap<Vec<KeyValue>, Buckets> {
+pub(super) fn of(role: Option<Role>, name: &str) -> HashMap<Vec<(String, String)>, Buckets> {
     let all = ALL.lock();
     let wanted = all
         .iter()
@@ -137,8 +138,8 @@ pub(super) fn of(role: Option<Role>, name: &str) -> HashMap<Vec<KeyValue>, Bucke
     let mut found = HashMap::new();
     for examples in wanted {
         for (labels, buckets) in examples.buckets.lock().iter() {
-            let mut labels = labels.clone();
-            labels.sort_by(|one, other| one.key.cmp(&other.key));
+            let mut labels = named(labels.iter());
+            labels.sort();
             found.insert(labels, buckets.clone());
         }
     }

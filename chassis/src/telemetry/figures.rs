@@ -10,11 +10,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use opentelemetry::{Key, KeyValue};
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Role;
 use super::exemplar::RESTING;
 use super::prometheus::Scraper;
 
@@ -45,6 +44,9 @@ pub struct Figure {
     pub name: String,
     /// Its unit in UCUM.
     pub unit: String,
+    pub(super) description: String,
+    /// As Prometheus names it.
+    pub(super) kind: &'static str,
     /// Upper bounds of buckets, ascending; none where values aren't sorted into buckets.
     pub bounds: Vec<f64>,
     /// The values, each with other attributes.
@@ -119,7 +121,11 @@ impl Source {
             return Some(Arc::clone(figures));
         }
         let read_at = SystemTime::now();
-        let all = self.scraper.collect(figures_of).await?;
+        let collected = self.scraper.collect(|roles| {
+            let figures = roles.iter().flat_map(|(_, metrics)| of(metrics));
+            figures.collect()
+        });
+        let all = collected.await?;
         let figures = Arc::new(Figures { read_at, all });
         *last = Some((Instant::now(), Arc::clone(&figures)));
         Some(figures)
@@ -153,42 +159,45 @@ impl Source {
     }
 }
 
-fn figures_of(parts: &[(Option<Role>, ResourceMetrics)]) -> Vec<Figure> {
-    let mut all = Vec::new();
-    for (_, metrics) in parts {
-        let service = metrics.resource().get(&Key::from_static_str("service.name"));
-        let service = service.map(|name| name.to_string()).unwrap_or_default();
-        for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
-            let (bounds, values) = match metric.data() {
-                AggregatedMetrics::F64(data) => values(data, |number| number),
-                // Counts are far below where a double stops being exact.
-                AggregatedMetrics::U64(data) => values(data, |number| number as f64),
-                AggregatedMetrics::I64(data) => values(data, |number| number as f64),
-            };
-            all.push(Figure {
-                service: service.clone(),
-                name: metric.name().to_owned(),
-                unit: metric.unit().to_owned(),
-                bounds,
-                values,
-            });
+/// All that a role measures.
+pub(super) fn of(metrics: &ResourceMetrics) -> Vec<Figure> {
+    let service = metrics.resource().get(&Key::from_static_str("service.name"));
+    let service = service.map(|name| name.to_string()).unwrap_or_default();
+    let metrics = metrics.scope_metrics().flat_map(|scope| scope.metrics());
+    let figure = |metric: &Metric| {
+        let (kind, bounds, values) = match metric.data() {
+            AggregatedMetrics::F64(data) => values(data, |number| number),
+            // Counts are far below where a double stops being exact.
+            AggregatedMetrics::U64(data) => values(data, |number| number as f64),
+            AggregatedMetrics::I64(data) => values(data, |number| number as f64),
+        };
+        Figure {
+            service: service.clone(),
+            name: metric.name().to_owned(),
+            unit: metric.unit().to_owned(),
+            description: metric.description().to_owned(),
+            kind,
+            bounds,
+            values,
         }
-    }
-    all
+    };
+    metrics.map(figure).collect()
 }
 
-fn values<T: Copy>(data: &MetricData<T>, number: impl Fn(T) -> f64) -> (Vec<f64>, Values) {
+/// How it is counted, the bounds of its buckets, and its values.
+fn values<T: Copy>(data: &MetricData<T>, number: impl Fn(T) -> f64) -> (&'static str, Vec<f64>, Values) {
     let plain = |value| Value::Number(number(value));
     match data {
         MetricData::Gauge(gauge) => {
             let points = gauge.data_points();
             let values = points.map(|point| (named(point.attributes()), plain(point.value())));
-            (Vec::new(), values.collect())
+            ("gauge", Vec::new(), values.collect())
         }
         MetricData::Sum(sum) => {
             let points = sum.data_points();
             let values = points.map(|point| (named(point.attributes()), plain(point.value())));
-            (Vec::new(), values.collect())
+            let kind = if sum.is_monotonic() { "counter" } else { "gauge" };
+            (kind, Vec::new(), values.collect())
         }
         MetricData::Histogram(histogram) => {
             let mut points = histogram.data_points().peekable();
@@ -202,14 +211,14 @@ fn values<T: Copy>(data: &MetricData<T>, number: impl Fn(T) -> f64) -> (Vec<f64>
                 (named(point.attributes()), buckets)
             });
             let values = values.collect();
-            (bounds.unwrap_or_default(), values)
+            ("histogram", bounds.unwrap_or_default(), values)
         }
         // No view asks for one.
-        MetricData::ExponentialHistogram(_) => (Vec::new(), Vec::new()),
+        MetricData::ExponentialHistogram(_) => ("unknown", Vec::new(), Vec::new()),
     }
 }
 
-fn named<'a>(attributes: impl Iterator<Item = &'a KeyValue>) -> Vec<(String, String)> {
+pub(super) fn named<'a>(attributes: impl Iterator<Item = &'a KeyValue>) -> Vec<(String, String)> {
     attributes
         .map(|attribute| (attribute.key.to_string(), attribute.value.to_string()))
         .collect()

@@ -218,7 +218,7 @@ async fn the_instruments_of_a_process_are_read_through_its_telemetry() {
         .log_lines(|_| {})
         .build()
         .expect("good settings");
-    let meters = telemetry.meters.as_ref().expect("somebody fetches");
+    let meters = telemetry.providers.meters.as_ref().expect("somebody fetches");
     super::super::process::observe(&meters.of(None).meter("test"));
     let text = telemetry
         .scraper()

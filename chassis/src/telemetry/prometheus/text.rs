@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
 use std::time::UNIX_EPOCH;
 
-use opentelemetry::{Key, KeyValue};
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::data::ResourceMetrics;
 
 use super::super::exemplar::{self, Buckets, Exemplar};
+use super::super::figures::{self, Figure, Value};
 use super::Format;
 use crate::telemetry::Role;
 
@@ -39,52 +39,41 @@ fn sanitized(name: &str) -> String {
 }
 
 /// All series of one name, from all roles.
-struct Family<'a> {
-    unit: &'a str,
-    description: &'a str,
+struct Family {
+    unit: String,
+    description: String,
     kind: &'static str,
     samples: String,
 }
 
 pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) -> String {
-    let mut families: BTreeMap<String, Family<'_>> = BTreeMap::new();
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut targets = String::new();
     for (role, metrics) in parts {
-        let service = metrics.resource().get(&Key::from_static_str("service.name"));
-        let service = Labels::new().with(
-            "service_name",
-            &service.map(|name| name.to_string()).unwrap_or_default(),
-        );
-        let mut target = Labels::new();
+        let mut target = Labels::default();
         for (key, value) in metrics.resource().iter() {
-            target = target.with(&sanitized(key.as_str()), &value.as_str());
+            target = target.with(key.as_str(), &value.as_str());
         }
         target.sample(&mut targets, TARGET_INFO, &1, None);
-        for metric in metrics.scope_metrics().flat_map(|scope| scope.metrics()) {
-            let name = exposed_name(metric.name(), metric.unit());
+        for figure in figures::of(metrics) {
+            let name = exposed_name(&figure.name, &figure.unit);
             let family = families.entry(name.clone()).or_insert_with(|| Family {
-                unit: metric.unit(),
-                description: metric.description(),
-                kind: "",
+                unit: figure.unit.clone(),
+                description: figure.description.clone(),
+                kind: figure.kind,
                 samples: String::new(),
             });
             let exemplars = match format {
-                Format::OpenMetrics => exemplar::of(*role, metric.name()),
+                Format::OpenMetrics => exemplar::of(*role, &figure.name),
                 Format::Prometheus => HashMap::new(),
             };
-            let series = Series {
-                name: &name,
-                service: &service,
-                exemplars: &exemplars,
-                out: &mut family.samples,
-            };
-            family.kind = series.write(metric);
+            series(&mut family.samples, &name, figure, &exemplars);
         }
     }
     let mut text = String::new();
     let info = Family {
-        unit: "",
-        description: "Who is measured",
+        unit: String::new(),
+        description: "Who is measured".to_owned(),
         kind: "gauge",
         samples: targets,
     };
@@ -98,7 +87,7 @@ pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) 
     text
 }
 
-impl Family<'_> {
+impl Family {
     // Writing to a String can't fail.
     fn write(&self, text: &mut String, name: &str, format: Format) {
         // The older format wants the name of the series, the newer one that of the family.
@@ -110,115 +99,61 @@ impl Family<'_> {
             ("unknown", Format::Prometheus) => "untyped",
             (kind, _) => kind,
         };
-        let _ = writeln!(text, "# HELP {name}{total} {}", escaped(self.description));
+        let _ = writeln!(text, "# HELP {name}{total} {}", escaped(&self.description));
         let _ = writeln!(text, "# TYPE {name}{total} {kind}");
-        if let (Format::OpenMetrics, Some(unit)) = (format, unit_word(self.unit)) {
+        if let (Format::OpenMetrics, Some(unit)) = (format, unit_word(&self.unit)) {
             let _ = writeln!(text, "# UNIT {name} {unit}");
         }
         text.push_str(&self.samples);
     }
 }
 
-struct Series<'a> {
-    name: &'a str,
-    service: &'a Labels,
-    exemplars: &'a HashMap<Vec<KeyValue>, Buckets>,
-    out: &'a mut String,
-}
-
-impl Series<'_> {
-    /// Writes all points, and returns their type for the `# TYPE` line.
-    fn write(mut self, metric: &Metric) -> &'static str {
-        match metric.data() {
-            AggregatedMetrics::F64(data) => self.points(data),
-            AggregatedMetrics::U64(data) => self.points(data),
-            AggregatedMetrics::I64(data) => self.points(data),
-        }
-    }
-
-    fn points<T: Copy + fmt::Display>(&mut self, data: &MetricData<T>) -> &'static str {
-        match data {
-            MetricData::Gauge(gauge) => {
-                for point in gauge.data_points() {
-                    let labels = self.service.with_all(point.attributes());
-                    labels.sample(self.out, self.name, &point.value(), None);
-                }
-                "gauge"
+/// Writes the values of a figure as series of this name, cumulative where they are buckets.
+fn series(out: &mut String, name: &str, figure: Figure, exemplars: &HashMap<Vec<(String, String)>, Buckets>) {
+    let service = Labels::default().with("service_name", &figure.service);
+    for (mut attributes, value) in figure.values {
+        match value {
+            Value::Number(number) => {
+                let total = if figure.kind == "counter" { "_total" } else { "" };
+                let labels = service.with_all(&attributes);
+                labels.sample(out, &format!("{name}{total}"), &number, None);
             }
-            MetricData::Sum(sum) => {
-                let (kind, total) = match sum.is_monotonic() {
-                    true => ("counter", "_total"),
-                    false => ("gauge", ""),
-                };
-                let name = format!("{}{total}", self.name);
-                for point in sum.data_points() {
-                    let labels = self.service.with_all(point.attributes());
-                    labels.sample(self.out, &name, &point.value(), None);
+            Value::Buckets { count, sum, counts } => {
+                // Exemplars are kept by sorted attributes.
+                attributes.sort();
+                let labels = service.with_all(&attributes);
+                let exemplars = exemplars.get(&attributes);
+                let exemplar = |at: usize| exemplars.and_then(|exemplars| exemplars.get(at)?.as_ref());
+                let (bucket, mut cumulative) = (format!("{name}_bucket"), 0);
+                for (at, (bound, more)) in figure.bounds.iter().zip(counts).enumerate() {
+                    cumulative += more;
+                    let le = labels.clone().with("le", &format!("{bound:?}"));
+                    le.sample(out, &bucket, &cumulative, exemplar(at));
                 }
-                kind
+                let le = labels.clone().with("le", "+Inf");
+                le.sample(out, &bucket, &count, exemplar(figure.bounds.len()));
+                labels.sample(out, &format!("{name}_sum"), &sum, None);
+                labels.sample(out, &format!("{name}_count"), &count, None);
             }
-            MetricData::Histogram(histogram) => {
-                for point in histogram.data_points() {
-                    self.buckets(
-                        point.attributes().cloned().collect(),
-                        point.bounds().zip(point.bucket_counts()),
-                        (point.count(), &point.sum()),
-                    );
-                }
-                "histogram"
-            }
-            // No view makes exponential histograms.
-            MetricData::ExponentialHistogram(_) => "unknown",
         }
-    }
-
-    /// Writes one point of a histogram: cumulative buckets by their upper bounds, sum and count.
-    fn buckets(
-        &mut self,
-        mut attributes: Vec<KeyValue>,
-        buckets: impl Iterator<Item = (f64, u64)>,
-        (count, sum): (u64, &dyn fmt::Display),
-    ) {
-        // Exemplars are kept by sorted attributes.
-        attributes.sort_by(|one, other| one.key.cmp(&other.key));
-        let labels = self.service.with_all(attributes.iter());
-        let exemplars = self.exemplars.get(&attributes);
-        let exemplar = |at: usize| exemplars.and_then(|exemplars| exemplars.get(at)?.as_ref());
-        let name = format!("{}_bucket", self.name);
-        let (mut cumulative, mut bounds) = (0, 0);
-        for (at, (bound, more)) in buckets.enumerate() {
-            cumulative += more;
-            bounds = at + 1;
-            let le = labels.clone().with("le", &format!("{bound:?}"));
-            le.sample(self.out, &name, &cumulative, exemplar(at));
-        }
-        let le = labels.clone().with("le", "+Inf");
-        le.sample(self.out, &name, &count, exemplar(bounds));
-        labels.sample(self.out, &format!("{}_sum", self.name), sum, None);
-        labels.sample(self.out, &format!("{}_count", self.name), &count, None);
     }
 }
 
 /// Labels as they are written, without braces.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Labels(String);
 
 impl Labels {
-    fn new() -> Self {
-        Self(String::new())
-    }
-
     fn with(mut self, name: &str, value: &str) -> Self {
         let comma = if self.0.is_empty() { "" } else { "," };
         // Writing to a String can't fail.
-        let _ = write!(self.0, "{comma}{name}=\"{}\"", escaped(value));
+        let _ = write!(self.0, "{comma}{}=\"{}\"", sanitized(name), escaped(value));
         self
     }
 
-    fn with_all<'a>(&self, attributes: impl Iterator<Item = &'a KeyValue>) -> Self {
-        attributes.fold(self.clone(), |labels, attribute| {
-            labels.with(&sanitized(attribute.key.as_str()), &attribute.value.as_str())
-        })
+    fn with_all(&self, attributes: &[(String, String)]) -> Self {
+        let attributes = attributes.iter();
+        attributes.fold(self.clone(), |labels, (name, value)| labels.with(name, value))
     }
 
     /// Writes one line: a series with these labels, its value and, in OpenMetrics, its exemplar.
