@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost_reflect::{
-    DescriptorError, DescriptorPool, DynamicMessage, ExtensionDescriptor, ServiceDescriptor, Value,
+    DescriptorError, DescriptorPool, DynamicMessage, ReflectMessage as _, ServiceDescriptor, Value,
 };
 
 /// The option of a service that every backend serves.
@@ -46,14 +46,11 @@ pub(crate) fn backends(contract: &[u8]) -> BTreeSet<String> {
 /// All services, by full name.
 pub(crate) fn services(contract: &[u8]) -> Result<BTreeMap<String, ServedBy>, DescriptorError> {
     let pool = DescriptorPool::decode(contract)?;
-    let known = |name: &str| pool.get_extension_by_name(name);
-    let (shared, joined, gateway) = (known(SHARED), known(JOINED), known(GATEWAY));
     let served_by = |service: &ServiceDescriptor| {
-        let sharing = shared.as_ref().zip(joined.as_ref());
-        if let Some(sharing) = sharing.and_then(|(shared, joined)| sharing_of(service, shared, joined)) {
+        if let Some(sharing) = sharing_of(service) {
             return Some(ServedBy::All(sharing));
         }
-        if option(&service.options(), gateway.as_ref()) == Some(Value::Bool(true)) {
+        if option(&service.options(), GATEWAY) == Some(Value::Bool(true)) {
             return Some(ServedBy::Gateway);
         }
         let package = service.package_name().strip_prefix("souk.")?;
@@ -65,16 +62,12 @@ pub(crate) fn services(contract: &[u8]) -> Result<BTreeMap<String, ServedBy>, De
         .collect())
 }
 
-fn sharing_of(
-    service: &ServiceDescriptor,
-    shared: &ExtensionDescriptor,
-    joined: &ExtensionDescriptor,
-) -> Option<Sharing> {
-    let shared = option(&service.options(), Some(shared))?;
+fn sharing_of(service: &ServiceDescriptor) -> Option<Sharing> {
+    let shared = option(&service.options(), SHARED)?;
     let elsewhere = shared.as_message()?.get_field_by_name("elsewhere")?;
     let of_all = service
         .methods()
-        .filter(|method| option(&method.options(), Some(joined)) == Some(Value::Bool(true)));
+        .filter(|method| option(&method.options(), JOINED) == Some(Value::Bool(true)));
     Some(Sharing {
         elsewhere: elsewhere
             .as_list()?
@@ -88,10 +81,11 @@ fn sharing_of(
     })
 }
 
-/// What an option says, where it is known and given.
-pub(crate) fn option(options: &DynamicMessage, option: Option<&ExtensionDescriptor>) -> Option<Value> {
+/// What the option of this name says, where the contract has it and it is given.
+pub(crate) fn option(options: &DynamicMessage, name: &str) -> Option<Value> {
+    let option = options.descriptor().parent_pool().get_extension_by_name(name);
     let given = option.filter(|option| options.has_extension(option))?;
-    Some(options.get_extension(given).into_owned())
+    Some(options.get_extension(&given).into_owned())
 }
 
 #[cfg(test)]

@@ -17,7 +17,6 @@ mod rules;
 mod schema;
 mod text;
 
-use rules::Rules;
 use schema::{Direction, Schemas, without_nulls};
 
 /// The message that errors are.
@@ -61,7 +60,7 @@ fn unindented(comment: &str) -> String {
 
 pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
     let comments = Comments::read(pool);
-    let mut schemas = Schemas::new(&comments, Rules::from_pool(pool));
+    let mut schemas = Schemas::new(&comments);
     let mut paths = json!({});
     let mut services: Vec<ServiceDescriptor> = Vec::new();
     let mut ways: BTreeMap<&str, usize> = BTreeMap::new();
@@ -172,7 +171,7 @@ fn parameters(route: &Route, schemas: &mut Schemas<'_>) -> Vec<Value> {
         if is_body || in_path.contains(&field.name()) {
             continue;
         }
-        let required = schemas.rule(&field).required;
+        let required = rules::rule(&field).required;
         match nested(&field) {
             None if is_single(&field) => {
                 let mut parameter = parameter(field.name(), "query", required, &field, schemas);

@@ -1,7 +1,7 @@
 //! Names the place in JSON that keeps it from being a message. For messages with values that are written plainly: the reader of protobuf's
 //! mapping stops at the first of these, whatever is wrong, and says that it expected a map.
 
-use prost_reflect::{DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value};
 
 use super::natural;
@@ -51,76 +51,59 @@ impl Mistake {
 /// Finds the first mistake in what is to be a message of `kind`.
 pub(super) fn find(kind: &MessageDescriptor, json: &[u8]) -> Option<Mistake> {
     let value = serde_json::from_slice(&natural::whole_zeros(json)).ok()?;
-    let finder = MistakeFinder {
-        option: natural::option_of(kind),
-    };
-    finder.message(kind, &value)
+    in_message(kind, &value)
 }
 
-struct MistakeFinder {
-    option: Option<ExtensionDescriptor>,
-}
-
-impl MistakeFinder {
-    fn message(&self, kind: &MessageDescriptor, value: &Value) -> Option<Mistake> {
-        let is_natural = natural::is_natural(kind, self.option.as_ref());
-        let Value::Object(object) = value else {
-            return match is_natural {
-                true => natural::field(kind, value).is_none().then(|| Mistake {
-                    is_natural: true,
-                    ..Mistake::new(no_value(value))
-                }),
-                false => {
-                    let words = format!("{} isn't an object, as {} is", word(value), kind.full_name());
-                    Some(Mistake::new(words))
-                }
-            };
-        };
-        let in_a_field = object.iter().find_map(|(name, value)| {
-            let field = kind.get_field_by_json_name(name);
-            match field.or_else(|| kind.get_field_by_name(name)) {
-                Some(field) => {
-                    let mistake = self.field(kind, &field, name, value)?;
-                    Some(mistake.within(&format!(".{name}")))
-                }
-                None => Some(Mistake::new(unknown(kind, name))),
+fn in_message(kind: &MessageDescriptor, value: &Value) -> Option<Mistake> {
+    let is_natural = natural::is_natural(kind);
+    let Value::Object(object) = value else {
+        return match is_natural {
+            true => natural::field(kind, value).is_none().then(|| Mistake {
+                is_natural: true,
+                ..Mistake::new(no_value(value))
+            }),
+            false => {
+                let words = format!("{} isn't an object, as {} is", word(value), kind.full_name());
+                Some(Mistake::new(words))
             }
-        });
-        // The fields together: more than one of a value, for example.
-        in_a_field.or_else(|| is_natural.then(|| refusal(kind, value.clone())).flatten())
-    }
-
-    /// Of the field of this name in a message of `kind`.
-    fn field(
-        &self,
-        kind: &MessageDescriptor,
-        field: &FieldDescriptor,
-        name: &str,
-        value: &Value,
-    ) -> Option<Mistake> {
-        let Some(of) = message_of(field) else {
-            // What protobuf maps to something else than an object, by its own reader.
-            let alone = Map::from_iter([(name.to_owned(), value.clone())]);
-            return refusal(kind, Value::Object(alone));
         };
-        match value {
-            // As if it weren't there.
-            Value::Null => None,
-            Value::Array(items) if field.is_list() => items.iter().enumerate().find_map(|(nth, item)| {
-                let mistake = self.message(&of, item)?;
-                Some(mistake.within(&format!("[{nth}]")))
-            }),
-            Value::Object(entries) if field.is_map() => entries.iter().find_map(|(key, value)| {
-                let mistake = self.message(&of, value)?;
-                Some(mistake.within(&format!("[{key:?}]")))
-            }),
-            value if field.is_list() => Some(Mistake::new(format!("{} isn't a list", word(value)))),
-            value if field.is_map() => Some(Mistake::new(format!("{} isn't an object", word(value)))),
-            value => self.message(&of, value),
-        }
-    }
+    };
+    let in_a_field = object
+        .iter()
+        .find_map(|(name, value)| match natural::named(kind, name) {
+            Some(field) => {
+                let mistake = in_field(kind, &field, name, value)?;
+                Some(mistake.within(&format!(".{name}")))
+            }
+            None => Some(Mistake::new(unknown(kind, name))),
+        });
+    // The fields together: more than one of a value, for example.
+    in_a_field.or_else(|| is_natural.then(|| refusal(kind, value.clone())).flatten())
 }
 
+/// Of the field of this name in a message of `kind`.
+fn in_field(kind: &MessageDescriptor, field: &FieldDescriptor, name: &str, value: &Value) -> Option<Mistake> {
+    let Some(of) = message_of(field) else {
+        // What protobuf maps to something else than an object, by its own reader.
+        let alone = Map::from_iter([(name.to_owned(), value.clone())]);
+        return refusal(kind, Value::Object(alone));
+    };
+    match value {
+        // As if it weren't there.
+        Value::Null => None,
+        Value::Array(items) if field.is_list() => items.iter().enumerate().find_map(|(nth, item)| {
+            let mistake = in_message(&of, item)?;
+            Some(mistake.within(&format!("[{nth}]")))
+        }),
+        Value::Object(entries) if field.is_map() => entries.iter().find_map(|(key, value)| {
+            let mistake = in_message(&of, value)?;
+            Some(mistake.within(&format!("[{key:?}]")))
+        }),
+        value if field.is_list() => Some(Mistake::new(format!("{} isn't a list", word(value)))),
+        value if field.is_map() => Some(Mistake::new(format!("{} isn't an object", word(value)))),
+        value => in_message(&of, value),
+    }
+}
 /// The messages that a field has, if they are written as objects or plainly.
 fn message_of(field: &FieldDescriptor) -> Option<MessageDescriptor> {
     let kind = match field.kind() {

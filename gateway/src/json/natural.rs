@@ -1,7 +1,7 @@
 //! Values written plainly: `5` for `{"int_value": "5"}`, of messages with the option `souk.rule.v1.natural`. Tried only for JSON that
 //! isn't in protobuf's mapping.
 
-use prost_reflect::{DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value};
 use tonic::Status;
 
@@ -30,7 +30,6 @@ pub(super) fn read(kind: &MessageDescriptor, json: &[u8]) -> Result<PlainJson, S
         Err(error) => return Ok(PlainJson::NoJson(error)),
     };
     let mut tags = Tags {
-        option: option_of(kind),
         // As a tree, and as a message.
         bytes: 2 * decoded::bytes(json),
         any: false,
@@ -45,15 +44,15 @@ pub(super) fn read(kind: &MessageDescriptor, json: &[u8]) -> Result<PlainJson, S
     })
 }
 
-/// [`NATURAL`], where the contract has it.
-pub(super) fn option_of(kind: &MessageDescriptor) -> Option<ExtensionDescriptor> {
-    kind.parent_pool().get_extension_by_name(NATURAL)
+/// Whether a message of `kind` may be written plainly.
+pub(super) fn is_natural(kind: &MessageDescriptor) -> bool {
+    option(&kind.options(), NATURAL).is_some_and(|natural| natural.as_bool() == Some(true))
 }
 
-/// Whether a message of `kind` may be written plainly.
-pub(super) fn is_natural(kind: &MessageDescriptor, natural: Option<&ExtensionDescriptor>) -> bool {
-    let natural = option(&kind.options(), natural);
-    natural.and_then(|natural| natural.as_bool()).unwrap_or(false)
+/// The field of this name, in JSON or in the contract.
+pub(super) fn named(kind: &MessageDescriptor, name: &str) -> Option<FieldDescriptor> {
+    let field = kind.get_field_by_json_name(name);
+    field.or_else(|| kind.get_field_by_name(name))
 }
 
 /// The field of a message that a value is of which is written plainly.
@@ -100,8 +99,6 @@ pub(super) fn whole_zeros(json: &[u8]) -> Vec<u8> {
 
 /// Says of plain values which field each is.
 struct Tags {
-    /// [`NATURAL`], where the contract has it.
-    option: Option<ExtensionDescriptor>,
     /// What all of it takes, with a message of its own for each value.
     bytes: usize,
     /// Was there one?
@@ -113,12 +110,11 @@ impl Tags {
     fn message(&mut self, kind: &MessageDescriptor, value: &mut Value) -> Result<(), Status> {
         if let Value::Object(object) = value {
             for (name, value) in object {
-                let field = kind.get_field_by_json_name(name);
-                if let Some(field) = field.or_else(|| kind.get_field_by_name(name)) {
+                if let Some(field) = named(kind, name) {
                     self.field(&field, value)?;
                 }
             }
-        } else if let Some(field) = self.plain(kind, value) {
+        } else if let Some(field) = field(kind, value).filter(|_| is_natural(kind)) {
             self.any = true;
             self.bytes += OBJECT;
             decoded::check_bytes(self.bytes)?;
@@ -144,10 +140,5 @@ impl Tags {
             },
             value => self.message(&kind, value),
         }
-    }
-
-    /// The field that a plain value is of a message.
-    fn plain(&self, kind: &MessageDescriptor, value: &Value) -> Option<FieldDescriptor> {
-        field(kind, value).filter(|_| is_natural(kind, self.option.as_ref()))
     }
 }

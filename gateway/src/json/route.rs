@@ -55,13 +55,13 @@ impl Route {
 
 /// The routes to the RPCs of `pool` that take one message, in the order of the descriptors.
 pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> {
-    let extension = pool.get_extension_by_name(RULE).ok_or(RouteError::NoExtension)?;
+    pool.get_extension_by_name(RULE).ok_or(RouteError::NoExtension)?;
     let mut routes = Vec::new();
     for method in pool
         .services()
         .flat_map(|service| service.methods().collect::<Vec<_>>())
     {
-        let rule = option(&method.options(), Some(&extension)).filter(|_| !method.is_client_streaming());
+        let rule = option(&method.options(), RULE).filter(|_| !method.is_client_streaming());
         let Some(Value::Message(rule)) = rule else {
             continue;
         };

@@ -1,9 +1,6 @@
 //! The rules of fields, read from the options of the contract: `buf.validate` and `google.api.field_behavior`.
 
-use prost_reflect::{
-    DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
-    OneofDescriptor, Value,
-};
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor, Value};
 
 use super::text;
 use crate::contract::option;
@@ -33,117 +30,96 @@ pub(crate) struct Rule {
     pub(crate) output_only: bool,
 }
 
-/// Reads rules by the extensions that they are written in; one that the contract doesn't know gives no rules.
-#[derive(Clone, Debug)]
-pub(crate) struct Rules {
-    field: Option<ExtensionDescriptor>,
-    oneof: Option<ExtensionDescriptor>,
-    behavior: Option<ExtensionDescriptor>,
-    printable: Option<ExtensionDescriptor>,
+/// The rule of a field.
+pub(crate) fn rule(field: &FieldDescriptor) -> Rule {
+    let options = field.options();
+    let behavior = option(&options, "google.api.field_behavior");
+    let behaviors = behavior.as_ref().and_then(Value::as_list).unwrap_or_default();
+    let mut rule = Rule {
+        output_only: behaviors.contains(&Value::EnumNumber(OUTPUT_ONLY)),
+        ..Rule::default()
+    };
+    let rules = option(&options, "buf.validate.field");
+    let Some(rules) = rules.as_ref().and_then(Value::as_message) else {
+        return rule;
+    };
+    let ignore = set(rules, &["ignore"]).and_then(|ignore| ignore.as_enum_number());
+    if ignore == Some(ALWAYS) {
+        return rule;
+    }
+    let is = |path: &[&str]| set(rules, path).and_then(|is| is.as_bool()).unwrap_or_default();
+    // JSON may leave an empty list out, so a list that mustn't be empty is required.
+    rule.required = is(&["required"]) || count(rules, &["repeated", "min_items"]).is_some();
+    rule.items_max = count(rules, &["repeated", "max_items"]).max(count(rules, &["map", "max_pairs"]));
+    rule.unique = is(&["repeated", "unique"]);
+    rule.name_chars_max = count(rules, &["map", "keys", "string", "max_len"]);
+    for path in [&["string"][..], &["repeated", "items", "string"]] {
+        if let Some(Value::Message(text)) = set(rules, path) {
+            add_text(&text, ignore == Some(IF_ZERO_VALUE), &mut rule);
+        }
+    }
+    for kind in ["double", "int32", "int64", "uint32"] {
+        let bound = |end| set(rules, &[kind, end]).as_ref().and_then(number);
+        let (above, below) = (bound("gt"), bound("lt"));
+        rule.minimum = rule.minimum.or(bound("gte"));
+        rule.maximum = rule.maximum.or(bound("lte"));
+        if kind == "double" {
+            (rule.above, rule.below) = (above, below);
+        } else {
+            rule.minimum = rule.minimum.or(above.map(|above| above + 1.0));
+            rule.maximum = rule.maximum.or(below.map(|below| below - 1.0));
+        }
+    }
+    rule
 }
 
-impl Rules {
-    pub(crate) fn from_pool(pool: &DescriptorPool) -> Self {
-        Self {
-            field: pool.get_extension_by_name("buf.validate.field"),
-            oneof: pool.get_extension_by_name("buf.validate.oneof"),
-            behavior: pool.get_extension_by_name("google.api.field_behavior"),
-            printable: pool.get_extension_by_name("souk.rule.v1.printable"),
-        }
-    }
+/// Adds the rules of a text; `or_empty` lets an empty one pass.
+fn add_text(text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
+    // JSON Schema has no length that is either 0 or at least the minimum.
+    rule.chars_min = count(text, &["min_len"]).filter(|_| !or_empty);
+    rule.chars_max = count(text, &["max_len"]);
+    let printable = option(text, "souk.rule.v1.printable");
+    rule.printable = printable.as_ref().and_then(Value::as_bool).unwrap_or_default();
+    let pattern = match set(text, &["pattern"]) {
+        Some(Value::String(pattern)) => Some(pattern),
+        _ => set(text, &["uuid"]).map(|_| text::UUID.to_owned()),
+    };
+    rule.pattern = pattern.map(|pattern| match or_empty {
+        true => format!("^$|{pattern}"),
+        false => pattern,
+    });
+}
 
-    /// The rule of a field.
-    pub(crate) fn for_field(&self, field: &FieldDescriptor) -> Rule {
-        let options = field.options();
-        let behavior = option(&options, self.behavior.as_ref());
-        let behaviors = behavior.as_ref().and_then(Value::as_list).unwrap_or_default();
-        let mut rule = Rule {
-            output_only: behaviors.contains(&Value::EnumNumber(OUTPUT_ONLY)),
-            ..Rule::default()
-        };
-        let rules = option(&options, self.field.as_ref());
-        let Some(rules) = rules.as_ref().and_then(Value::as_message) else {
-            return rule;
-        };
-        let ignore = set(rules, &["ignore"]).and_then(|ignore| ignore.as_enum_number());
-        if ignore == Some(ALWAYS) {
-            return rule;
-        }
-        let is = |path: &[&str]| set(rules, path).and_then(|is| is.as_bool()).unwrap_or_default();
-        // JSON may leave an empty list out, so a list that mustn't be empty is required.
-        rule.required = is(&["required"]) || count(rules, &["repeated", "min_items"]).is_some();
-        rule.items_max = count(rules, &["repeated", "max_items"]).max(count(rules, &["map", "max_pairs"]));
-        rule.unique = is(&["repeated", "unique"]);
-        rule.name_chars_max = count(rules, &["map", "keys", "string", "max_len"]);
-        for path in [&["string"][..], &["repeated", "items", "string"]] {
-            if let Some(Value::Message(text)) = set(rules, path) {
-                self.text(&text, ignore == Some(IF_ZERO_VALUE), &mut rule);
-            }
-        }
-        for kind in ["double", "int32", "int64", "uint32"] {
-            let bound = |end| set(rules, &[kind, end]).as_ref().and_then(number);
-            let (above, below) = (bound("gt"), bound("lt"));
-            rule.minimum = rule.minimum.or(bound("gte"));
-            rule.maximum = rule.maximum.or(bound("lte"));
-            if kind == "double" {
-                (rule.above, rule.below) = (above, below);
-            } else {
-                rule.minimum = rule.minimum.or(above.map(|above| above + 1.0));
-                rule.maximum = rule.maximum.or(below.map(|below| below - 1.0));
-            }
-        }
-        rule
-    }
+/// Whether one of the oneof's fields has to be set.
+pub(crate) fn one_required(choice: &OneofDescriptor) -> bool {
+    let rule = option(&choice.options(), "buf.validate.oneof");
+    let rule = rule.as_ref().and_then(Value::as_message);
+    let required = rule.and_then(|rule| set(rule, &["required"]));
+    required.is_some_and(|required| required == Value::Bool(true))
+}
 
-    /// Adds the rules of a text; `or_empty` lets an empty one pass.
-    fn text(&self, text: &DynamicMessage, or_empty: bool, rule: &mut Rule) {
-        // JSON Schema has no length that is either 0 or at least the minimum.
-        rule.chars_min = count(text, &["min_len"]).filter(|_| !or_empty);
-        rule.chars_max = count(text, &["max_len"]);
-        let printable = option(text, self.printable.as_ref());
-        rule.printable = printable.as_ref().and_then(Value::as_bool).unwrap_or_default();
-        let pattern = match set(text, &["pattern"]) {
-            Some(Value::String(pattern)) => Some(pattern),
-            _ => set(text, &["uuid"]).map(|_| text::UUID.to_owned()),
-        };
-        rule.pattern = pattern.map(|pattern| match or_empty {
-            true => format!("^$|{pattern}"),
-            false => pattern,
-        });
-    }
-
-    /// Whether one of the oneof's fields has to be set.
-    pub(crate) fn one_required(&self, choice: &OneofDescriptor) -> bool {
-        let rule = option(&choice.options(), self.oneof.as_ref());
-        let rule = rule.as_ref().and_then(Value::as_message);
-        let required = rule.and_then(|rule| set(rule, &["required"]));
-        required.is_some_and(|required| required == Value::Bool(true))
-    }
-
-    /// Whether a field of `message`, or of a message in it at any depth, has a rule.
-    pub(crate) fn constrain(&self, message: &MessageDescriptor) -> bool {
-        let mut known = vec![message.clone()];
-        let mut at = 0;
-        while let Some(message) = known.get(at).cloned() {
-            if message.oneofs().any(|choice| self.one_required(&choice)) {
+/// Whether a field of `message`, or of a message in it at any depth, has a rule.
+pub(crate) fn constrain(message: &MessageDescriptor) -> bool {
+    let mut known = vec![message.clone()];
+    let mut at = 0;
+    while let Some(message) = known.get(at).cloned() {
+        if message.oneofs().any(|choice| one_required(&choice)) {
+            return true;
+        }
+        for field in message.fields() {
+            if rule(&field) != Rule::default() {
                 return true;
             }
-            for field in message.fields() {
-                if self.for_field(&field) != Rule::default() {
-                    return true;
-                }
-                if let Kind::Message(inner) = field.kind()
-                    && !known.contains(&inner)
-                {
-                    known.push(inner);
-                }
+            if let Kind::Message(inner) = field.kind()
+                && !known.contains(&inner)
+            {
+                known.push(inner);
             }
-            at += 1;
         }
-        false
+        at += 1;
     }
+    false
 }
-
 /// The value at a path of fields, if all of them are set.
 fn set(message: &DynamicMessage, path: &[&str]) -> Option<Value> {
     let (name, rest) = path.split_first()?;
@@ -175,6 +151,7 @@ fn number(value: &Value) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use prost::Message as _;
+    use prost_reflect::DescriptorPool;
     use serde_json::json;
 
     use super::*;
@@ -194,7 +171,7 @@ mod tests {
         pool.decode_file_descriptor_set(set.encode_to_vec().as_slice())
             .expect("a contract");
         let message = pool.get_message_by_name("t.M").expect("a message");
-        Rules::from_pool(&pool).for_field(&message.get_field(1).expect("a field"))
+        super::rule(&message.get_field(1).expect("a field"))
     }
 
     #[test]

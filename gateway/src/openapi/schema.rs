@@ -6,7 +6,7 @@ use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
 use super::Comments;
-use super::rules::{Rule, Rules};
+use super::rules::{self, Rule};
 use super::text;
 
 /// `object` without the members that are null.
@@ -48,16 +48,14 @@ fn well_known(message: &MessageDescriptor) -> Option<Value> {
 #[derive(Debug)]
 pub(super) struct Schemas<'a> {
     comments: &'a Comments,
-    rules: Rules,
     /// Schemas by their names.
     done: BTreeMap<String, Value>,
 }
 
 impl<'a> Schemas<'a> {
-    pub(super) fn new(comments: &'a Comments, rules: Rules) -> Self {
+    pub(super) fn new(comments: &'a Comments) -> Self {
         Self {
             comments,
-            rules,
             done: BTreeMap::new(),
         }
     }
@@ -66,17 +64,13 @@ impl<'a> Schemas<'a> {
         self.done.into_iter().collect()
     }
 
-    pub(super) fn rule(&self, field: &FieldDescriptor) -> Rule {
-        self.rules.for_field(field)
-    }
-
     /// A reference to the schema of `message`, or the schema itself of a well-known type. Messages with rules have two schemas: that of
     /// requests ends in `.Sent`.
     pub(super) fn message(&mut self, message: &MessageDescriptor, direction: Direction) -> Value {
         if let Some(schema) = well_known(message) {
             return schema;
         }
-        let (name, direction) = if direction == Direction::Request && self.rules.constrain(message) {
+        let (name, direction) = if direction == Direction::Request && rules::constrain(message) {
             (format!("{}.Sent", message.full_name()), Direction::Request)
         } else {
             (message.full_name().to_owned(), Direction::Response)
@@ -114,7 +108,7 @@ impl<'a> Schemas<'a> {
             let names = choice.fields().map(|field| field.json_name().to_owned());
             let names: Vec<String> = names.collect();
             about = format!("{about}\nAt most one of: {}.", names.join(", "));
-            let required = direction == Direction::Request && self.rules.one_required(&choice);
+            let required = direction == Direction::Request && rules::one_required(&choice);
             if names.len() == message.fields().len() {
                 schema["maxProperties"] = json!(1);
                 if required {
@@ -126,7 +120,7 @@ impl<'a> Schemas<'a> {
         }
         let required: Vec<String> = message
             .fields()
-            .filter(|field| direction == Direction::Request && self.rules.for_field(field).required)
+            .filter(|field| direction == Direction::Request && rules::rule(field).required)
             .map(|field| field.json_name().to_owned())
             .collect();
         if !required.is_empty() {
@@ -139,7 +133,7 @@ impl<'a> Schemas<'a> {
     /// The schema of a field, with its description.
     pub(super) fn field(&mut self, field: &FieldDescriptor, direction: Direction) -> Value {
         let rule = match direction {
-            Direction::Request => self.rules.for_field(field),
+            Direction::Request => rules::rule(field),
             Direction::Response => Rule::default(),
         };
         let mut schema = if field.is_map() {
