@@ -24,7 +24,7 @@ use crate::answer::empty;
 use crate::behind::Behind;
 use crate::json::rpc_path;
 use crate::one_message::grpc_request;
-use request::{Asked, Message, Shape};
+use request::{Asked, Shape};
 
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 
@@ -81,16 +81,12 @@ impl Connect {
             true => health::MESSAGE_BYTES_MAX.min(self.behind.bytes_max),
             false => self.behind.bytes_max,
         };
-        let read = Asked::read(shape, &mut request).and_then(|asked| {
-            let message = Message::new(&asked, method.input(), &request, bytes_max)?;
-            Ok((asked, message))
-        });
-        match read {
-            Ok((asked, message)) => {
+        match Asked::read(shape, method.input(), &mut request, bytes_max) {
+            Ok(asked) => {
                 let bytes_max = bytes_max + asked.envelope_bytes();
-                let weighed = message.clone();
+                let (weighed, message) = (asked.clone(), asked.clone());
                 let work = move |body: &[u8]| weighed.work(body);
-                let read = move |body: &[u8]| message.read(body);
+                let read = move |body: &[u8]| message.message(body);
                 let request = grpc_request(path.clone(), request, work, read, bytes_max);
                 self.forward(method.output(), asked, request)
             }

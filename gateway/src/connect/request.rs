@@ -10,6 +10,7 @@ use http::{HeaderMap, Method, Request};
 use percent_encoding::percent_decode_str;
 use prost::Message as _;
 use prost_reflect::MessageDescriptor;
+use souk_chassis::layers::deadline::GRPC_TIMEOUT;
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
@@ -90,49 +91,125 @@ impl Shape {
     }
 }
 
-/// What a request asks for besides its message.
-#[derive(Clone, Copy, Debug)]
+/// Where the message is.
+#[derive(Clone, Debug)]
+enum Source {
+    Body,
+    /// The one envelope of the body.
+    Envelope,
+    Query(Bytes),
+}
+
+/// What a request asks for, and its message.
+#[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) shape: Shape,
     /// How a unary answer may be compressed.
     pub(super) accepts: Option<Encoding>,
+    kind: MessageDescriptor,
+    source: Source,
+    encoding: Option<Encoding>,
+    bytes_max: usize,
 }
 
 impl Asked {
-    /// Reads the headers, and replaces `connect-timeout-ms` by `grpc-timeout`.
-    pub(super) fn read(shape: Shape, request: &mut Request<Body>) -> Result<Self, Status> {
-        let version = match *request.method() {
-            Method::GET => parameter(request.uri().query().unwrap_or_default(), "connect")
+    /// Reads the headers, and replaces `connect-timeout-ms` by `grpc-timeout`. The message is of `kind`, and of at most `bytes_max` bytes before
+    /// and after decompression.
+    pub(super) fn read(
+        shape: Shape,
+        kind: MessageDescriptor,
+        request: &mut Request<Body>,
+        bytes_max: usize,
+    ) -> Result<Self, Status> {
+        let query = request.uri().query().unwrap_or_default();
+        let header = |name: &str| request.headers().get(name).map(|value| value.as_bytes().to_vec());
+        let by_get = *request.method() == Method::GET;
+        let version = match by_get {
+            true => parameter(query, "connect")
                 .map(|version| version.strip_prefix(b"v").unwrap_or(&version).to_vec()),
-            _ => request
-                .headers()
-                .get("connect-protocol-version")
-                .map(|version| version.as_bytes().to_vec()),
+            false => header("connect-protocol-version"),
         };
         if let Some(given) = version.filter(|version| version != b"1") {
             let given = String::from_utf8_lossy(&given).into_owned();
             let message = format!("version {given:?} of Connect's protocol isn't spoken here; use 1");
-            return Err(
-                StatusBuilder::invalid_argument("CONNECT_VERSION_UNSUPPORTED", message)
-                    .metadata("version", given)
-                    .build(),
-            );
+            let status = StatusBuilder::invalid_argument("CONNECT_VERSION_UNSUPPORTED", message);
+            return Err(status.metadata("version", given).build());
         }
+        let timeout = request.headers().get("connect-timeout-ms").map(grpc_timeout);
+        let timeout = timeout.transpose()?;
+        let (source, encoding) = match shape.streams {
+            _ if by_get => (Source::Query(in_address(query)?), parameter(query, "compression")),
+            true => (Source::Envelope, header("connect-content-encoding")),
+            false => (Source::Body, header(CONTENT_ENCODING.as_str())),
+        };
+        let encoding = Encoding::named(Code::Unimplemented, "a message", encoding.as_deref())?;
         let headers = request.headers_mut();
-        headers.remove("grpc-timeout");
-        if let Some(given) = headers.get("connect-timeout-ms") {
-            let timeout = grpc_timeout(given)?;
-            headers.insert("grpc-timeout", timeout);
-        }
+        headers.remove(GRPC_TIMEOUT);
+        headers.extend(timeout.map(|timeout| (GRPC_TIMEOUT, timeout)));
         Ok(Self {
             shape,
             accepts: Encoding::accepted(headers, &ACCEPT_ENCODING),
+            kind,
+            source,
+            encoding,
+            bytes_max,
         })
     }
 
     /// Bytes of a body besides those of its message.
     pub(super) fn envelope_bytes(&self) -> usize {
         if self.shape.streams { ENVELOPE_BYTES } else { 0 }
+    }
+
+    fn plain(&self, message: &[u8], encoding: Option<Encoding>) -> Result<Vec<u8>, Status> {
+        let unpacked;
+        let message = match encoding {
+            None => message,
+            Some(encoding) => {
+                let check = |prefix: &[u8]| match self.shape.codec {
+                    Codec::Proto => Ok(()),
+                    Codec::Json => json::check_size(prefix),
+                };
+                unpacked = encoding.unpack(message, self.bytes_max, check)?;
+                unpacked.as_ref()
+            }
+        };
+        match self.shape.codec {
+            Codec::Proto => Ok(message.to_vec()),
+            Codec::Json => Ok(json::parse(self.kind.clone(), message)?.encode_to_vec()),
+        }
+    }
+
+    /// How much work the message is, as [`in_turn`](crate::one_message::in_turn) counts it.
+    pub(super) fn work(&self, body: &[u8]) -> usize {
+        let message = match &self.source {
+            Source::Body => body,
+            Source::Envelope => body.get(ENVELOPE_BYTES..).unwrap_or_default(),
+            Source::Query(message) => message,
+        };
+        match (self.encoding, self.shape.codec) {
+            // Nobody knows how large it is.
+            (Some(_), _) => usize::MAX,
+            (None, Codec::Proto) => message.len(),
+            (None, Codec::Json) => json::work(message),
+        }
+    }
+
+    /// The encoded message in `body` or the address.
+    pub(super) fn message(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
+        match &self.source {
+            Source::Body => self.plain(body, self.encoding),
+            Source::Query(message) => self.plain(message, self.encoding),
+            Source::Envelope => {
+                let (compressed, message) = opened(body)?;
+                if compressed && self.encoding.is_none() {
+                    let words =
+                        "the envelope is compressed, but connect-content-encoding doesn't say how; send it";
+                    return Err(StatusBuilder::invalid_argument("ENCODING_MALFORMED", words).build());
+                }
+                self.plain(message, self.encoding.filter(|_| compressed))
+            }
+        }
     }
 }
 
@@ -154,102 +231,6 @@ fn grpc_timeout(given: &HeaderValue) -> Result<HeaderValue, Status> {
         );
         StatusBuilder::invalid_argument("TIMEOUT_MALFORMED", message).build()
     })
-}
-
-/// Where the message is.
-#[derive(Clone, Debug)]
-enum Source {
-    Body,
-    /// The one envelope of the body.
-    Envelope,
-    Query(Bytes),
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Message {
-    kind: MessageDescriptor,
-    codec: Codec,
-    source: Source,
-    encoding: Option<Encoding>,
-    bytes_max: usize,
-}
-
-impl Message {
-    /// The message of `kind` in `request`, of at most `bytes_max` bytes before and after decompression.
-    pub(super) fn new(
-        asked: &Asked,
-        kind: MessageDescriptor,
-        request: &Request<Body>,
-        bytes_max: usize,
-    ) -> Result<Self, Status> {
-        let header = |name: &str| request.headers().get(name).map(|name| name.as_bytes().to_vec());
-        let (source, encoding) = if *request.method() == Method::GET {
-            let query = request.uri().query().unwrap_or_default();
-            (Source::Query(in_address(query)?), parameter(query, "compression"))
-        } else if asked.shape.streams {
-            (Source::Envelope, header("connect-content-encoding"))
-        } else {
-            (Source::Body, header(CONTENT_ENCODING.as_str()))
-        };
-        Ok(Self {
-            kind,
-            codec: asked.shape.codec,
-            source,
-            encoding: Encoding::named(Code::Unimplemented, "a message", encoding.as_deref())?,
-            bytes_max,
-        })
-    }
-
-    fn plain(&self, message: &[u8], encoding: Option<Encoding>) -> Result<Vec<u8>, Status> {
-        let unpacked;
-        let message = match encoding {
-            None => message,
-            Some(encoding) => {
-                let check = |prefix: &[u8]| match self.codec {
-                    Codec::Proto => Ok(()),
-                    Codec::Json => json::check_size(prefix),
-                };
-                unpacked = encoding.unpack(message, self.bytes_max, check)?;
-                unpacked.as_ref()
-            }
-        };
-        match self.codec {
-            Codec::Proto => Ok(message.to_vec()),
-            Codec::Json => Ok(json::parse(self.kind.clone(), message)?.encode_to_vec()),
-        }
-    }
-
-    /// How much work the message is, as [`in_turn`](crate::one_message::in_turn) counts it.
-    pub(super) fn work(&self, body: &[u8]) -> usize {
-        let message = match &self.source {
-            Source::Body => body,
-            Source::Envelope => body.get(ENVELOPE_BYTES..).unwrap_or_default(),
-            Source::Query(message) => message,
-        };
-        match (self.encoding, self.codec) {
-            // Nobody knows how large it is.
-            (Some(_), _) => usize::MAX,
-            (None, Codec::Proto) => message.len(),
-            (None, Codec::Json) => json::work(message),
-        }
-    }
-
-    /// The encoded message in `body` or the address.
-    pub(super) fn read(&self, body: &[u8]) -> Result<Vec<u8>, Status> {
-        match &self.source {
-            Source::Body => self.plain(body, self.encoding),
-            Source::Query(message) => self.plain(message, self.encoding),
-            Source::Envelope => {
-                let (compressed, message) = opened(body)?;
-                if compressed && self.encoding.is_none() {
-                    let words =
-                        "the envelope is compressed, but connect-content-encoding doesn't say how; send it";
-                    return Err(StatusBuilder::invalid_argument("ENCODING_MALFORMED", words).build());
-                }
-                self.plain(message, self.encoding.filter(|_| compressed))
-            }
-        }
-    }
 }
 
 /// The message in the one envelope of `body`, and whether it is compressed.

@@ -10,7 +10,7 @@ use souk_proto::shop::v1::GetShopRequest;
 use tonic::{Code, Status};
 use tonic_types::ErrorInfo;
 
-use super::request::{Asked, Codec, Message, Shape, media_types};
+use super::request::{Asked, Codec, Shape, media_types};
 use super::*;
 use crate::json::pool;
 
@@ -46,11 +46,9 @@ fn get(query: &str) -> Request<Body> {
 
 /// The id of the shop that is asked for with `body`, or the reason why it can't be read.
 fn shop_id(shape: Shape, mut request: Request<Body>, body: &[u8]) -> Result<String, String> {
-    let mut read = || {
-        let asked = Asked::read(shape, &mut request)?;
-        Message::new(&asked, kind(), &request, BYTES_MAX)?.read(body)
-    };
-    let message = read().map_err(|status| reason(&status).expect("a reason"))?;
+    let asked = Asked::read(shape, kind(), &mut request, BYTES_MAX);
+    let message = asked.and_then(|asked| asked.message(body));
+    let message = message.map_err(|status| reason(&status).expect("a reason"))?;
     Ok(GetShopRequest::decode(message.as_slice())
         .expect("a request")
         .shop_id)
@@ -241,6 +239,7 @@ fn a_packed_message_is_bounded_when_it_is_unpacked() {
 
 #[test]
 fn times_are_those_of_grpc() {
+    let json = shape(Codec::Json, false);
     for (given, wanted) in [
         ("0", "0m"),
         ("1500", "1500m"),
@@ -248,12 +247,12 @@ fn times_are_those_of_grpc() {
         ("100000000", "100000S"),
     ] {
         let mut request = post(&[("connect-timeout-ms", given), ("grpc-timeout", "1n")]);
-        Asked::read(shape(Codec::Json, false), &mut request).expect("a time");
+        Asked::read(json, kind(), &mut request, BYTES_MAX).expect("a time");
         assert_eq!(request.headers().get("grpc-timeout").expect("a time"), wanted);
     }
     // The protocol has one header for it.
     let mut request = post(&[("grpc-timeout", "1n")]);
-    Asked::read(shape(Codec::Json, false), &mut request).expect("no time");
+    Asked::read(json, kind(), &mut request, BYTES_MAX).expect("no time");
     assert!(!request.headers().contains_key("grpc-timeout"));
 }
 
