@@ -313,14 +313,13 @@ impl AcceptedConnection {
                 answered.map(|response| response.map(Parts::new))
             })
         });
+        let overhead_max = speaks_http2.then_some(shared.config.http2.overhead_frames_max);
+        let stream = TokioIo::new(Watched::new(stream, peeked, overhead_max, activity));
         if speaks_http2 {
-            let overhead_max = shared.config.http2.overhead_frames_max;
-            let stream = Watched::http2(stream, peeked, overhead_max, activity);
-            let mut connection = Box::pin(shared.http2.serve_connection(TokioIo::new(stream), service));
+            let mut connection = Box::pin(shared.http2.serve_connection(stream, service));
             life.of(connection.as_mut(), coalescing).await;
         } else {
-            let stream = Watched::http1(stream, peeked, activity);
-            let mut connection = Box::pin(shared.http1.serve_connection(TokioIo::new(stream), service));
+            let mut connection = Box::pin(shared.http1.serve_connection(stream, service));
             life.of(connection.as_mut(), coalescing).await;
         }
     }

@@ -3,6 +3,7 @@
 //! h2 bounds the memory that a peer takes, but not its control frames: pings, settings, window updates and resets cost their sender a few
 //! bytes each, and the server a response or a call begun in vain. So they are budgeted against the frames of responses.
 
+use bytes::Buf as _;
 use tokio::time::Instant;
 
 const HEADER: usize = 9;
@@ -51,17 +52,13 @@ impl Scan {
         loop {
             let skipped = self.rest.min(bytes.len());
             self.rest -= skipped;
-            bytes = bytes.get(skipped..).unwrap_or_default();
+            bytes.advance(skipped);
             if bytes.is_empty() {
                 return;
             }
             let taken = (HEADER - self.have).min(bytes.len());
-            let (now, later) = bytes.split_at(taken);
-            for (place, byte) in self.header.iter_mut().skip(self.have).zip(now) {
-                *place = *byte;
-            }
+            bytes.copy_to_slice(&mut self.header[self.have..self.have + taken]);
             self.have += taken;
-            bytes = later;
             if self.have == HEADER {
                 let [a, b, c, kind, flags, ..] = self.header;
                 self.have = 0;

@@ -58,33 +58,25 @@ struct FloodGuard {
 }
 
 impl<S> Watched<S> {
-    /// An HTTP/1.1 connection that begins with the `peeked` bytes.
-    pub(super) fn http1(stream: S, peeked: Bytes, activity: Arc<ConnectionActivity>) -> Self {
+    /// A connection that begins with the `peeked` bytes. Of HTTP/2 these are its preface, and the peer may send `overhead_max` frames of overhead
+    /// beyond those that its responses and the time allow; of HTTP/1.1 there is no such limit.
+    pub(super) fn new(
+        stream: S,
+        peeked: Bytes,
+        overhead_max: Option<u32>,
+        activity: Arc<ConnectionActivity>,
+    ) -> Self {
+        let guard = overhead_max.map(|overhead_max| FloodGuard {
+            inbound: Scan::after(peeked.len()),
+            outbound: Scan::after(0),
+            budget: Budget::new(overhead_max),
+            has_written: false,
+        });
         Self {
             stream,
             peeked,
             activity,
-            guard: None,
-        }
-    }
-
-    /// An HTTP/2 connection that begins with its preface. The peer may send `overhead_max` frames of overhead beyond those that its responses
-    /// and the time allow.
-    pub(super) fn http2(
-        stream: S,
-        preface: Bytes,
-        overhead_max: u32,
-        activity: Arc<ConnectionActivity>,
-    ) -> Self {
-        let guard = FloodGuard {
-            inbound: Scan::after(preface.len()),
-            outbound: Scan::after(0),
-            budget: Budget::new(overhead_max),
-            has_written: false,
-        };
-        Self {
-            guard: Some(guard),
-            ..Self::http1(stream, preface, activity)
+            guard,
         }
     }
 
@@ -208,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn slices_are_written_after_the_first_bytes() {
         let (stream, _peer) = tokio::io::duplex(64);
-        let mut watched = Watched::http2(stream, Bytes::new(), 1, Arc::new(ConnectionActivity::new()));
+        let mut watched = Watched::new(stream, Bytes::new(), Some(1), Arc::new(ConnectionActivity::new()));
         assert!(!watched.is_write_vectored());
         watched.write_all(b"settings").await.expect("room for them");
         assert!(watched.is_write_vectored());
