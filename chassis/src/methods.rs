@@ -49,13 +49,15 @@ pub struct Methods(
     Arc<FxHashMap<Arc<str>, Method>>,
 );
 
-/// What the descriptors say of an RPC.
-#[derive(Clone, Copy, Debug)]
-struct Method {
-    /// It changes nothing and takes one message, so that it can be sent again.
-    repeatable: bool,
-    takes_stream: bool,
-    streams: bool,
+/// What the descriptors say of an RPC; nothing of an unknown one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Method {
+    /// Calls may be sent again, since they take one message and change nothing (`idempotency_level = NO_SIDE_EFFECTS`).
+    pub repeatable: bool,
+    /// It takes a stream of messages.
+    pub takes_stream: bool,
+    /// Its answer is a stream.
+    pub streams: bool,
 }
 
 impl Methods {
@@ -92,25 +94,10 @@ impl Methods {
         self.0.get_key_value(name).map(|(name, _)| name)
     }
 
-    fn is(&self, path: &str, so: fn(&Method) -> bool) -> bool {
+    /// The RPC at this request path.
+    pub fn of(&self, path: &str) -> Method {
         let method = self.0.get(path.strip_prefix('/').unwrap_or(path));
-        method.is_some_and(so)
-    }
-
-    /// May the call at this request path be sent again, since it takes one message and changes nothing
-    /// (`idempotency_level = NO_SIDE_EFFECTS`)?
-    pub fn is_repeatable(&self, path: &str) -> bool {
-        self.is(path, |method| method.repeatable)
-    }
-
-    /// Does the RPC at this request path take a stream of messages?
-    pub(crate) fn takes_stream(&self, path: &str) -> bool {
-        self.is(path, |method| method.takes_stream)
-    }
-
-    /// Is the answer of the RPC at this request path a stream?
-    pub fn streams(&self, path: &str) -> bool {
-        self.is(path, |method| method.streams)
+        method.copied().unwrap_or_default()
     }
 
     /// All known names, sorted.

@@ -63,7 +63,7 @@ impl Connect {
             return self.unsupported(request, StatusCode::UNSUPPORTED_MEDIA_TYPE, None);
         };
         let streams = method.is_server_streaming();
-        let by_get = !streams && self.behind.stack.methods().is_repeatable(path.as_str());
+        let by_get = !streams && self.behind.stack.methods().of(path.as_str()).repeatable;
         let shape = match *request.method() {
             Method::POST => Shape::of(request.headers()),
             Method::GET if by_get => Shape::of_query(request.uri().query().unwrap_or_default()),

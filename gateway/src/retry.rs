@@ -123,7 +123,7 @@ impl Retry {
 
     /// Are the calls at this request path repeated?
     pub(crate) fn repeats(&self, path: &str) -> bool {
-        self.config.attempts_max > 1 && self.methods.is_repeatable(path)
+        self.config.attempts_max > 1 && self.methods.of(path).repeatable
     }
 
     /// The answer to one attempt.

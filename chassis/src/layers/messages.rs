@@ -92,7 +92,7 @@ impl MessagesLayer {
         };
         let limits = MessageLimits {
             bytes_max: self.bytes_max,
-            is_stream: self.methods.takes_stream(parts.uri.path()),
+            is_stream: self.methods.of(parts.uri.path()).takes_stream,
             decoded,
         };
         let body = match encoding {
@@ -121,8 +121,6 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
         .insert(GRPC_ENCODING, HeaderValue::from_static(encoding.name()));
     response
 }
-
-put_around!(MessagesLayer);
 
 impl Around for MessagesLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
