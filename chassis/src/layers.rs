@@ -20,18 +20,18 @@ use tonic::body::Body;
 use tower::Service;
 use tower::util::ServiceExt as _;
 
-/// Has a layer put around services in its place of a `ServiceBuilder`.
+/// Has layers put around services in their places of a `ServiceBuilder`.
 macro_rules! put_around {
-    ($layer:ty) => {
+    ($($layer:ty),+) => {$(
         impl<S> tower::Layer<S> for $layer {
-            type Service = $crate::layers::Layered<Self, S>;
+            type Service = Layered<Self, S>;
 
             fn layer(&self, inner: S) -> Self::Service {
                 let layer = self.clone();
-                $crate::layers::Layered { layer, inner }
+                Layered { layer, inner }
             }
         }
-    };
+    )+};
 }
 
 /// Makes a type that has a `service: AnyService` a tower service.
@@ -147,6 +147,12 @@ impl<L: Around, S: Inner> Inner for Layered<L, S> {
     }
 }
 
+put_around! {
+    trace::TraceLayer, metrics::MetricsLayer, drain::DrainGate, catch_panic::CatchPanicLayer, deadline::DeadlineLayer,
+    rate::RateLayer, deadline::MalformedTimeoutLayer, concurrency::ConcurrencyLayer, error_info::ErrorInfoLayer,
+    messages::MessagesLayer
+}
+
 /// The body of a layer's answer. By default it is empty: that of a refusal.
 pub trait AnswerBody:
     http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
@@ -198,10 +204,8 @@ pub(crate) fn peer_attributes(peer: &Uri) -> Vec<KeyValue> {
 }
 
 pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
-    match answer {
-        Ok(answer) => answer,
-        Err(never) => match never {},
-    }
+    let Ok(answer) = answer;
+    answer
 }
 
 pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {

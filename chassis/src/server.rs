@@ -228,7 +228,7 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
     let known =
         |name: &str| names.iter().any(|known| known == name) || reflection::SERVICE_NAMES.contains(&name);
     let methods = Methods::read(&all_sets, known)?;
-    let gate = DrainGate::new();
+    let gate = DrainGate::default();
     let counted = gate.clone();
     CALLS_ACTIVE.observe(meter, move |now| now.observe(whole(counted.in_flight()), &[]));
     let streams_max = config.concurrency_max.saturating_mul(ANSWERS_PER_CALL);
@@ -269,12 +269,12 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         .layer(gate.clone())
         .layer(CatchPanicLayer)
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
-        .layer(AdmissionLayer::new(services.admit, rate.clone()))
+        .layer(AdmissionLayer(services.admit, rate.clone()))
         .layer(rate)
         // Behind those who count: the rest of what the deadline layer would say.
         .layer(MalformedTimeoutLayer)
         .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
-        .layer(ErrorInfoLayer::new(methods.clone()))
+        .layer(ErrorInfoLayer(methods.clone()))
         .service(routes);
     let service = AnyService::layered(service);
     Ok(Stack {

@@ -52,19 +52,9 @@ impl Next<'_> {
 #[derive(Clone, Copy, Debug)]
 struct TurnedAway;
 
-/// See the [module](self).
+/// Lets in whom the first lets in, everybody when there is none; the others may come as often as the rate says.
 #[derive(Clone, Debug)]
-pub struct AdmissionLayer {
-    admit: Option<Arc<dyn Admit>>,
-    rate: RateLayer,
-}
-
-impl AdmissionLayer {
-    /// Lets in whom `admit` lets in, everybody when there is none; the others may come as often as `rate` says.
-    pub fn new(admit: Option<Arc<dyn Admit>>, rate: RateLayer) -> Self {
-        Self { admit, rate }
-    }
-}
+pub struct AdmissionLayer(pub Option<Arc<dyn Admit>>, pub RateLayer);
 
 impl<S: Inner> Layer<S> for AdmissionLayer {
     type Service = Admission;
@@ -86,10 +76,9 @@ pub struct Admission {
 impl Inner for Admission {
     fn call(&self, request: Request<Body>) -> impl Answering {
         let next = Next(&self.inner);
-        let Some(admit) = &self.layer.admit else {
+        let AdmissionLayer(Some(admit), rate) = &self.layer else {
             return next.run(request).map(infallible).left_future();
         };
-        let rate = &self.layer.rate;
         let origin = CallerKey::origin(request.extensions()).filter(|_| rate.limits_callers());
         let answer = admit.call(request, next).map(infallible);
         let answer = answer.map(move |response| {

@@ -18,8 +18,6 @@ use crate::status::{StatusBuilder, trailers};
 #[derive(Clone, Copy, Debug)]
 pub struct CatchPanicLayer;
 
-put_around!(CatchPanicLayer);
-
 impl Around for CatchPanicLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         // Unwind safe: a handler's state is dropped with its future; shared state guards itself.

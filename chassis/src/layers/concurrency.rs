@@ -159,20 +159,15 @@ impl ConcurrencyLayer {
     }
 }
 
-put_around!(ConcurrencyLayer);
-
 impl Around for ConcurrencyLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let (path, extensions) = (request.uri().path(), request.extensions());
         let is_health = health::is_path(path);
-        let caller = match is_health {
-            true => CallerKey::probes(extensions).as_ref().map(Columns::of),
-            false => self.caller(extensions),
-        };
-        let of = match is_health {
-            true => &self.health_calls,
-            false if self.methods.streams(path) => &self.streams,
-            false => &self.answers,
+        let probe = || CallerKey::probes(extensions).as_ref().map(Columns::of);
+        let (of, caller) = match is_health {
+            true => (&self.health_calls, probe()),
+            false if self.methods.of(path).streams => (&self.streams, self.caller(extensions)),
+            false => (&self.answers, self.caller(extensions)),
         };
         let taken = match self.take(of, caller) {
             Ok(taken) => taken,

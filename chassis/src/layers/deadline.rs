@@ -145,8 +145,6 @@ impl DeadlineLayer {
     }
 }
 
-put_around!(DeadlineLayer);
-
 impl Around for DeadlineLayer {
     fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
         let (asked, given) = self.time(request.headers());
@@ -183,8 +181,6 @@ impl Around for DeadlineLayer {
 /// Refuses calls with a malformed `grpc-timeout`, after admission and rate limits, which apply to these calls, too.
 #[derive(Clone, Copy, Debug)]
 pub struct MalformedTimeoutLayer;
-
-put_around!(MalformedTimeoutLayer);
 
 impl Around for MalformedTimeoutLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {

@@ -16,7 +16,7 @@ use super::{Answering, Around, Inner, refused};
 use crate::health;
 use crate::status::{RETRY_AFTER, StatusBuilder};
 
-/// The layer. Clones share the gate.
+/// The layer, open at first. Clones share the gate.
 #[derive(Clone, Debug, Default)]
 pub struct DrainGate(Arc<Gate>);
 
@@ -28,11 +28,6 @@ struct Gate {
 }
 
 impl DrainGate {
-    /// An open gate.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Refuses new calls from now on.
     pub fn close(&self) {
         self.0.closed.cancel();
@@ -54,8 +49,6 @@ impl DrainGate {
         self.0.calls.wait().await;
     }
 }
-
-put_around!(DrainGate);
 
 impl Around for DrainGate {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {

@@ -26,45 +26,32 @@ const TOO_DEEP: &str = "recursion limit reached";
 /// Levels of nesting that prost decodes.
 const MESSAGE_DEPTH_MAX: u32 = 100;
 
-/// Completes errors. See the [module](self).
+/// Completes errors. See the [module](self). The methods are what UNIMPLEMENTED tells the client about.
 #[derive(Clone, Debug)]
-pub struct ErrorInfoLayer {
-    methods: Methods,
-}
+pub struct ErrorInfoLayer(pub Methods);
 
 impl ErrorInfoLayer {
-    /// `methods` is what UNIMPLEMENTED tells the client about.
-    pub fn new(methods: Methods) -> Self {
-        Self { methods }
-    }
-
     /// The complete form of the error in `headers`, if it is one and incomplete.
     fn complete(&self, headers: &HeaderMap, path: &str) -> Option<Status> {
-        let code = code_in(headers)?;
-        if code == Code::Ok || headers.contains_key(Status::GRPC_STATUS_DETAILS) {
-            return None;
-        }
+        let incomplete =
+            |code: &Code| *code != Code::Ok && !headers.contains_key(Status::GRPC_STATUS_DETAILS);
+        let code = code_in(headers).filter(incomplete)?;
         let message = message_in(headers);
-        Some(self.restate(code, message, path))
-    }
-
-    fn restate(&self, code: Code, message: String, path: &str) -> Status {
-        if code == Code::Unimplemented && self.methods.known(path).is_none() {
-            return unknown_method(&self.methods, path).build();
-        }
-        if code == Code::Internal && message.ends_with(TOO_DEEP) {
-            return too_deep(&message);
-        }
-        if code == Code::Internal && CLIENT_MISTAKES.iter().any(|words| message.starts_with(words)) {
-            return StatusBuilder::invalid_argument("MESSAGE_MALFORMED", message).build();
-        }
-        StatusBuilder::new(code, code_name(code), message).build()
+        let status = match code {
+            Code::Unimplemented if self.0.known(path).is_none() => unknown_method(&self.0, path),
+            Code::Internal if message.ends_with(TOO_DEEP) => too_deep(&message),
+            Code::Internal if CLIENT_MISTAKES.iter().any(|words| message.starts_with(words)) => {
+                StatusBuilder::invalid_argument("MESSAGE_MALFORMED", message)
+            }
+            code => StatusBuilder::new(code, code_name(code), message),
+        };
+        Some(status.build())
     }
 }
 
 /// The refusal of a message that is nested deeper than the decoder goes. The decoder lists every level, the innermost
 /// first; the client is told the way to where the nesting begins.
-fn too_deep(message: &str) -> Status {
+fn too_deep(message: &str) -> StatusBuilder {
     let mut path: Vec<&str> = Vec::new();
     let levels = message.rsplit(": ").filter_map(|level| level.split_once('.'));
     // A field of a `oneof` is told as the `oneof`, whose name no client knows.
@@ -81,7 +68,6 @@ fn too_deep(message: &str) -> Status {
         .metadata("limit", MESSAGE_DEPTH_MAX)
         .metadata("field", &path)
         .field_violation(&path, words)
-        .build()
 }
 
 /// UNIMPLEMENTED for `path`, with what exists: the methods of the service if it is one, otherwise the services.
@@ -108,8 +94,6 @@ pub fn unknown_method(methods: &Methods, path: &str) -> StatusBuilder {
             .metadata("methods", known)
     }
 }
-
-put_around!(ErrorInfoLayer);
 
 impl Around for ErrorInfoLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {

@@ -84,8 +84,6 @@ impl MetricsLayer {
     }
 }
 
-put_around!(MetricsLayer);
-
 impl Around for MetricsLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         let measured = &self.0;

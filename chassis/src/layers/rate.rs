@@ -181,8 +181,6 @@ impl RateLayer {
     }
 }
 
-put_around!(RateLayer);
-
 impl Around for RateLayer {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         match self.take(request.uri().path(), request.extensions()) {

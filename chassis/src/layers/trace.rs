@@ -88,8 +88,6 @@ impl TraceLayer {
     }
 }
 
-put_around!(TraceLayer);
-
 impl Around for TraceLayer {
     fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
         let (context, watch) = match &self.side {

@@ -36,7 +36,7 @@ fn guarded() -> impl Inner + use<> {
     let sheds = Sheds::new(&opentelemetry::global::meter("test"));
     let rate = RateLayer::new(&config, sheds);
     let answer = answering(|_| ready(refuse(Status::ok(""))));
-    AdmissionLayer::new(Some(Arc::new(ByName)), rate.clone()).layer(rate.layer(answer))
+    AdmissionLayer(Some(Arc::new(ByName)), rate.clone()).layer(rate.layer(answer))
 }
 
 async fn code(service: &impl Inner, path: &str, address: &str, name: &str) -> Code {

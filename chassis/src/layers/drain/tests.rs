@@ -17,7 +17,7 @@ fn service(gate: &DrainGate) -> impl Inner {
 
 #[tokio::test]
 async fn a_closed_gate_turns_calls_away_with_the_time_to_come_back() {
-    let gate = DrainGate::new();
+    let gate = DrainGate::default();
     let service = service(&gate);
     gate.close();
     let (_, status) = read_to_end(call(&service, request(NON_HEALTH)).await).await;
@@ -32,7 +32,7 @@ async fn a_closed_gate_turns_calls_away_with_the_time_to_come_back() {
 
 #[tokio::test]
 async fn it_is_drained_when_the_last_stream_has_ended() {
-    let gate = DrainGate::new();
+    let gate = DrainGate::default();
     let service = service(&gate);
     let (one, other) = (
         call(&service, request(NON_HEALTH)).await,
@@ -53,7 +53,7 @@ async fn it_is_drained_when_the_last_stream_has_ended() {
 
 #[tokio::test]
 async fn an_open_gate_is_never_drained() {
-    let gate = DrainGate::new();
+    let gate = DrainGate::default();
     assert!(gate.drained().now_or_never().is_none());
     let answered = gate
         .clone()

@@ -7,7 +7,7 @@ use super::*;
 use crate::layers::testing::{CHECK, answering, call, methods, read_to_end, request, stream};
 
 fn service(answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> impl Inner {
-    ErrorInfoLayer::new(methods()).layer(answering(move |_| std::future::ready(answer())))
+    ErrorInfoLayer(methods()).layer(answering(move |_| std::future::ready(answer())))
 }
 
 async fn ends(path: &str, answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static) -> Status {
