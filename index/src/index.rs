@@ -106,10 +106,6 @@ impl IndexOptions {
     pub(crate) fn writer_memory(&self) -> usize {
         self.writer_memory_bytes.max(MIN_WRITER_MEMORY_BYTES)
     }
-
-    pub(crate) fn merge_policy(&self) -> ReclaimingMergePolicy {
-        self.merge.clone()
-    }
 }
 
 /// What an index was made with, as its folder says.

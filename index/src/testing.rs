@@ -1,5 +1,6 @@
 //! What only tests, benchmarks and fuzzing need, of this crate and of others.
 
+use std::fmt;
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::index::{Index, IndexOptions};
 use crate::layout::Layout;
 use crate::merge::ReclaimingMergePolicy;
 use crate::request::query::DEFAULT_WEIGHT;
-use crate::request::{Operator, Query, QueryValue, ScoreMode};
+use crate::request::{Operator, Query, QueryValue, ScoreMode, TimeZone};
 use crate::schema::Schema;
 use crate::search::Searcher;
 use crate::writer::{IndexWriter, check_failed};
@@ -197,5 +198,13 @@ impl IndexWriter {
             }
         }
         self.refresh()
+    }
+}
+
+impl fmt::Display for TimeZone {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.seconds() < 0 { '-' } else { '+' };
+        let minutes = self.seconds().abs() / 60;
+        write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     }
 }

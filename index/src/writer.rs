@@ -98,7 +98,7 @@ impl IndexWriter {
         let policy = ReclaimingMergePolicy {
             idle: Arc::default(),
             room: folder.map(|folder| (folder, shared.options.merge_room.clone())),
-            ..shared.options.merge_policy()
+            ..shared.options.merge.clone()
         };
         physical.set_merge_policy(Box::new(policy.clone()));
         // The library numbers a writer's first operation as the last commit, and merges leave out removals of that number in
@@ -127,13 +127,8 @@ impl IndexWriter {
     pub fn apply(&mut self, operations: Vec<Operation>) -> Result<(), Error> {
         check_failed(&self.shared)?;
         if operations.len() > MAX_OPERATIONS {
-            let advice = "apply the changes in several calls";
-            return Err(Error::limit(
-                "operations",
-                limit!(MAX_OPERATIONS),
-                operations.len(),
-                advice,
-            ));
+            let (actual, advice) = (operations.len(), "apply the changes in several calls");
+            return Err(Error::limit("operations", limit!(MAX_OPERATIONS), actual, advice));
         }
         let text = self.shared.layout.key_is_text();
         let mut keys = operations.iter();
@@ -346,12 +341,8 @@ impl Drop for IndexWriter {
 
 pub(crate) fn check_failed(shared: &Shared) -> Result<(), Error> {
     shared.damage.check()?;
-    match shared.failed.lock().as_ref() {
-        Some(detail) => Err(Error::WriterFailed {
-            detail: detail.clone(),
-        }),
-        None => Ok(()),
-    }
+    let failed = shared.failed.lock().clone();
+    failed.map_or(Ok(()), |detail| Err(Error::WriterFailed { detail }))
 }
 
 fn check_key(operation: &Operation, text: bool) -> Result<(), Error> {

@@ -69,11 +69,12 @@ impl<'a> GroupTopK<'a> {
         }
         let ranks: Vec<&[Rank]> = heads.keys().map(Vec::as_slice).collect();
         let locals: Vec<LocalGroup> = heads.values().map(|head| head.group).collect();
-        let sort_values = order.sort_values(&ranks)?.into_iter().zip(heads.values());
-        let winners = sort_values.map(|(sort_values, head)| Winner {
-            sort_values,
-            score: head.score,
-        });
+        let scores = heads.values().map(|head| head.score);
+        let winners = order
+            .sort_values(&ranks)?
+            .into_iter()
+            .zip(scores)
+            .map(Winner::new);
         self.heads.extend(winners.zip(groups.values(&locals, order.run)?));
         let compare = |one: &Winner, other: &Winner| self.order.compare(&one.sort_values, &other.sort_values);
         self.heads.sort_by(|(one, _), (other, _)| compare(one, other));

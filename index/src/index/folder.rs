@@ -49,18 +49,14 @@ pub(super) fn open(
 ) -> Result<(tantivy::Index, SoftDirectory), Error> {
     fs::create_dir_all(folder).map_err(Error::io("creating the index's folder"))?;
     let marker = read_marker(folder)?;
-    let missing = missing_list(folder)?;
-    let directory =
-        SoftDirectory::open(folder).map_err(|error| Error::engine("opening the index's folder", error))?;
+    let missing = check_lists(folder);
+    let directory = open_directory(folder)?;
     let index = match marker {
         None => create(folder, layout, &options.label, &directory)?,
         Some(marker) => {
-            if let Some(list) = missing {
-                return Err(Error::corrupt(format!("{list} is missing")));
-            }
+            missing?;
             check_fingerprint(&marker, layout)?;
-            let index = tantivy::Index::open(directory.clone())
-                .map_err(|error| unreadable("the list of segments", error))?;
+            let index = listed(&directory)?;
             sweep(folder, &index)?;
             verification::quick(&index, &directory, options)?;
             index
@@ -69,15 +65,25 @@ pub(super) fn open(
     Ok((index, directory))
 }
 
-/// Which of the library's lists isn't there.
-pub(super) fn missing_list(folder: &Path) -> Result<Option<&'static str>, Error> {
+/// Whether the library's lists are there.
+pub(super) fn check_lists(folder: &Path) -> Result<(), Error> {
     for list in [META_FILE, MANAGED_FILE] {
         let exists = folder.join(list).try_exists();
         if !exists.map_err(Error::io("looking into the index's folder"))? {
-            return Ok(Some(list));
+            return Err(Error::corrupt(format!("{list} is missing")));
         }
     }
-    Ok(None)
+    Ok(())
+}
+
+pub(super) fn open_directory(folder: &Path) -> Result<SoftDirectory, Error> {
+    SoftDirectory::open(folder).map_err(|error| Error::engine("opening the index's folder", error))
+}
+
+/// The index that the lists of a folder name.
+pub(super) fn listed(directory: &SoftDirectory) -> Result<tantivy::Index, Error> {
+    let index = tantivy::Index::open(directory.clone());
+    index.map_err(|error| unreadable("the list of segments", error))
 }
 
 /// What a failure to read `what` means: damage, unless the disk or the system refused.

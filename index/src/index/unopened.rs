@@ -79,13 +79,8 @@ impl Index {
 
 /// The folder of an index, and its list of segments.
 fn lists(folder: &Path) -> Result<(SoftDirectory, IndexMeta), Error> {
-    if let Some(list) = folder::missing_list(folder)? {
-        return Err(Error::corrupt(format!("{list} is missing")));
-    }
-    let directory =
-        SoftDirectory::open(folder).map_err(|error| Error::engine("opening the index's folder", error))?;
-    let index = tantivy::Index::open(directory.clone())
-        .map_err(|error| folder::unreadable("the list of segments", error))?;
-    let metas = folder::segments(&index)?;
+    folder::check_lists(folder)?;
+    let directory = folder::open_directory(folder)?;
+    let metas = folder::segments(&folder::listed(&directory)?)?;
     Ok((directory, metas))
 }

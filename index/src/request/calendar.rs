@@ -1,6 +1,5 @@
 //! Units of time, and time zones.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// The furthest that a time zone is from UTC, in seconds.
@@ -71,14 +70,6 @@ impl FromStr for TimeZone {
         let seconds = both.map(|(hours, minutes)| sign * (hours * 3_600 + minutes * 60));
         let known = seconds.filter(|seconds| seconds.abs() <= FURTHEST);
         known.map(|seconds| Self { seconds }).ok_or_else(none)
-    }
-}
-
-impl fmt::Display for TimeZone {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.seconds < 0 { '-' } else { '+' };
-        let minutes = self.seconds.abs() / 60;
-        write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     }
 }
 

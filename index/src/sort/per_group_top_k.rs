@@ -60,11 +60,8 @@ impl<'a> PerGroupTopK<'a> {
         let entries: Vec<HeapEntry> = self.heaps.into_iter().flat_map(BinaryHeap::into_vec).collect();
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
         let sort_values = self.order.sort_values(&ranks)?;
-        let sort_values = sort_values.into_iter().zip(&entries);
-        let mut winners = sort_values.map(|(sort_values, entry)| Winner {
-            sort_values,
-            score: entry.score(),
-        });
+        let scores = entries.iter().map(HeapEntry::score);
+        let mut winners = sort_values.into_iter().zip(scores).map(Winner::new);
         let counts = counts.into_iter();
         Ok(counts
             .map(|count| winners.by_ref().take(count).collect())

@@ -99,11 +99,10 @@ impl<'a> TopCollector<'a> {
     /// The documents, in order.
     pub(crate) fn into_winners(mut self) -> io::Result<Vec<Winner>> {
         self.read_strings(0..self.kept.len())?;
-        let winners = self.kept.into_iter().map(|each| Winner {
-            sort_values: each.sort_values,
-            score: each.score,
-        });
-        Ok(winners.collect())
+        let kept = self.kept.into_iter();
+        Ok(kept
+            .map(|each| Winner::new((each.sort_values, each.score)))
+            .collect())
     }
 
     /// Brings them into order, as far as that matters for the first `size`.
