@@ -99,7 +99,8 @@ impl Planned {
             let should = self.should.iter();
             clauses.extend(should.map(|clause| (Occur::Should, clause.query.box_clone())));
         } else if self.minimum > 0 {
-            let should = self.should.iter().map(Clause::again).collect();
+            let again = |clause: &Clause| clause.with(clause.query.box_clone());
+            let should = self.should.iter().map(again).collect();
             clauses.push((Occur::Must, self.some_of(should)));
         }
         clauses.extend(self.excluded());

@@ -7,12 +7,21 @@ use tantivy::query::{BoostQuery, ConstScoreQuery, EmptyQuery, Query};
 
 use super::selection::{Select, SelectionQuery};
 
-pub(super) struct Clause {
-    pub(super) query: Box<dyn Query>,
+#[derive(Clone, Debug)]
+pub(super) struct Clause<T = Box<dyn Query>> {
+    pub(super) query: T,
     /// What each document scores, if all score the same.
     pub(super) score: Option<Score>,
     /// The same documents as those that the query matches, where a column tells them.
     pub(super) select: Option<Arc<dyn Select>>,
+}
+
+impl<T> Clause<T> {
+    /// The same with another form of its query.
+    pub(super) fn with<U>(&self, query: U) -> Clause<U> {
+        let (score, select) = (self.score, self.select.clone());
+        Clause { query, score, select }
+    }
 }
 
 impl Clause {
@@ -45,14 +54,6 @@ impl Clause {
             },
             score: None,
             select: None,
-        }
-    }
-
-    pub(super) fn again(&self) -> Self {
-        Self {
-            query: self.query.box_clone(),
-            score: self.score,
-            select: self.select.clone(),
         }
     }
 

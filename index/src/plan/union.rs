@@ -15,7 +15,7 @@ use tantivy::query::{BooleanQuery, EmptyScorer, EnableScoring, Query, Scorer, We
 use tantivy::{DocId, DocSet, Result, Score, SegmentReader, TERMINATED};
 
 use super::clause::Clause;
-use super::selection::{Select, Selected};
+use super::selection::Selected;
 use crate::doc_walk::settles;
 use crate::pace::Pace;
 use crate::run::Run;
@@ -44,26 +44,17 @@ impl Together {
 /// The documents that `needed` of the clauses match.
 #[derive(Clone, Debug)]
 pub(super) struct UnionQuery {
-    clauses: Vec<UnionClause<Arc<dyn Query>>>,
+    clauses: Vec<Clause<Arc<dyn Query>>>,
     needed: usize,
     together: Together,
     run: Arc<Run>,
 }
 
-/// One of the clauses.
-#[derive(Clone, Debug)]
-struct UnionClause<T> {
-    of: T,
-    /// The score of each document, if all have the same.
-    score: Option<Score>,
-    select: Option<Arc<dyn Select>>,
-}
-
 impl UnionQuery {
     /// `needed` is at least 1.
     pub(super) fn new(clauses: Vec<Clause>, needed: usize, together: Together, run: &Arc<Run>) -> Self {
-        let clauses = clauses.into_iter().map(|clause| UnionClause {
-            of: Arc::from(clause.query),
+        let clauses = clauses.into_iter().map(|clause| Clause {
+            query: Arc::from(clause.query),
             score: clause.score,
             select: clause.select,
         });
@@ -79,18 +70,12 @@ impl UnionQuery {
 impl Query for UnionQuery {
     fn weight(&self, scoring: EnableScoring<'_>) -> Result<Box<dyn Weight>> {
         if self.needed == 1 && !scoring.is_scoring_enabled() {
-            let clauses = self.clauses.iter().map(|clause| clause.of.box_clone());
+            let clauses = self.clauses.iter().map(|clause| clause.query.box_clone());
             // The library's own, which knows bit sets.
             return BooleanQuery::union(clauses.collect()).weight(scoring);
         }
-        let weigh = |clause: &UnionClause<Arc<dyn Query>>| {
-            Ok(UnionClause {
-                of: clause.of.weight(scoring)?,
-                score: clause.score,
-                select: clause.select.clone(),
-            })
-        };
-        let clauses = self.clauses.iter().map(weigh);
+        let clauses = self.clauses.iter();
+        let clauses = clauses.map(|clause| Ok(clause.with(clause.query.weight(scoring)?)));
         Ok(Box::new(UnionWeight {
             clauses: clauses.collect::<Result<_>>()?,
             needed: self.needed,
@@ -100,7 +85,7 @@ impl Query for UnionQuery {
     }
 }
 
-impl UnionClause<Box<dyn Weight>> {
+impl Clause<Box<dyn Weight>> {
     /// What it matches of a segment, and about how many documents that are; `None` when it's none.
     fn open(&self, reader: &SegmentReader, boost: Score, scored: bool) -> Result<Option<(Part, u64)>> {
         let score = if scored { self.score } else { Some(0.0) };
@@ -122,7 +107,7 @@ impl UnionClause<Box<dyn Weight>> {
                 }
             });
         }
-        let scorer = self.of.scorer(reader, boost)?;
+        let scorer = self.query.scorer(reader, boost)?;
         if scorer.doc() == TERMINATED {
             return Ok(None);
         }
@@ -135,7 +120,7 @@ impl UnionClause<Box<dyn Weight>> {
 }
 
 struct UnionWeight {
-    clauses: Vec<UnionClause<Box<dyn Weight>>>,
+    clauses: Vec<Clause<Box<dyn Weight>>>,
     needed: usize,
     /// `None` when nobody asks for scores.
     together: Option<Together>,
