@@ -60,8 +60,10 @@ pub(crate) use nested::NestedClause;
 use observed::Observer;
 pub(crate) use words::raise_min_score;
 
+pub(crate) use dictionary_walk::Matcher;
 pub(crate) use doc_set::DocSetBuilder;
 pub(crate) use keyword_range::ordinals_between;
+pub(crate) use pattern::beginning_with;
 
 /// A query, ready to run.
 pub(crate) struct Plan {

@@ -6,6 +6,7 @@ use std::ops::{Bound, RangeBounds};
 use crate::analyze::{Phase, Placed, analyze, phrase_analyzer, phrase_words, query_parts, slop_positions};
 use crate::limits::{MAX_FUZZY_WORDS, MAX_MATCH_TEXT_BYTES};
 use crate::plan::glob::Glob;
+use crate::plan::{Matcher, beginning_with};
 use crate::request::{Operator, Query, QueryValue};
 use crate::run::Run;
 use crate::schema::Analyzer;
@@ -33,26 +34,19 @@ pub(super) enum What {
 #[derive(Clone, Debug)]
 pub(super) enum Form {
     Any(HashSet<String>),
-    Between(Bound<String>, Bound<String>),
-    Prefix(String),
-    Suffix(String),
-    Glob(Glob),
+    /// Those between two bounds that match.
+    Between((Bound<String>, Bound<String>), Matcher),
 }
 
 impl Form {
     pub(super) fn matches(&self, token: &str) -> bool {
         match self {
             Self::Any(tokens) => tokens.contains(token),
-            Self::Between(lower, upper) => {
-                let (lower, upper) = (
-                    lower.as_ref().map(String::as_str),
-                    upper.as_ref().map(String::as_str),
-                );
-                RangeBounds::<str>::contains(&(lower, upper), token)
+            Self::Between((lower, upper), matcher) => {
+                let lower = lower.as_ref().map(String::as_str);
+                let between = (lower, upper.as_ref().map(String::as_str));
+                RangeBounds::<str>::contains(&between, token) && matcher.matches(token.as_bytes())
             }
-            Self::Prefix(prefix) => token.starts_with(prefix.as_str()),
-            Self::Suffix(suffix) => token.ends_with(suffix.as_str()),
-            Self::Glob(glob) => glob.matches(token),
         }
     }
 }
@@ -110,13 +104,14 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
         return None;
     }
     let short = |text: &str| text.len() <= MAX_MATCH_TEXT_BYTES;
+    let between = |bounds, matcher| What::Tokens(Form::Between(bounds, matcher));
     let what = match query {
         Query::Term { value, .. } => What::Tokens(Form::Any(strings(std::slice::from_ref(value)))),
         Query::Terms { values, .. } => What::Tokens(Form::Any(strings(values))),
-        Query::Range { lower, upper, .. } => What::Tokens(Form::Between(bound(lower)?, bound(upper)?)),
-        Query::Prefix { value, .. } => What::Tokens(Form::Prefix(value.clone())),
-        Query::Suffix { value, .. } => What::Tokens(Form::Suffix(value.clone())),
-        Query::Wildcard { pattern, .. } => What::Tokens(Form::Glob(Glob::new(pattern)?)),
+        Query::Range { lower, upper, .. } => between((bound(lower)?, bound(upper)?), Matcher::All),
+        Query::Prefix { value, .. } => between(beginning_with(value), Matcher::All),
+        Query::Suffix { value, .. } => between(beginning_with(""), Matcher::Suffix(value.clone())),
+        Query::Wildcard { pattern, .. } => between(beginning_with(""), Matcher::Glob(Glob::new(pattern)?)),
         Query::Match {
             text,
             operator,

@@ -18,7 +18,7 @@ const TERMS_PER_CHECK: usize = 1_024;
 
 /// Which terms match.
 #[derive(Clone, Debug)]
-pub(super) enum Matcher {
+pub(crate) enum Matcher {
     /// All between the bounds.
     All,
     /// Those that end with this.
@@ -37,7 +37,7 @@ impl Matcher {
         }
     }
 
-    pub(super) fn matches(&self, term: &[u8]) -> bool {
+    pub(crate) fn matches(&self, term: &[u8]) -> bool {
         match self {
             Self::All => true,
             Self::Suffix(suffix) => term.ends_with(suffix.as_bytes()),

@@ -133,7 +133,7 @@ impl<'a> Planner<'a> {
 }
 
 /// The bounds between which lie exactly the strings that begin with `prefix`.
-pub(super) fn beginning_with(prefix: &str) -> (Bound<String>, Bound<String>) {
+pub(crate) fn beginning_with(prefix: &str) -> (Bound<String>, Bound<String>) {
     let lower = if prefix.is_empty() {
         Bound::Unbounded
     } else {
