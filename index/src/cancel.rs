@@ -19,11 +19,6 @@ pub struct Cancellation {
 }
 
 impl Cancellation {
-    /// Never stops by itself.
-    pub fn none() -> Self {
-        Self::default()
-    }
-
     /// Stops at `deadline`.
     pub fn at(deadline: Instant) -> Self {
         Self {

@@ -59,11 +59,6 @@ from! {
     FieldValue:
     &str => String,
     String => String,
-    i64 => Long,
-    f64 => Double,
-    bool => Boolean,
-    GeoPoint => GeoPoint,
-    Vec<Object> => Objects,
 }
 
 /// Fields with their values, in the order they were set. A field without values doesn't exist. Names of up to 23 bytes and single
@@ -94,27 +89,6 @@ impl Object {
             Some((_, values)) => values.push(value),
             None => self.fields.push((field, smallvec![value])),
         }
-    }
-
-    /// [`Object::push`] that hands the object on.
-    #[must_use]
-    pub fn with(mut self, field: impl Into<SmolStr>, value: impl Into<FieldValue>) -> Self {
-        self.push(field, value);
-        self
-    }
-
-    /// Adds several values to `field`, in order.
-    #[must_use]
-    pub fn with_all<V: Into<FieldValue>>(
-        mut self,
-        field: impl Into<SmolStr>,
-        values: impl IntoIterator<Item = V>,
-    ) -> Self {
-        let field = field.into();
-        for value in values {
-            self.push(field.clone(), value);
-        }
-        self
     }
 
     /// The fields, each with its values.

@@ -68,11 +68,6 @@ impl Execution {
         &self.allowance
     }
 
-    /// [`Execution::check`] for inside of reading.
-    pub(crate) fn check_reading(&self) -> io::Result<()> {
-        self.check_inside().map_err(io::Error::other)
-    }
-
     /// Accounts for `nodes` of a query tree; how many there are in this search so far.
     pub(crate) fn planned(&self, nodes: usize) -> usize {
         let before = self.planned_nodes.fetch_add(nodes, Ordering::Relaxed);

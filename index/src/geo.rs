@@ -147,16 +147,13 @@ impl GeoPoint {
         (self.latitude(), self.longitude())
     }
 
-    /// Latitude and longitude in 1e-7 degrees.
-    pub(crate) fn units(self) -> (i64, i64) {
-        (self.lat(), self.lon())
-    }
-
-    fn lat(self) -> i64 {
+    /// Degrees north, in 1e-7.
+    pub(crate) fn lat(self) -> i64 {
         i64::from(self.lat_e7)
     }
 
-    fn lon(self) -> i64 {
+    /// Degrees east, in 1e-7.
+    pub(crate) fn lon(self) -> i64 {
         i64::from(self.lon_e7)
     }
 }

@@ -134,14 +134,6 @@ impl Field {
         self
     }
 
-    /// For a LONG: keep only the column. Saves some 13 bytes a document where values rarely repeat; `term` and
-    /// `terms` then scan the column (some 2 ns a document) and don't look values up.
-    #[must_use]
-    pub fn column_only(mut self) -> Self {
-        self.column_only = true;
-        self
-    }
-
     /// For a KEYWORD: its value in each document is the document's key, which then has to be text and is kept once
     /// instead of twice. What documents say of the field themselves isn't looked at.
     #[must_use]

@@ -25,7 +25,7 @@ use crate::sort::{Matches, Order, PreparedOrder, RawSortValue, SegmentTopCollect
 
 mod checked;
 
-use checked::{check_page, collapse, planned, position, together};
+use checked::{check_page, planned, position, together};
 
 const SEARCHING: &str = "searching";
 /// Nodes of query trees that take as long for a document as the rest of the walk.
@@ -39,7 +39,7 @@ const MAX_COUNTED_AHEAD: u64 = 16_384;
 /// Searching blocks and keeps a core busy: call it on threads made for that.
 #[derive(Clone, Debug)]
 pub struct Searcher {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) view: Arc<View>,
 }
 
@@ -62,15 +62,6 @@ impl Searcher {
     /// The last change that the view includes.
     pub fn sequence(&self) -> u64 {
         self.view.sequence
-    }
-
-    /// How many documents there are, nested objects not counted.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`].
-    pub fn count(&self) -> Result<u64, Error> {
-        self.shared.damage.check()?;
-        self.shared.documents(&self.view.searcher)
     }
 
     /// Finds documents.
@@ -109,7 +100,11 @@ impl Searcher {
             planned(layout, &run, request),
             Order::new(layout, &run, &request.sort),
         );
-        let checked = together(check_page(request), collapse(layout, request));
+        let collapse = request
+            .collapse
+            .as_deref()
+            .map(|field| Collapse::new(layout, field));
+        let checked = together(check_page(request), collapse.transpose());
         let prepared = aggregate::prepare(layout, &run, request, self.shared.design);
         let (planned, (checked, prepared)) = together(planned, together(checked, prepared))?;
         let (((plan, inner_hits), order), ((), collapse)) = (planned, checked);

@@ -53,15 +53,6 @@ pub struct IndexWriter {
     policy: ReclaimingMergePolicy,
 }
 
-impl std::fmt::Debug for IndexWriter {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("IndexWriter")
-            .field("pending", &self.pending)
-            .field("committed", &self.committed)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Index {
     /// The writer; there is one at a time.
     ///

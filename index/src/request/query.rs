@@ -10,7 +10,6 @@ pub use function_score::{
 };
 
 use super::InnerHits;
-use crate::document::from;
 use crate::geo::GeoPoint;
 
 /// The weight of a clause that has none.
@@ -54,14 +53,6 @@ impl QueryValue {
             Self::Integer(_) | Self::Double(_) | Self::Boolean(_) | Self::Time(_) => 0,
         }
     }
-}
-
-from! {
-    QueryValue:
-    &str => String,
-    i64 => Integer,
-    f64 => Double,
-    bool => Boolean,
 }
 
 /// How the tokens of a `match` combine.

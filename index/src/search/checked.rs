@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::collapse::Collapse;
 use crate::error::{Checker, Error, Violations};
 use crate::inner_hits;
 use crate::layout::Layout;
@@ -23,11 +22,6 @@ pub(super) fn planned(
     let clauses = std::mem::take(&mut plan.nested);
     let inner_hits = inner_hits::prepare(layout, run, clauses, request.page_size)?;
     Ok((plan, inner_hits))
-}
-
-pub(super) fn collapse(layout: &Layout, request: &SearchRequest) -> Result<Option<Collapse>, Error> {
-    let field = request.collapse.as_deref();
-    field.map(|field| Collapse::new(layout, field)).transpose()
 }
 
 /// Both results, or all violations of both.

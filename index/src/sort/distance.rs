@@ -109,7 +109,7 @@ impl Windows {
     }
 
     fn contain(&self, point: GeoPoint) -> bool {
-        let (latitude, longitude) = point.units();
+        let (latitude, longitude) = (point.lat(), point.lon());
         self.rectangles.iter().any(|(south, north, longitudes)| {
             (south..=north).contains(&&latitude) && longitudes.contains(longitude)
         })

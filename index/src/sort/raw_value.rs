@@ -89,7 +89,7 @@ pub(crate) fn spell(
 ) -> io::Result<()> {
     ordinals.sort_unstable();
     for part in ordinals.chunks(STRINGS_PER_CHECK) {
-        run.check_reading()?;
+        run.check_inside().map_err(io::Error::other)?;
         let sorted: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
         let mut places = part.iter().map(|(_, place)| *place);
         let mut exceeded: Option<AllowanceExceeded> = None;

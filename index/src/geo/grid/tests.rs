@@ -16,7 +16,7 @@ fn cells_nest_and_their_numbers_run_along_rows() {
         } else {
             places()[random.usize(..places().len())]
         };
-        let (latitude, longitude) = here.units();
+        let (latitude, longitude) = (here.lat(), here.lon());
         let cells: Vec<Cell> = Level::all()
             .map(|level| level.cell(latitude, longitude))
             .collect();
@@ -146,7 +146,7 @@ fn what_is_known_of_a_cell_is_true_of_its_points() {
                 }
                 _ => random_point(&mut random),
             };
-            let (latitude, longitude) = here.units();
+            let (latitude, longitude) = (here.lat(), here.lon());
             let contained = area.contains(here);
             assert!(!contained || latitudes.contains(&latitude), "{area:?} {here:?}");
             for level in Level::all() {
