@@ -42,7 +42,7 @@
 //! | what searches share | `columns`, `statistics`, `bounds`, `points` what is known of segments; `bits` sets of documents, `doc_walk` and `doc_blocks` walks over them; `run`, `pace`, `unexplained` the context of one search, and what the library asks of it; `join` documents of which a nested object matches; `cell_walk` the cells that an area touches |
 //! | planning | `profile` what clauses cost; `plan` from the query tree to the search library |
 //! | collecting | `sort` the order of hits; `count` how many match; `collapse` one hit a value; `inner_hits` the objects that matched; `page` page tokens; `aggregate` aggregations: figures (metrics) and groups (buckets); [`highlight`] which words made a text match |
-//! | the index | [`index`] opens it; [`writer`] applies changes, commits them, makes them durable; [`search`] runs searches on one commit |
+//! | the index | [`index`] opens it; [`writer`] applies changes, commits them, makes them durable; [`search`] runs searches on one commit; `testing` what only tests need |
 
 pub mod analyze;
 pub mod cancel;
