@@ -338,7 +338,28 @@ fn inner_hits(path: &str, list: &InnerHitList) -> SearchInnerHit {
 
 #[cfg(test)]
 mod tests {
-    use super::{limit, offset};
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_with_the_time_that_it_is_given() {
+        for (given, expected) in [
+            (Some(1), Err("OTSTimeout")),
+            (Some(60_000), Ok(7)),
+            (None, Ok(7)),
+            (Some(0), Ok(7)),
+        ] {
+            let work = async {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                Ok(7)
+            };
+            let done = within(given, work).await;
+            assert_eq!(done.map_err(|error| error.code.as_str()), expected, "{given:?}");
+        }
+        let never = within::<()>(Some(10_000), pending()).await;
+        assert_eq!(never.expect_err("refused").message, "Operation timeout.");
+    }
 
     #[test]
     fn a_page_has_so_many_hits_behind_so_many_others() {

@@ -136,14 +136,18 @@ fn alive(seconds: Option<i32>) -> Result<Duration, ServiceError> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::alive;
 
     #[test]
-    fn a_session_is_kept_for_so_long() {
-        for (asked, kept) in [(None, 60), (Some(1), 1), (Some(300), 300), (Some(301), 300)] {
-            assert_eq!(alive(asked), Ok(Duration::from_secs(kept)), "{asked:?}");
+    fn a_session_lives_for_as_long_as_it_is_given_and_five_minutes_at_most() {
+        for (given, seconds) in [(None, 60), (Some(7), 7), (Some(300), 300), (Some(100_000), 300)] {
+            assert_eq!(
+                alive(given).map(|length| length.as_secs()),
+                Ok(seconds),
+                "{given:?}"
+            );
         }
+        let refused = alive(Some(-1)).expect_err("refused");
+        assert_eq!(refused.message, "alive_time is -1, which is negative.");
     }
 }

@@ -60,20 +60,17 @@ pub(super) fn wrong() -> ServiceError {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_BYTES, Token};
+    use super::*;
 
     #[test]
-    fn a_token_has_so_many_bytes() {
-        let of = |bytes: usize| {
-            let inner = |chars| Token::new("", None, "x".repeat(chars)).write();
-            // Its tag and length are in front of it.
-            let front = inner(MAX_BYTES).len() - MAX_BYTES;
-            let token = inner(bytes - front);
-            assert_eq!(token.len(), bytes);
-            Token::read(token)
-        };
-        assert!(of(MAX_BYTES).is_ok());
-        let refused = of(MAX_BYTES + 1).expect_err("too long");
-        assert!(refused.message.starts_with("Invalid token"), "{refused}");
+    fn a_token_has_as_many_bytes_as_it_may() {
+        let of_bytes = |bytes: usize| Token::new("index", None, "x".repeat(bytes));
+        let besides = of_bytes(MAX_BYTES).write().len() - MAX_BYTES;
+        let longest = of_bytes(MAX_BYTES - besides);
+        assert_eq!(longest.write().len(), 448 << 10);
+        assert_eq!(Token::read(longest.write()), Ok(longest));
+        for other in [of_bytes(MAX_BYTES - besides + 1), of_bytes(0)] {
+            assert_eq!(Token::read(other.write()), Err(wrong()));
+        }
     }
 }

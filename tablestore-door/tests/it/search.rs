@@ -3,9 +3,12 @@
 mod aggregations;
 mod bounds;
 mod lifecycle;
+mod limits;
 mod python;
 mod queries;
 mod scans;
+mod schemas;
+mod scoring;
 mod sorts;
 
 use std::time::Duration;

@@ -159,7 +159,13 @@ async fn what_no_table_is_is_refused() {
     options.update_full_row = Some(true);
     let mut reserved = plain("t");
     reserved.reserved_throughput.capacity_unit.read = Some(1);
+    let mut encrypted = plain("t");
+    encrypted.sse_spec = Some(pb::SseSpecification {
+        enable: true,
+        ..pb::SseSpecification::default()
+    });
     for (request, message) in [
+        (encrypted, "Unsupported: encryption by a key service."),
         (
             table("t", &five, None),
             "The number of primary key columns must be in range: [1, 4].",

@@ -46,7 +46,7 @@ fn sum_of_prices() -> Option<Aggregations> {
     figures(vec![figure("sum", AggregationType::Sum, &body)])
 }
 
-fn read<M: Message + Default>(bytes: Option<&Bytes>) -> M {
+pub(super) fn read<M: Message + Default>(bytes: Option<&Bytes>) -> M {
     M::decode(bytes.expect("an answer").clone()).expect("a message")
 }
 
@@ -576,6 +576,45 @@ async fn groups_of_several_keys_come_in_pages() {
         ("cake,".to_owned(), vec![false, true], 1, 50.0),
     ];
     assert_eq!(told, expected);
+    shops.end().await;
+}
+
+/// The original refuses groups of nested objects within such groups.
+#[tokio::test]
+async fn groups_of_nested_objects_count_objects_and_have_such_groups_inside() {
+    let mut shops = Shops::open().await;
+    let by = |field: &str| pb::GroupByField {
+        field_name: named(field),
+        ..pb::GroupByField::default()
+    };
+    let sum = pb::SumAggregation {
+        field_name: named("items.n"),
+        missing: None,
+    };
+    let skus = pb::GroupByField {
+        sub_aggs: figures(vec![figure("sum", AggregationType::Sum, &sum)]),
+        sub_group_bys: groupings(vec![grouping("n", GroupByType::Field, &by("items.n"))]),
+        ..by("items.sku")
+    };
+    let found: pb::GroupByFieldResult = grouped(&mut shops, GroupByType::Field, &skus).await;
+    let told = found.group_by_field_result_items.iter().map(|item| {
+        let inside = item.sub_group_bys_result.as_ref().expect("groups");
+        let inside: pb::GroupByFieldResult = read(inside.group_by_results[0].group_by_result.as_ref());
+        let inside = inside.group_by_field_result_items.into_iter();
+        let mut numbers: Vec<String> = inside.filter_map(|item| item.key).collect();
+        numbers.sort_unstable();
+        (
+            item.key.as_deref().expect("a key"),
+            item.row_count,
+            self::sum(item.sub_aggs_result.as_ref()),
+            numbers.join(","),
+        )
+    });
+    let expected = [
+        ("x", Some(2), 10.0, "1,9".to_owned()),
+        ("y", Some(2), 7.0, "2,5".to_owned()),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
     shops.end().await;
 }
 

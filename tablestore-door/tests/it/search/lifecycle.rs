@@ -13,7 +13,7 @@ use super::{
 use crate::client::{Refused, plain};
 
 impl Shops {
-    async fn describe(&mut self, index: &str) -> Result<DescribeSearchIndexResponse, Refused> {
+    pub(super) async fn describe(&mut self, index: &str) -> Result<DescribeSearchIndexResponse, Refused> {
         let request = DescribeSearchIndexRequest {
             table_name: named(TABLE),
             index_name: named(index),
@@ -63,7 +63,7 @@ impl Shops {
         updated.map(drop)
     }
 
-    async fn create_refused(&mut self, index: &str, schema: IndexSchema) -> String {
+    pub(super) async fn create_refused(&mut self, index: &str, schema: IndexSchema) -> String {
         let refused = self.create(index, schema).await.expect_err("refused");
         assert_eq!(
             (refused.status, refused.code.as_str()),
@@ -74,7 +74,7 @@ impl Shops {
     }
 }
 
-fn of_fields(field_schemas: Vec<FieldSchema>) -> IndexSchema {
+pub(super) fn of_fields(field_schemas: Vec<FieldSchema>) -> IndexSchema {
     IndexSchema {
         field_schemas,
         ..IndexSchema::default()
@@ -130,10 +130,20 @@ async fn an_index_is_deleted_and_made_again() {
     shops.create(INDEX, of_price()).await.expect("created");
     shops.built(INDEX).await;
     assert_eq!(shops.ids(term("price", 30_i64)).await, "c");
+    let table = pb::DeleteTableRequest {
+        table_name: TABLE.to_owned(),
+    };
+    shops.client.refused("DeleteTable", &table).await.is(
+        400,
+        "OTSParameterInvalid",
+        "Table[shops] who has at least one search index cannot be deleted",
+    );
     for index in [INDEX, "second"] {
         shops.delete(index).await.expect("deleted");
     }
     assert_eq!(shops.list(None).await, []);
+    let deleted: Result<pb::DeleteTableResponse, _> = shops.client.call("DeleteTable", &table).await;
+    deleted.expect("deleted");
     shops.end().await;
 }
 

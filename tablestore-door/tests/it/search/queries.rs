@@ -173,6 +173,11 @@ async fn clauses_combine() {
         must_not_queries: vec![term("open", Value::Boolean(false))],
         ..BoolQuery::default()
     };
+    let beside = BoolQuery {
+        must_queries: vec![tea.clone()],
+        should_queries: vec![quiet.clone()],
+        ..BoolQuery::default()
+    };
     let filtered = BoolQuery {
         filter_queries: vec![coffee.clone(), quiet.clone()],
         ..BoolQuery::default()
@@ -184,6 +189,7 @@ async fn clauses_combine() {
     };
     for (asked, expected) in [
         (boolean(&both), "a"),
+        (boolean(&beside), "ab"),
         (boolean(&filtered), "d"),
         (of(should.clone(), None, None), "abd"),
         (of(should.clone(), Some(2), None), "ab"),
@@ -244,6 +250,18 @@ async fn one_nested_object_has_to_match() {
         inner.search_hits[0].nested_doc_offset
     });
     assert_eq!(offsets.collect::<Vec<_>>(), [Some(1), Some(0)]);
+    let marked = NestedQuery {
+        inner_hits: Some(pb::InnerHits {
+            highlight: Some(pb::Highlight::default()),
+            ..pb::InnerHits::default()
+        }),
+        ..nested(everything())
+    };
+    let marked = query(QueryType::Nested, &marked);
+    assert_eq!(
+        shops.refused(finding(marked)).await,
+        "Unsupported: highlights of inner hits."
+    );
     shops.end().await;
 }
 

@@ -96,6 +96,94 @@ async fn hits_are_in_the_order_that_is_asked_for() {
 }
 
 #[tokio::test]
+async fn ties_end_in_the_primary_key() {
+    let mut shops = Shops::open().await;
+    for disabled in [None, Some(false), Some(true)] {
+        let by_type = by_field(FieldSort {
+            field_name: named("type"),
+            ..FieldSort::default()
+        });
+        let sort = pb::Sort {
+            sorter: vec![by_type],
+            disable_default_pk_sorter: disabled,
+        };
+        let search = SearchQuery {
+            sort: Some(sort),
+            ..all()
+        };
+        let found = shops.search(search).await.expect("an answer");
+        assert_eq!(ids(&found), "ecdab", "{disabled:?}");
+    }
+    shops.end().await;
+}
+
+#[tokio::test]
+async fn sorts_by_distance_are_to_the_nearest_point_on_the_sphere() {
+    let mut shops = Shops::open().await;
+    let near = |points: &[&str], sort: pb::GeoDistanceSort| Sorter {
+        geo_distance_sort: Some(pb::GeoDistanceSort {
+            field_name: named("place"),
+            points: points.iter().map(|point| (*point).to_owned()).collect(),
+            ..sort
+        }),
+        ..Sorter::default()
+    };
+    let (d, a) = ("31.0,121.0", "30.0,120.0");
+    for (points, sort, expected) in [
+        (vec![d], pb::GeoDistanceSort::default(), "dcbae"),
+        (
+            vec![d],
+            pb::GeoDistanceSort {
+                distance_type: Some(pb::GeoDistanceType::Plane.into()),
+                ..pb::GeoDistanceSort::default()
+            },
+            "dcbae",
+        ),
+        (
+            vec![d, a],
+            pb::GeoDistanceSort {
+                mode: Some(SortMode::Min.into()),
+                ..pb::GeoDistanceSort::default()
+            },
+            "adbce",
+        ),
+    ] {
+        let sorter = near(&points, sort);
+        assert_eq!(in_order(&mut shops, sorter.clone()).await, expected, "{sorter:?}");
+    }
+    let of_objects = NestedFilter {
+        path: named("items"),
+        filter: Some(everything()),
+    };
+    let mode = |mode: SortMode| pb::GeoDistanceSort {
+        mode: Some(mode.into()),
+        ..pb::GeoDistanceSort::default()
+    };
+    let filtered = pb::GeoDistanceSort {
+        nested_filter: Some(of_objects),
+        ..pb::GeoDistanceSort::default()
+    };
+    for (sort, said) in [
+        (
+            mode(SortMode::Max),
+            "Unsupported: sorts by another than the shortest of several distances.",
+        ),
+        (
+            mode(SortMode::Avg),
+            "Unsupported: sorts by another than the shortest of several distances.",
+        ),
+        (filtered, "Unsupported: nested filters of sorts by distance."),
+    ] {
+        let search = SearchQuery {
+            sort: sorted(near(&[a], sort)),
+            ..all()
+        };
+        assert_eq!(shops.refused(search).await, said);
+    }
+    shops.end().await;
+}
+
+#[tokio::test]
 async fn pages_follow_each_other_by_tokens_that_have_the_order() {
     let mut shops = Shops::open().await;
     let page = |token: Option<Bytes>| SearchQuery {
@@ -263,6 +351,73 @@ async fn one_row_of_each_value_is_shown_where_rows_are_collapsed() {
         .await
         .expect("an answer");
     assert_eq!((ids(&found).as_str(), found.total_hits), ("ace", Some(5)));
+    shops.end().await;
+}
+
+#[tokio::test]
+async fn collapsed_rows_come_in_pages_too() {
+    let mut shops = Shops::open().await;
+    let collapsed = |field: &str, token: Option<Bytes>| SearchQuery {
+        limit: Some(2),
+        sort: token
+            .is_none()
+            .then(|| sorted(by_price(SortOrder::Asc)))
+            .flatten(),
+        collapse: Some(pb::Collapse {
+            field_name: named(field),
+        }),
+        token,
+        ..all()
+    };
+    let first = shops.search(collapsed("type", None)).await.expect("an answer");
+    let token = first.next_token.clone();
+    assert!(token.is_some());
+    let second = shops.search(collapsed("type", token)).await.expect("an answer");
+    assert_eq!([ids(&first), ids(&second)], ["ac", "e"]);
+    assert_eq!(second.next_token, None);
+    for (field, says) in [
+        ("tags", "`tags` is an array"),
+        ("day", "`day` is DATE"),
+        ("items.sku", "objects of `items`"),
+    ] {
+        let said = shops.refused(collapsed(field, None)).await;
+        assert!(said.contains(says), "{said}");
+    }
+    shops.end().await;
+}
+
+#[tokio::test]
+async fn a_page_whose_rows_are_too_large_ends_earlier_with_a_token() {
+    let mut shops = Shops::open().await;
+    let large = "x".repeat(1 << 20);
+    for id in ["a", "b", "c", "d", "e"] {
+        shops.put(id, vec![cell("text", large.as_str())]).await;
+    }
+    let mut pages = Vec::new();
+    let mut token = None;
+    loop {
+        let search = SearchQuery {
+            limit: Some(100),
+            token,
+            ..all()
+        };
+        let request = SearchRequest {
+            table_name: named(TABLE),
+            index_name: named(INDEX),
+            columns_to_get: columns(ColumnReturnType::All, &[]),
+            search_query: Some(search.encode_to_vec().into()),
+            routing_values: Vec::new(),
+            timeout_ms: None,
+        };
+        let found = shops.send(&request).await.expect("an answer");
+        pages.push(ids(&found));
+        token = found.next_token;
+        if token.is_none() {
+            break;
+        }
+    }
+    // Of three a page would be larger than 3 MiB.
+    assert_eq!(pages, ["ab", "cd", "e"]);
     shops.end().await;
 }
 
