@@ -21,7 +21,7 @@ impl TableHandle {
     ///
     /// # Errors
     /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] when no own row was found by the
-    /// deadline; [`EngineError::TooManyScans`] when none was found by one read, [`EngineError::Closing`].
+    /// deadline; [`EngineError::TooManyScans`] when none was found by one read without a place; [`EngineError::Closing`].
     pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
         self.range_seeing(request, Seeing::Sequence(min_sequence)).await
     }
@@ -76,7 +76,9 @@ impl TableHandle {
         // Own rows alone fill a page: where it ended by what lies between them, it would tell how much that is.
         let (limit, mut bytes) = (request.limit, 0);
         (request.limit, request.bytes, request.returned_bytes) = (0, 0, 0);
-        let (wait, mut place) = (self.wait(), None);
+        let wait = self.wait();
+        // Whoever looks far reads the rows of others, maybe all of them, for an answer that may be empty.
+        let place = self.inner.scans.take(self.caller());
         loop {
             self.check_going()?;
             let page = snapshot.range(&self.open.table, &request).await?;
@@ -90,27 +92,29 @@ impl TableHandle {
                     return Ok(stopped(own));
                 }
             }
-            let Some(next) = page.next else {
-                return Ok(own);
-            };
             let ends = match own.rows.is_empty() {
                 true => wait.until(),
                 false => wait.answer_by(),
             };
-            let refused = if ends.is_some_and(|ends| ends <= Instant::now()) {
-                Some(EngineError::DeadlineExceeded(Waiting::OwnRows))
-            } else if place.is_none() {
-                // Whoever looks further reads the rows of others, maybe all of them, for an answer that may be empty.
-                let taken = self.inner.scans.take(self.caller());
-                let refused = taken.map(|taken| place = Some(taken)).err();
-                refused.map(|of| EngineError::TooManyScans { max: SCANS_MAX, of })
-            } else {
-                None
+            let refused = match &place {
+                Err(of) => Some(EngineError::TooManyScans {
+                    max: SCANS_MAX,
+                    of: *of,
+                }),
+                Ok(_) if ends.is_some_and(|ends| ends <= Instant::now()) => {
+                    Some(EngineError::DeadlineExceeded(Waiting::OwnRows))
+                }
+                Ok(_) => None,
             };
+            // Only then it is looked whether rows are left: those of others would decide.
             match refused {
                 Some(refused) if own.rows.is_empty() => return Err(refused),
                 Some(_) => return Ok(stopped(own)),
-                None => request = request.resume(next),
+                None => {}
+            }
+            match page.next {
+                Some(next) => request = request.resume(next),
+                None => return Ok(own),
             }
         }
     }
