@@ -49,12 +49,13 @@ pub(super) fn open(
 ) -> Result<(tantivy::Index, SoftDirectory), Error> {
     fs::create_dir_all(folder).map_err(Error::io("creating the index's folder"))?;
     let marker = read_marker(folder)?;
-    let missing = check_lists(folder);
+    if marker.is_some() {
+        check_lists(folder)?;
+    }
     let directory = open_directory(folder)?;
     let index = match marker {
         None => create(folder, layout, &options.label, &directory)?,
         Some(marker) => {
-            missing?;
             check_fingerprint(&marker, layout)?;
             let index = listed(&directory)?;
             sweep(folder, &index)?;
