@@ -290,10 +290,10 @@ fn functions_look_at_the_deadline_by_how_many_they_are() {
         ("groups", &in_groups),
         ("objects", &of_objects),
     ];
-    // 500 documents, and more objects: a look at each 32 of them.
+    // 500 documents, and more objects: about a look at each 32 of them; without functions one at 512.
     for (way, request) in ways {
         let (few, many) = (looks_of(&index, &request(1)), looks_of(&index, &request(32)));
-        assert!((14..100).contains(&(many - few)), "{way}: {few} and {many} looks");
+        assert!((10..100).contains(&(many - few)), "{way}: {few} and {many} looks");
     }
 }
 

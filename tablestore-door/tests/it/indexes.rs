@@ -183,8 +183,7 @@ async fn an_index_is_created_described_and_dropped() {
     let create = pb::CreateIndexRequest {
         main_table_name: "orders".to_owned(),
         index_meta: index("by_rank", &["rank", "id", "nth"], &["city"]),
-        // It is so whatever this says.
-        include_base_data: Some(false),
+        include_base_data: Some(true),
     };
     let _: pb::CreateIndexResponse = client.call("CreateIndex", &create).await.expect("created");
     let again = client.refused("CreateIndex", &create).await;
