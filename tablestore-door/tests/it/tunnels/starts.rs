@@ -82,7 +82,7 @@ async fn a_tunnel_begins_at_a_time_within_the_retention() {
         (at(BEGIN_MILLIS + 5_000), people(&[2])),
         (at(now), people(&[2])),
     ] {
-        let tunnel = create_with(&mut client, TunnelType::Stream, Some(config.clone())).await;
+        let tunnel = create_with(&mut client, TunnelType::Stream, Some(config)).await;
         assert_eq!(told(&mut client, &tunnel).await, expected, "{config:?}");
         let _: pb::DeleteTunnelResponse = client.call("tunnel/delete", &delete).await.expect("deleted");
     }
