@@ -238,7 +238,7 @@ fn put(kind: &FieldKind, how: &How, value: &ValueTree, path: &[String], push: &m
                 for (name, value) in members {
                     object.push(name.clone(), value.to_field_value());
                 }
-                push(vec![object].into());
+                push(FieldValue::Objects(vec![object]));
             }
             _ => push(of_object(kind, members).unwrap_or_else(|| value.to_field_value())),
         },
@@ -268,7 +268,7 @@ fn put_objects(kind: &FieldKind, how: &How, values: &[ValueTree], push: &mut dyn
         objects.push(object);
     }
     if !objects.is_empty() {
-        push(objects.into());
+        push(FieldValue::Objects(objects));
     }
 }
 

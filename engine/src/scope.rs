@@ -271,7 +271,7 @@ impl Scope {
             must: vec![asked],
             filter: vec![Query::Term {
                 field: field.clone(),
-                value: QueryValue::from(&*owner.id),
+                value: QueryValue::String(owner.id.to_string()),
                 weight: 1.0,
             }],
             should: Vec::new(),
