@@ -210,6 +210,8 @@ async fn wait_for_writers_that_were_given_up() {
                 tokio::task::yield_now().await;
             }
             writer.abort();
+            // Aborting doesn't wait: a poll that runs meanwhile could begin the write after the transaction's end.
+            let _ = writer.await;
             let mut transaction = begin(&engine.database, &table, "a").await;
             let row = transaction.get(&key("a", 1)).await.expect("a read");
             tokio::task::yield_now().await;
