@@ -52,7 +52,7 @@ const LONG_OPERATIONS: usize = 1_000_000;
 /// A service is opened again so often in each program.
 const RESTARTS: usize = 3;
 /// What is told of a program that fails: its last requests.
-const SAID: usize = 12;
+const SAID: usize = 100;
 /// How long the background may take for something.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Largest message: rows of some MiB come alone.
@@ -374,7 +374,10 @@ impl Program {
         done: Done,
         sequence: i64,
     ) {
+        // What a transaction has written and what has expired since is deleted, if nobody sees it.
+        let is_staged = within.is_some_and(|nth| self.held[nth].rows.contains_key(&key));
         let row: Option<Row> = match done {
+            Done::Nothing if is_staged && kind == RowChangeKind::Delete => None,
             Done::Nothing => return,
             Done::Row(row) => Some(row),
             Done::Gone => None,
