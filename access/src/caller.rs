@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use souk_proto::auth::v1::Role as WireRole;
 
+use crate::table_names::TableNames;
+
 /// Longest subject, in bytes: as long as an id may be.
 pub const SUBJECT_BYTES_MAX: usize = 512;
 
@@ -93,12 +95,13 @@ pub enum RowAccess {
     Own,
 }
 
-/// An authenticated identity: a role, and the subject in it.
+/// An authenticated identity: a role, the subject in it, and the tables that it is limited to.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Identity {
     role: Role,
     subject: Arc<str>,
     name: Arc<str>,
+    tables: Option<TableNames>,
 }
 
 /// Why a role and a subject make no [`Identity`].
@@ -129,7 +132,14 @@ impl Identity {
             role,
             subject: subject.into(),
             name: format!("{role} {subject}").into(),
+            tables: None,
         })
+    }
+
+    /// The same, limited to some tables; `None` is no limit.
+    #[must_use]
+    pub fn with_tables(self, tables: Option<TableNames>) -> Self {
+        Self { tables, ..self }
     }
 
     /// The role.
@@ -140,6 +150,11 @@ impl Identity {
     /// The subject; empty when there is none.
     pub fn subject(&self) -> &str {
         &self.subject
+    }
+
+    /// The tables that it is limited to; `None` is all.
+    pub fn tables(&self) -> Option<&TableNames> {
+        self.tables.as_ref()
     }
 
     /// `<role> <subject>`: the key by which limits count calls.
@@ -213,6 +228,11 @@ impl Caller {
     /// The subject, whose rows are the caller's own; empty when there is none.
     pub fn subject(&self) -> &str {
         &self.identity.subject
+    }
+
+    /// See [`Identity::tables`].
+    pub fn tables(&self) -> Option<&TableNames> {
+        self.identity.tables()
     }
 
     /// The rows that the call may access.

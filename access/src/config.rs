@@ -87,6 +87,8 @@ pub struct JwtConfig {
     pub audience: String,
     /// Name of the claim that holds the role; `souk_role` by default.
     pub role_claim: String,
+    /// Name of the claim with the tables that the caller is limited to; `souk_tables` by default.
+    pub tables_claim: String,
     /// Tolerance for the issuer's clock; at most 5 minutes, 30 s by default.
     #[serde(with = "duration")]
     pub leeway: Duration,
@@ -102,6 +104,7 @@ impl Default for JwtConfig {
             issuer: String::new(),
             audience: String::new(),
             role_claim: "souk_role".to_owned(),
+            tables_claim: "souk_tables".to_owned(),
             leeway: Duration::from_secs(30),
         }
     }
@@ -258,8 +261,13 @@ impl JwtConfig {
                 }
             }
         }
-        if self.role_claim.is_empty() {
-            problems.push(&format!("{path}.role_claim"), "must not be empty");
+        for (name, claim) in [
+            ("role_claim", &self.role_claim),
+            ("tables_claim", &self.tables_claim),
+        ] {
+            if claim.is_empty() {
+                problems.push(&format!("{path}.{name}"), "must not be empty");
+            }
         }
         if self.leeway > LEEWAY_MAX {
             problems.push(&format!("{path}.leeway"), "must be at most 5m");
@@ -320,6 +328,7 @@ mod tests {
         config.jwt.keys_age_max = Duration::from_secs(59);
         config.jwt.leeway = Duration::from_secs(301);
         config.jwt.role_claim.clear();
+        config.jwt.tables_claim.clear();
         let text = problems(&config, ProcessKind::Whole, LOOPBACK);
         for path in [
             "jwks",
@@ -329,6 +338,7 @@ mod tests {
             "audience",
             "leeway",
             "role_claim",
+            "tables_claim",
         ] {
             assert!(text.contains(&format!("auth.jwt.{path}: must")), "{path}: {text}");
         }

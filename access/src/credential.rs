@@ -2,8 +2,9 @@
 //! authenticated. The gateway makes one for each call.
 //!
 //! The header [`HEADER`] is URL-safe base64 of `version (1) | role (1) | expiry in ms since the Unix epoch (8) | subject |
-//! HMAC-SHA256 (32)`, with bytes in brackets. The HMAC also covers the path of the RPC, so that the credential is worthless
-//! for any other. It grants nothing: the service looks up by its own rules what the caller may do.
+//! HMAC-SHA256 (32)`, with bytes in brackets. That of a caller who is limited to some tables has another version, which services
+//! from before refuse, and before the subject `length (2) | names of tables`. The HMAC also covers the path of the RPC, so that
+//! the credential is worthless for any other. It grants nothing: the service looks up by its own rules what the caller may do.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,6 +16,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::caller::{Identity, Role, SUBJECT_BYTES_MAX};
+use crate::table_names::TABLE_NAMES_BYTES_MAX;
 
 /// The header with the credential. The gateway removes what a client sends under this name.
 pub const HEADER: HeaderName = HeaderName::from_static("souk-caller");
@@ -33,12 +35,17 @@ pub const KEYS_MAX: usize = 4;
 
 /// Version of the layout.
 const VERSION: u8 = 1;
-/// Bytes before the subject.
+/// Version of the layout with names of tables.
+const VERSION_LIMITED: u8 = 2;
+/// Bytes of version, role and expiry.
 const HEAD: usize = 10;
+/// Bytes of the length of the names of tables.
+const LENGTH: usize = 2;
 /// Bytes of the HMAC.
 const TAG: usize = 32;
 /// Longest header, in characters.
-const HEADER_CHARS_MAX: usize = (HEAD + SUBJECT_BYTES_MAX + TAG).div_ceil(3) * 4;
+const HEADER_CHARS_MAX: usize =
+    (HEAD + LENGTH + TABLE_NAMES_BYTES_MAX + SUBJECT_BYTES_MAX + TAG).div_ceil(3) * 4;
 /// Domain separation: an HMAC that the key makes for another purpose is no credential.
 const PURPOSE: &[u8] = b"souk-caller\0";
 
@@ -108,9 +115,20 @@ impl CredentialKeys {
     ) -> Option<HeaderValue> {
         let expires =
             millis(now).saturating_add(life.min(LIFE_MAX).as_millis().try_into().unwrap_or(u64::MAX));
-        let mut bytes = Vec::with_capacity(HEAD + identity.subject().len() + TAG);
-        bytes.extend_from_slice(&[VERSION, identity.role().number()]);
+        let tables = identity.tables().map(ToString::to_string);
+        let version = if tables.is_some() {
+            VERSION_LIMITED
+        } else {
+            VERSION
+        };
+        let tables_bytes = tables.as_ref().map_or(0, |tables| LENGTH + tables.len());
+        let mut bytes = Vec::with_capacity(HEAD + tables_bytes + identity.subject().len() + TAG);
+        bytes.extend_from_slice(&[version, identity.role().number()]);
         bytes.extend_from_slice(&expires.to_be_bytes());
+        if let Some(tables) = tables {
+            bytes.extend_from_slice(&u16::try_from(tables.len()).ok()?.to_be_bytes());
+            bytes.extend_from_slice(tables.as_bytes());
+        }
         bytes.extend_from_slice(identity.subject().as_bytes());
         let mut tag = hmac::Context::with_key(self.0.first()?);
         covered(path, &bytes)
@@ -134,20 +152,27 @@ impl CredentialKeys {
         self.0
             .iter()
             .find(|key| hmac::verify(key, &covered, &tag).is_ok())?;
-        let (head, subject) = bytes.split_first_chunk::<HEAD>()?;
+        let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let [version, role, expires @ ..] = *head;
         let (now, skew) = (millis(now), CLOCK_SKEW.as_millis().try_into().unwrap_or(0_u64));
         // Both ends are wider by the skew: the gateway's clock may be behind or ahead.
         let life_left = u64::from_be_bytes(expires).checked_add(skew)?.checked_sub(now)?;
         let life_max = u64::try_from(LIFE_MAX.as_millis()).ok()?;
-        if version != VERSION || life_left > life_max + 2 * skew {
+        if life_left > life_max + 2 * skew {
             return None;
         }
-        Identity::new(
-            Role::from_number(i32::from(role))?,
-            std::str::from_utf8(subject).ok()?,
-        )
-        .ok()
+        let (tables, subject) = match version {
+            VERSION => (None, rest),
+            VERSION_LIMITED => {
+                let (length, rest) = rest.split_first_chunk::<LENGTH>()?;
+                let (tables, subject) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
+                (Some(std::str::from_utf8(tables).ok()?.parse().ok()?), subject)
+            }
+            _ => return None,
+        };
+        let role = Role::from_number(i32::from(role))?;
+        let identity = Identity::new(role, std::str::from_utf8(subject).ok()?).ok()?;
+        Some(identity.with_tables(tables))
     }
 }
 
@@ -186,6 +211,10 @@ mod tests {
         Identity::new(Role::Consumer, "消 c1").expect("an identity")
     }
 
+    fn limited() -> Identity {
+        someone().with_tables(Some("notes,logs_*".parse().expect("names")))
+    }
+
     fn secret(of: char) -> String {
         of.to_string().repeat(KEY_BYTES_MIN)
     }
@@ -221,9 +250,47 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_with_any_character_changed_or_gone_is_none() {
+    fn a_credential_carries_the_tables_that_its_caller_is_limited_to() {
         let (keys, now) = (CredentialKeys::random().expect("random"), SystemTime::now());
-        let credential = keys.make(&someone(), PATH, LIFE, now).expect("made");
+        let limits = ["notes", "notes,logs_*", &"n".repeat(TABLE_NAMES_BYTES_MAX)];
+        let subjects = ["", "消 c1", &"s".repeat(SUBJECT_BYTES_MAX)];
+        for tables in limits {
+            for subject in subjects {
+                let identity = Identity::new(Role::Operator, subject).expect("an identity");
+                let identity = identity.with_tables(Some(tables.parse().expect("names")));
+                let credential = keys.make(&identity, PATH, LIFE, now).expect("made");
+                assert!(credential.len() <= HEADER_CHARS_MAX);
+                assert_eq!(keys.check(&credential, PATH, now), Some(identity));
+            }
+        }
+        let free = Identity::new(Role::Operator, "notes").expect("an identity");
+        let checked = keys.check(&keys.make(&free, PATH, LIFE, now).expect("made"), PATH, now);
+        assert_eq!(checked.expect("checked").tables(), None);
+    }
+
+    #[test]
+    fn only_the_credential_of_a_limited_caller_has_another_version() {
+        let (keys, now) = (CredentialKeys::random().expect("random"), SystemTime::now());
+        let version = |identity: &Identity| {
+            let credential = keys.make(identity, PATH, LIFE, now).expect("made");
+            let bytes = URL_SAFE_NO_PAD.decode(credential.as_bytes()).expect("base64");
+            bytes.first().copied()
+        };
+        assert_eq!(version(&someone()), Some(VERSION));
+        // Services from before, who would take it for a caller without limits, don't know this one.
+        assert_eq!(version(&limited()), Some(VERSION_LIMITED));
+    }
+
+    #[test]
+    fn a_credential_with_any_character_changed_or_gone_is_none() {
+        for identity in [someone(), limited()] {
+            with_any_character_changed_or_gone_is_none(&identity);
+        }
+    }
+
+    fn with_any_character_changed_or_gone_is_none(identity: &Identity) {
+        let (keys, now) = (CredentialKeys::random().expect("random"), SystemTime::now());
+        let credential = keys.make(identity, PATH, LIFE, now).expect("made");
         let text = credential.to_str().expect("ascii").to_owned();
         for at in 0..text.len() {
             for other in *b"AB_" {

@@ -8,6 +8,7 @@
 //! It is **not** where keys and tokens are checked (that is the gateway's), and knows no rows (the engine does).
 //!
 //! # Layout
+//! - [`table_names`]: the tables that a caller may be limited to.
 //! - [`caller`]: roles, callers, and the principal that a task works for.
 //! - [`rules`]: which role may call which RPC, from the descriptors.
 //! - [`credential`]: the signed header by which a service knows the caller.
@@ -35,6 +36,7 @@ pub mod refusal;
 pub mod reload;
 pub mod rules;
 pub mod service_guard;
+pub mod table_names;
 
 pub use caller::{CallPrincipal, Caller, Identity, Role, RowAccess, as_service};
 pub use config::{AuthConfig, ProcessKind, TraceTrust};
@@ -42,3 +44,4 @@ pub use credential::CredentialKeys;
 pub use rules::{Rules, Verdict};
 pub use service_guard::ServiceGuard;
 pub use souk_chassis::reload::Reloaded;
+pub use table_names::TableNames;

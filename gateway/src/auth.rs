@@ -15,8 +15,9 @@ mod key_set;
 mod signatures;
 mod tokens;
 
-pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key};
+pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key, make_key_for};
 pub use guard::GatewayGuard;
+pub(crate) use guard::LimitedCaller;
 
 /// Why authentication can't be set up.
 #[derive(Debug, thiserror::Error)]

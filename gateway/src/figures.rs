@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use souk_chassis::status::StatusBuilder;
 use souk_chassis::telemetry::figures::{self, Figure, Value};
 use souk_proto::figures::v1 as pb;
 use souk_proto::figures::v1::figures_service_server::{FiguresService, FiguresServiceServer, SERVICE_NAME};
 use tokio::sync::watch;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
+
+use crate::auth::LimitedCaller;
 
 pub(crate) const NAME: &str = SERVICE_NAME;
 
@@ -31,6 +34,10 @@ impl FiguresService for FiguresApi {
         &self,
         request: Request<pb::GetFiguresRequest>,
     ) -> Result<Response<pb::GetFiguresResponse>, Status> {
+        if request.extensions().get::<LimitedCaller>().is_some() {
+            let message = "figures are of all tables; use credentials that aren't limited to some";
+            return Err(StatusBuilder::new(Code::PermissionDenied, "TABLE_NOT_ALLOWED", message).build());
+        }
         let names: HashSet<String> = request.into_inner().names.into_iter().collect();
         let wanted = |figure: &&Figure| names.is_empty() || names.contains(&figure.name);
         let figures = figures::read().await;

@@ -11,7 +11,7 @@ use ring::rand::SystemRandom;
 use ring::{digest, hmac};
 use souk_access::caller::IdentityError;
 use souk_access::credential::{self, KeyError};
-use souk_access::{Identity, Role};
+use souk_access::{Identity, Role, TableNames};
 
 /// What every key begins with, so that secret scanners find it.
 const PREFIX: &str = "souk_";
@@ -39,8 +39,8 @@ impl std::fmt::Debug for ApiKeys {
 }
 
 impl ApiKeys {
-    /// Parses a file of keys: a line each with id, hash, role and subject, as [`make_key`] gives it. Empty lines and those that begin with
-    /// `#` are skipped.
+    /// Parses a file of keys: a line each with id, hash, role and subject, as [`make_key`] gives it; behind the role and a colon may be the
+    /// tables that the holder is limited to. Empty lines and those that begin with `#` are skipped.
     ///
     /// # Errors
     /// The number of the first line that can't be used, and why, never what is in it; more than 100,000 keys; or that the operating system
@@ -87,7 +87,7 @@ impl ApiKeys {
 
 /// Parses a line: id, hash and holder.
 fn entry(line: &str) -> Result<(&str, Vec<u8>, Identity), String> {
-    let form = "must be: id sha256:HASH role subject";
+    let form = "must be: id sha256:HASH role[:tables] subject";
     let mut parts = line.splitn(4, char::is_whitespace).map(str::trim);
     let (Some(id), Some(hash), Some(role)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(form.to_owned());
@@ -100,11 +100,19 @@ fn entry(line: &str) -> Result<(&str, Vec<u8>, Identity), String> {
     if hash.len() != digest::SHA256_OUTPUT_LEN {
         return Err("the hash isn't one of SHA-256".to_owned());
     }
+    // At the role: a version that doesn't know it refuses the file, and takes nobody for a caller without limits.
+    let (role, tables) = match role.split_once(':') {
+        Some((role, tables)) => {
+            let tables = tables.parse::<TableNames>();
+            (role, Some(tables.map_err(|error| error.to_string())?))
+        }
+        None => (role, None),
+    };
     let role = Role::of_word(role)
         .ok_or_else(|| format!("the role must be one of {}", Role::ALL.map(Role::word).join(", ")))?;
     let identity =
         Identity::new(role, parts.next().unwrap_or_default()).map_err(|error| error.to_string())?;
-    Ok((id, hash, identity))
+    Ok((id, hash, identity.with_tables(tables)))
 }
 
 fn check_id(id: &str) -> Result<(), String> {
@@ -142,12 +150,21 @@ pub enum MakeKeyError {
 /// # Errors
 /// When the id or the holder can't be.
 pub fn make_key(id: &str, role: Role, subject: &str) -> Result<NewKey, MakeKeyError> {
+    make_key_for(id, &Identity::new(role, subject)?)
+}
+
+/// [`make_key`] for a holder that may be limited to some tables.
+///
+/// # Errors
+/// When the id can't be.
+pub fn make_key_for(id: &str, identity: &Identity) -> Result<NewKey, MakeKeyError> {
     check_id(id).map_err(MakeKeyError::Id)?;
-    let identity = Identity::new(role, subject)?;
     let key = format!("{PREFIX}{id}_{}", credential::new_secret()?);
     let hash = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, key.as_bytes()));
+    let tables = identity.tables();
+    let tables = tables.map_or_else(String::new, |tables| format!(":{tables}"));
     let line = format!(
-        "{id} {HASH_PREFIX}{hash} {} {}",
+        "{id} {HASH_PREFIX}{hash} {}{tables} {}",
         identity.role(),
         identity.subject()
     );
@@ -199,6 +216,26 @@ mod tests {
     }
 
     #[test]
+    fn a_line_says_the_tables_that_its_holder_is_limited_to() {
+        let tables: TableNames = "notes,logs_*".parse().expect("names");
+        for (role, subject) in [(Role::Operator, ""), (Role::User, "u1 of a team")] {
+            let holder = Identity::new(role, subject).expect("an identity");
+            for holder in [holder.clone(), holder.with_tables(Some(tables.clone()))] {
+                let made = make_key_for("web", &holder).expect("a key");
+                assert_eq!(made.line.contains(":notes,logs_*"), holder.tables().is_some());
+                let keys = ApiKeys::read(&made.line).expect("a key");
+                assert_eq!(keys.identify(made.key.as_bytes()), Some(holder));
+            }
+        }
+        // What stands behind the role is of the subject, as before.
+        let line = make_key("web", Role::Operator, "admin:notes")
+            .expect("a key")
+            .line;
+        let (_, _, holder) = entry(&line).expect("a line");
+        assert_eq!((holder.subject(), holder.tables()), ("admin:notes", None));
+    }
+
+    #[test]
     fn a_line_that_cant_be_used_is_named_but_not_shown() {
         let good = make_key("a", Role::User, "u1").expect("a key").line;
         let hash = good.split(' ').nth(1).expect("a hash");
@@ -210,6 +247,10 @@ mod tests {
             ("a sha256:AAAA user u1", "one of SHA-256"),
             (&format!("a {hash} root u1"), "admin, operator"),
             (&format!("a {hash} user"), "needs a subject"),
+            (&format!("a {hash} root:notes u1"), "admin, operator"),
+            (&format!("a {hash} user: u1"), "letters, digits and _"),
+            (&format!("a {hash} user:notes, u1"), "letters, digits and _"),
+            (&format!("a {hash} user:{} u1", "n".repeat(1_025)), "1024 bytes"),
             (&good, "twice"),
         ] {
             let error = ApiKeys::read(&format!("{good}\n{line}")).expect_err(line);

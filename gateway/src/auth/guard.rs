@@ -125,9 +125,16 @@ impl Admit for GatewayGuard {
         };
         request.headers_mut().insert(HEADER, credential);
         request.extensions_mut().insert(CallerName(identity.name()));
+        if identity.tables().is_some() {
+            request.extensions_mut().insert(LimitedCaller);
+        }
         next.run(request)
     }
 }
+
+/// Says of a request that its caller is limited to some tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitedCaller;
 
 /// The identity, if the trace layer has verified it already: that may have cost a signature.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use jsonwebtoken::{Header, Validation, decode, decode_header};
 use ring::digest;
 use serde_json::{Map, Value};
 use souk_access::config::JwtConfig;
-use souk_access::{Identity, Role};
+use souk_access::{Identity, Role, TableNames};
 
 use super::AuthError;
 use super::issuer::Issuer;
@@ -80,7 +80,10 @@ impl Tokens {
             .and_then(Role::of_word)
             .ok_or(Refused::Invalid)?;
         let subject = text("sub").ok_or(Refused::Invalid)?;
+        let tables = claims.get(&self.config.tables_claim);
+        let tables = tables.map(|claim| tables_of(claim).ok_or(Refused::Invalid));
         let identity = Identity::new(role, subject).map_err(|_| Refused::Invalid)?;
+        let identity = identity.with_tables(tables.transpose()?);
         // Any token that came this far has an expiry; one that can't be read isn't remembered.
         let expires = claims.get("exp").and_then(Value::as_f64).unwrap_or_default();
         let expires = Duration::try_from_secs_f64(expires).unwrap_or_default() + self.config.leeway;
@@ -101,6 +104,13 @@ impl Tokens {
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation
     }
+}
+
+/// The tables that a claim limits a caller to: an array of names. Anything else isn't taken for no limit.
+fn tables_of(claim: &Value) -> Option<TableNames> {
+    let names = claim.as_array()?.iter().map(Value::as_str);
+    let names: Option<Vec<&str>> = names.collect();
+    TableNames::new(names?).ok()
 }
 
 /// Whether this is the header of an access token. Issuers sign others with the same keys, such as logout tokens, which differ by `typ`

@@ -239,6 +239,44 @@ fn claims_that_arent_for_us_or_not_now_are_refused() {
 }
 
 #[test]
+fn a_claim_limits_a_caller_to_tables_and_a_wrong_one_doesnt_free_it() {
+    let signer = Signer::ed25519();
+    let mut tokens = tokens(&[signer.jwk("k")]);
+    let identify = |tokens: &Tokens, claims: &Value| {
+        tokens.identify(signer.token(&header(&signer, "k"), claims).as_bytes())
+    };
+    let limits = |tokens: &Tokens, claims: &Value| {
+        let identity = identify(tokens, claims).expect("a good token");
+        identity.tables().map(ToString::to_string)
+    };
+    assert_eq!(limits(&tokens, &claims()), None);
+    let limited = with("souk_tables", json!(["notes", "logs_*"]));
+    // The second time from memory.
+    for _ in 0..2 {
+        assert_eq!(limits(&tokens, &limited).as_deref(), Some("notes,logs_*"));
+    }
+    for bad in [
+        json!(null),
+        json!([]),
+        json!("notes"),
+        json!(["notes", 7]),
+        json!(["notes,logs"]),
+        json!(["a b"]),
+        json!([""]),
+        json!(vec!["n"; 65]),
+        json!({"notes": true}),
+    ] {
+        let claims = with("souk_tables", bad);
+        assert_eq!(identify(&tokens, &claims), Err(Refused::Invalid), "{claims}");
+    }
+    tokens.config.tables_claim = "tables".to_owned();
+    assert_eq!(
+        limits(&tokens, &with("tables", json!(["a"]))).as_deref(),
+        Some("a")
+    );
+}
+
+#[test]
 fn a_token_doesnt_choose_how_it_is_checked() {
     let (signer, stranger) = (Signer::ed25519(), Signer::ed25519());
     let tokens = tokens(&[signer.jwk("k")]);
