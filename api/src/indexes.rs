@@ -7,11 +7,11 @@ mod service;
 use std::time::Duration;
 
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::definition::MAX_SEARCH_INDEXES;
+use souk_engine::definition::{MAX_SEARCH_INDEXES, index_name};
 use souk_engine::index_admin::{
     BuildStep, IndexBuild, IndexDescription, IndexEffect, IndexPhase, ServingIndex,
 };
-use souk_engine::{ChangeProblem, Engine, IndexChange};
+use souk_engine::{ChangeProblem, Engine, EngineError, IndexChange};
 use souk_proto::index::v1::CreateIndexRequest;
 use souk_proto::search::v1::{self as pb, index_change::Kind};
 
@@ -19,6 +19,8 @@ pub use definition::{search_index, search_index_to_wire};
 pub(crate) use service::IndexApi;
 
 use crate::error::Result;
+use crate::resources::current_call;
+use crate::rows::call_on;
 use crate::wire::{duration_to_wire, settled, signed};
 
 /// Most changes of one request that are looked at; more break its rules.
@@ -29,12 +31,23 @@ const SOURCE_CHARS_MAX: usize = 256;
 const FAILED: &str =
     "it failed again and again, and building it anew didn't help: the server's log has the last failure";
 
-/// All indexes of an engine: by table, and of each in the order in which they were created.
+/// All indexes of an engine whose tables the current call meets: by table, and of each in the order in which they were created.
 ///
 /// # Errors
 /// What store and indexes refuse.
 pub async fn list(engine: &Engine) -> Result<Vec<pb::Index>> {
-    Ok(engine.indexes().await?.into_iter().map(to_wire).collect())
+    let principal = current_call().principal;
+    let indexes = engine.indexes().await?.into_iter();
+    let met = indexes.filter(|index| principal.meets(&index.table));
+    Ok(met.map(to_wire).collect())
+}
+
+/// Refuses an index of a table that the current call doesn't meet, as one that isn't there.
+fn check_met(index: &str) -> Result<()> {
+    match current_call().principal.meets(index_name::table_of(index)) {
+        true => Ok(()),
+        false => Err(EngineError::no_index(index).into()),
+    }
 }
 
 /// An index.
@@ -42,6 +55,7 @@ pub async fn list(engine: &Engine) -> Result<Vec<pb::Index>> {
 /// # Errors
 /// [`souk_engine::EngineError::NotFound`]; what store and indexes refuse.
 pub async fn get(engine: &Engine, name: &str) -> Result<pb::Index> {
+    check_met(name)?;
     Ok(to_wire(engine.index(name).await?))
 }
 
@@ -59,6 +73,7 @@ pub async fn create(
         return Err(violations.into());
     }
     // Before whatever else is wrong: a gateway asks another process when the table isn't here.
+    call_on(index_name::table_of(&request.index))?;
     let mut creation = engine.begin_index(&request.index).await?;
     if !request.source_index.is_empty()
         && let Err(ChangeProblem { reason, message }) = creation.begin_with(&request.source_index)
@@ -102,6 +117,7 @@ pub async fn update(
     mut violations: Violations,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
     // First, whatever else is wrong: a gateway asks another process then.
+    check_met(name)?;
     let mut redesign = engine.redesign(name).await?;
     if changes.is_empty() && weights.is_empty() {
         violations.push(
@@ -144,9 +160,19 @@ pub async fn rebuild(
     name: &str,
     validate_only: bool,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
+    check_met(name)?;
     let mut redesign = engine.redesign(name).await?;
     redesign.rebuild();
     Ok(told(redesign.make(validate_only).await?))
+}
+
+/// Drops an index.
+///
+/// # Errors
+/// As [`Engine::drop_index`].
+pub async fn delete(engine: &Engine, name: &str) -> Result<()> {
+    check_met(name)?;
+    Ok(engine.drop_index(name).await?)
 }
 
 /// Reads changes, and has `take` say what is wrong with each, which takes those that are sound as messages. How many couldn't be

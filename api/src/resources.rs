@@ -7,7 +7,7 @@ pub(crate) mod search;
 mod suggest;
 
 use futures_util::Stream;
-use souk_access::{CallPrincipal, RowAccess};
+use souk_access::{CallPrincipal, RowAccess, TableNames};
 use souk_chassis::layers::deadline::Deadline;
 use souk_engine::storage::{Direction, Value};
 use souk_engine::{
@@ -208,6 +208,7 @@ pub(crate) fn current_call() -> Call {
                 kind: caller.role().word(),
                 id: caller.subject().into(),
             }),
+            tables: caller.tables().map(TableNames::names),
         },
         CallPrincipal::Service => Principal::Service,
         CallPrincipal::Unknown => Principal::Unknown,

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use futures_util::Stream;
 use souk_engine::storage::{Error as StoreError, Row};
-use souk_engine::{Call, Engine, EngineError, ExportBlock, RowHit, TableHandle};
+use souk_engine::{Call, Engine, EngineError, ExportBlock, RowHit, TableHandle, TablesPage};
 use souk_index::SortValue;
 use souk_proto::search::v1 as pb;
 
@@ -37,7 +37,9 @@ impl Rows {
     /// # Errors
     /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`], [`EngineError::NoOwnRows`].
     pub fn open(engine: &Engine, table: &str) -> Result<Self> {
-        let table = engine.table(table)?.for_call(current_call());
+        // First: nor does a table that it doesn't meet tell that it is closed.
+        let call = call_on(table)?;
+        let table = engine.table(table)?.for_call(call);
         table.check_call()?;
         Ok(Self { table })
     }
@@ -80,6 +82,50 @@ impl Rows {
     ) -> Result<impl Stream<Item = Result<ExportBlock<Row>, EngineError>> + Send + use<>> {
         Ok(self.table.export(request.start()?).await?)
     }
+}
+
+/// The current call, which is about a table: one that its caller doesn't meet isn't there.
+///
+/// # Errors
+/// [`EngineError::TableNotFound`].
+pub(crate) fn call_on(table: &str) -> Result<Call, EngineError> {
+    let call = current_call();
+    match call.principal.meets(table) {
+        true => Ok(call),
+        false => Err(EngineError::TableNotFound {
+            table: table.to_owned(),
+        }),
+    }
+}
+
+/// Refuses to create a table that the caller of the current call wouldn't meet, whether there is one or not.
+///
+/// # Errors
+/// [`EngineError::TableNotAllowed`].
+pub fn check_creatable(table: &str) -> Result<()> {
+    match current_call().principal.meets(table) {
+        true => Ok(()),
+        false => Err(Error::Engine(EngineError::TableNotAllowed {
+            table: table.to_owned(),
+        })),
+    }
+}
+
+/// A page of the tables that the current call meets. See [`Engine::tables_page`].
+///
+/// # Errors
+/// As there.
+pub fn tables_page(engine: &Engine, page_size: usize, page_token: &str) -> Result<TablesPage> {
+    Ok(engine.tables_page(&current_call().principal, page_size, page_token)?)
+}
+
+/// Drops a table, also one that couldn't be opened, for the current call. See [`Engine::drop_table`].
+///
+/// # Errors
+/// As there.
+pub async fn drop_table(engine: &Engine, table: &str) -> Result<()> {
+    call_on(table)?;
+    Ok(engine.drop_table(table).await?)
 }
 
 /// An error of a call on rows: what the store refuses of them is the caller's, who made them.

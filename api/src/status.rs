@@ -367,6 +367,13 @@ fn of_engine(error: EngineError) -> Status {
             .metadata("table", table)
             .source(reason)
             .build(),
+            EngineError::TableNotAllowed { table } => StatusBuilder::new(
+                tonic::Code::PermissionDenied,
+                "TABLE_NOT_ALLOWED",
+                format!("the credentials are limited to tables, and {table} is none of them; use others, or have its name added"),
+            )
+            .metadata("table", table)
+            .build(),
             EngineError::TableExists { table } => StatusBuilder::already_exists(
                 "TABLE_EXISTS",
                 format!("there is a table {table}, or one whose name differs by case alone; choose another name, or drop that one"),

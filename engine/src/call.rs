@@ -23,6 +23,8 @@ pub enum Principal {
         name: Arc<str>,
         /// Whose rows it meets; `None` is all.
         owner: Option<Owner>,
+        /// The tables that it meets, by their names, or by prefixes with a `*` behind them; `None` is all.
+        tables: Option<Arc<[Box<str>]>>,
     },
     /// The service itself: it meets all rows.
     Service,
@@ -32,6 +34,21 @@ pub enum Principal {
 }
 
 impl Principal {
+    /// Whether it meets a table: one that it doesn't meet isn't there for it.
+    #[must_use]
+    pub fn meets(&self, table: &str) -> bool {
+        let Self::Caller {
+            tables: Some(tables), ..
+        } = self
+        else {
+            return true;
+        };
+        tables.iter().any(|name| match name.strip_suffix('*') {
+            Some(prefix) => table.starts_with(prefix),
+            None => table == &**name,
+        })
+    }
+
     /// By which shares are counted; `None` where callers can't be told apart.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         match self {
@@ -70,5 +87,39 @@ impl fmt::Debug for Owner {
         f.debug_struct("Owner")
             .field("kind", &self.kind)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_met_by_their_names_and_by_prefixes_of_them() {
+        let caller = |names: Option<&[&str]>| Principal::Caller {
+            name: "somebody".into(),
+            owner: None,
+            tables: names.map(|names| names.iter().copied().map(Box::from).collect()),
+        };
+        let limited = caller(Some(&["notes", "logs_*"]));
+        for (table, is_met) in [
+            ("notes", true),
+            ("Notes", false),
+            ("note", false),
+            ("notes_2", false),
+            ("logs_", true),
+            ("logs_2026", true),
+            ("logs", false),
+            ("old_logs_", false),
+            ("logs_*", true),
+            ("", false),
+        ] {
+            assert_eq!(limited.meets(table), is_met, "{table}");
+        }
+        assert!(caller(Some(&["*"])).meets("notes"));
+        assert!(!caller(Some(&[])).meets("notes"));
+        for all in [caller(None), Principal::Service, Principal::Unknown] {
+            assert!(all.meets("notes"), "{all:?}");
+        }
     }
 }

@@ -329,6 +329,12 @@ pub enum EngineError {
         /// The table.
         table: String,
     },
+    /// The caller is limited to other tables, and there is, or would be, one of this name.
+    #[error("the caller is limited to other tables than {table:?}")]
+    TableNotAllowed {
+        /// The table.
+        table: String,
+    },
     /// There is a table with the name.
     #[error("there is a table {table:?}, or one whose name differs by case alone")]
     TableExists {
@@ -435,7 +441,8 @@ pub enum EngineError {
 
 impl EngineError {
     /// There is no index with a name, or no more.
-    pub(crate) fn no_index(name: &str) -> Self {
+    #[must_use]
+    pub fn no_index(name: &str) -> Self {
         Self::NotFound {
             name: "index",
             id: name.to_owned(),

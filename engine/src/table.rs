@@ -211,10 +211,10 @@ impl TableHandle {
         Ok(ServedSchema(self.searched()?.served()))
     }
 
-    /// Refuses a call that may only meet own rows where there is nothing like that.
+    /// Refuses a call that doesn't meet the table, or may only meet own rows where there is nothing like that.
     ///
     /// # Errors
-    /// [`EngineError::NoOwnRows`], [`EngineError::TableNotFound`].
+    /// [`EngineError::NoOwnRows`], [`EngineError::TableNotFound`], [`EngineError::TableNotAllowed`].
     pub fn check_call(&self) -> Result<()> {
         self.scope().map(drop)
     }
@@ -223,9 +223,17 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::NoOwnRows`] when it may only meet own ones, and there is nothing like that here;
-    /// [`EngineError::TableNotFound`].
+    /// [`EngineError::TableNotFound`], also where the principal doesn't meet the table; [`EngineError::TableNotAllowed`].
     pub(crate) fn scope(&self) -> Result<Scope> {
         self.open.check_there()?;
+        if !self.call.principal.meets(self.name()) {
+            let table = self.name().to_owned();
+            return Err(match self.open.home {
+                Home::Catalog => EngineError::TableNotFound { table },
+                // That there is one is no secret.
+                Home::Code => EngineError::TableNotAllowed { table },
+            });
+        }
         Scope::of_call(&self.call.principal, self.inner.guarded, &self.open.definition())
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use souk_storage::{Backfill, Database, SecondaryIndexSchema, Table, TableSchema, TableUpdate};
 use tracing::warn;
 
+use crate::call::Principal;
 use crate::catalog::{self, MAX_CREATED_TABLES};
 use crate::definition::TableDefinition;
 use crate::definition::check::limit;
@@ -111,11 +112,16 @@ impl Engine {
         self.tables().iter().map(|table| table.definition()).collect()
     }
 
-    /// A page of the tables that were created at run time, by name.
+    /// A page of the tables that were created at run time, by name: those that a principal meets.
     ///
     /// # Errors
     /// [`EngineError::PageTokenInvalid`].
-    pub fn tables_page(&self, page_size: usize, page_token: &str) -> Result<TablesPage> {
+    pub fn tables_page(
+        &self,
+        principal: &Principal,
+        page_size: usize,
+        page_token: &str,
+    ) -> Result<TablesPage> {
         let after = match page_token {
             "" => Vec::new(),
             sealed => token::open(TokenKind::Tables, 0, sealed)
@@ -124,6 +130,7 @@ impl Engine {
         let tables = self.tables();
         let created = tables.iter().filter(|table| table.home == Home::Catalog);
         let mut rest = created
+            .filter(|table| principal.meets(table.name()))
             .filter(|table| table.name().as_bytes() > after.as_slice())
             .peekable();
         let page: Vec<_> = rest

@@ -6,12 +6,12 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use souk_api::rows::refused;
+use souk_api::rows::{check_creatable, drop_table, refused, tables_page};
 use souk_api::wire::{
     Answers, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, answers, broken, checked, endless_answers, page_size,
     received, request_id, settled, signed, time, time_to_wire, unsigned, valid,
 };
-use souk_api::{Error, ExportRequest, Result, Rows};
+use souk_api::{ExportRequest, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
 use souk_engine::storage::{CapacityUnits, RangeRequest, Row};
@@ -125,6 +125,7 @@ impl TableService for TableApi {
         let given = request.table.unwrap_or_default();
         let definition = table::definition(&given, &FieldPath::root("table"), &mut violations);
         let definition = checked(definition, violations)?;
+        check_creatable(definition.name())?;
         self.check_name(definition.name())?;
         let created = self
             .engine
@@ -152,8 +153,7 @@ impl TableService for TableApi {
     ) -> Result<Response<pb::ListTablesResponse>, Status> {
         let request = valid(request)?;
         let size = page_size(request.page_size, LIST_SIZE_DEFAULT, LIST_SIZE_MAX);
-        let page = self.engine.tables_page(size, &request.page_token);
-        let page = page.map_err(Error::from)?;
+        let page = tables_page(&self.engine, size, &request.page_token)?;
         Ok(Response::new(pb::ListTablesResponse {
             tables: page
                 .tables
@@ -196,8 +196,7 @@ impl TableService for TableApi {
         request: Request<pb::DeleteTableRequest>,
     ) -> Result<Response<pb::DeleteTableResponse>, Status> {
         let request = valid(request)?;
-        let dropped = self.engine.drop_table(&request.table).await;
-        dropped.map_err(Error::from)?;
+        drop_table(&self.engine, &request.table).await?;
         Ok(Response::new(pb::DeleteTableResponse {}))
     }
 

@@ -29,6 +29,8 @@ impl Context {
         let principal = Principal::Caller {
             name: key.caller(),
             owner: None,
+            // Its names say whose a table is.
+            tables: None,
         };
         Self {
             engine: engine.clone(),

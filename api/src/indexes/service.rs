@@ -5,8 +5,7 @@ use souk_proto::index::v1 as pb;
 use souk_proto::index::v1::index_service_server::IndexService;
 use tonic::{Request, Response, Status};
 
-use super::{create, get, list, rebuild, update};
-use crate::error::Error;
+use super::{create, delete, get, list, rebuild, update};
 use crate::wire::received;
 
 /// See the module's documentation.
@@ -47,8 +46,7 @@ impl IndexService for IndexApi {
         &self,
         request: Request<pb::DeleteIndexRequest>,
     ) -> Result<Response<pb::DeleteIndexResponse>, Status> {
-        let dropped = self.0.drop_index(&request.into_inner().index).await;
-        dropped.map_err(Error::from)?;
+        delete(&self.0, &request.into_inner().index).await?;
         Ok(Response::new(pb::DeleteIndexResponse {}))
     }
 

@@ -341,6 +341,11 @@ fn errors_about_tables_name_the_table_or_the_limit() {
             "TABLE_CLOSED",
         ),
         (
+            EngineError::TableNotAllowed { table: table.clone() },
+            Code::PermissionDenied,
+            "TABLE_NOT_ALLOWED",
+        ),
+        (
             EngineError::TableExists { table: table.clone() },
             Code::AlreadyExists,
             "TABLE_EXISTS",

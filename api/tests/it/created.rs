@@ -1117,6 +1117,7 @@ async fn owners_of_a_created_tables_rows_meet_and_write_theirs_alone() {
         principal: Principal::Caller {
             name: "ada".into(),
             owner: Some(owner),
+            tables: None,
         },
         deadline: None,
     });

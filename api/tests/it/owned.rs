@@ -47,6 +47,7 @@ fn owner_call(id: &str) -> Call {
         principal: Principal::Caller {
             name: id.into(),
             owner: Some(owner),
+            tables: None,
         },
         deadline: None,
     }

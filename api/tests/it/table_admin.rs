@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use souk_api::indexes;
+use souk_access::{Identity, Role, RowAccess};
+use souk_api::{Error, Rows, indexes};
 use souk_engine::consumer_groups::{GroupOptions, SHARDS_DEFAULT};
 use souk_engine::definition::MAX_TABLE_NAME_BYTES;
 use souk_engine::index::{Field, FieldKind, Query, SearchRequest};
@@ -195,6 +196,18 @@ async fn a_table_that_cant_be_opened_stays_closed_and_keeps_nothing_from_it() {
                 matches!(closed, Err(EngineError::TableClosed { .. })),
                 "{closed:?}"
             );
+        }
+        // To callers who don't meet it, it isn't there.
+        for (tables, is_met) in [("whole", false), ("bro*", true)] {
+            let caller = Identity::new(Role::Admin, "").expect("an identity");
+            let caller = caller.with_tables(Some(tables.parse().expect("a name")));
+            let opening = async { Rows::open(&engine, "broken").map(drop) };
+            let opened = caller.with_row_access(RowAccess::All).scope(opening).await;
+            match opened {
+                Err(Error::Engine(EngineError::TableNotFound { .. })) => assert!(!is_met),
+                Err(Error::Engine(EngineError::TableClosed { .. })) => assert!(is_met),
+                other => panic!("{other:?}"),
+            }
         }
         let taken = engine.create_table(table("Broken")).await;
         assert!(matches!(taken, Err(EngineError::TableExists { .. })), "{taken:?}");

@@ -32,6 +32,7 @@ async fn letters() -> (TempDir, Engine, TableHandle) {
             kind: "user",
             id: "ada".into(),
         }),
+        tables: None,
     };
     let ada = letters.for_call(Call {
         principal,
