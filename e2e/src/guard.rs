@@ -5,8 +5,8 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use souk_access::{Role, credential};
-use souk_gateway::auth::make_key;
+use souk_access::{Identity, Role, credential};
+use souk_gateway::auth::{make_key, make_key_for};
 use tempfile::TempDir;
 
 /// A file of API keys with one for each role, the key that gateway and services have in common, and where their logs go.
@@ -50,7 +50,15 @@ impl Guard {
     /// # Errors
     /// When the id or the subject can't be, or the file can't be written.
     pub fn add_caller(&mut self, id: &str, role: Role, subject: &str) -> anyhow::Result<String> {
-        let made = make_key(id, role, subject)?;
+        self.add(id, &Identity::new(role, subject)?)
+    }
+
+    /// Adds a key with the id `id` for one more caller, who may be limited to some tables, and gives it.
+    ///
+    /// # Errors
+    /// When the id can't be, or the file can't be written.
+    pub fn add(&mut self, id: &str, caller: &Identity) -> anyhow::Result<String> {
+        let made = make_key_for(id, caller)?;
         let file = self.folder.path().join("keys");
         writeln!(OpenOptions::new().append(true).open(file)?, "{}", made.line)?;
         self.callers.push(made.key.clone());

@@ -4,6 +4,7 @@ pub(crate) mod cells;
 mod credentials;
 mod escapes;
 mod existence;
+mod grants;
 mod unchecked;
 
 use serde_json::Value;

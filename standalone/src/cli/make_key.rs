@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use souk_access::{Role, credential};
-use souk_gateway::auth::make_key;
+use souk_access::{Identity, Role, TableNames, credential};
+use souk_gateway::auth::make_key_for;
 use souk_tablestore_door::AccessKey;
 
 use super::complain;
@@ -26,6 +26,9 @@ pub(super) struct MakeKeyArgs {
     /// Whose rows are its holder's own: the id of a consumer, a salesperson or a user.
     #[arg(long, default_value = "")]
     subject: String,
+    /// The tables that its holder is limited to, with commas between them; a * at the end stands for any rest, as in `notes,logs_*`. All by default.
+    #[arg(long, value_name = "NAMES")]
+    tables: Option<TableNames>,
     /// Adds the line to this file of keys; without it the line is printed to standard error.
     #[arg(long, value_name = "FILE")]
     add_to: Option<PathBuf>,
@@ -42,7 +45,8 @@ pub(super) fn main(args: &MakeKeyArgs) -> ExitCode {
 
 impl MakeKeyArgs {
     fn run(&self) -> Result<(), Box<dyn Error>> {
-        let made = make_key(&self.id, self.role, &self.subject)?;
+        let holder = Identity::new(self.role, &self.subject)?.with_tables(self.tables.clone());
+        let made = make_key_for(&self.id, &holder)?;
         match &self.add_to {
             Some(path) => append(path, &made.line)?,
             None => writeln!(

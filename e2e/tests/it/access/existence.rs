@@ -64,14 +64,14 @@ fn conditions() -> [Value; 6] {
     ]
 }
 
-/// An answer as text in which the name that was asked for can't be told.
-fn said(answer: &WholeAnswer, mark: &str) -> String {
+/// An answer as text: all of it that says something.
+pub(super) fn said(answer: &WholeAnswer) -> String {
     let metadata = answer
         .metadata
         .iter()
         .filter(|line| !OF_EACH_CALL.iter().any(|header| line.starts_with(header)));
     let status = &answer.ended;
-    let text = format!(
+    format!(
         "{:?} {} {} bytes {:?} {:?} {:?}",
         status.code(),
         status.message(),
@@ -79,8 +79,7 @@ fn said(answer: &WholeAnswer, mark: &str) -> String {
         details(status),
         metadata.collect::<Vec<_>>(),
         answer.answers
-    );
-    text.replace(mark, "MARK")
+    )
 }
 
 /// The details of an error. What the reason is told with is a map: its order says nothing.
@@ -107,9 +106,10 @@ async fn compare(
     let [about_theirs, about_none] = requests;
     let theirs = caller.whole(method, about_theirs, &last).await?;
     let none = caller.whole(method, about_none, &last).await?;
+    // The name that was asked for differs.
     assert_eq!(
-        said(&theirs, OTHER.mark),
-        said(&none, NOBODY.mark),
+        said(&theirs).replace(OTHER.mark, "MARK"),
+        said(&none).replace(NOBODY.mark, "MARK"),
         "{method} {about_theirs}"
     );
     Ok(())
