@@ -26,15 +26,36 @@ pub(crate) const EXPIRY_INDEX: u16 = MAX_INDEX_NUMBER + 1;
 /// Keys and values of index entries.
 pub(crate) type Entries = BTreeMap<Bytes, Vec<u8>>;
 
-/// All index entries of a row that is to be written. A value that is too long for an index is refused.
-pub(crate) fn entries(table: &Table, row: &Row) -> Result<Entries> {
+/// All index entries of a row that is to be written. A value that is too long for an index is refused, unless the index was created
+/// without the rows there were, and the row has had the value since: the index goes on lacking it. `before` is the stored row
+/// that is replaced, decoded only when a value is too long.
+pub(crate) fn entries(table: &Table, row: &Row, before: impl Fn() -> Result<Option<Row>>) -> Result<Entries> {
     let definition = table.definition();
     let mut entries = Entries::new();
     for index in definition.indexes.iter().filter(|index| index.is_kept()) {
-        entries.extend(entry(table.id(), &definition, index, row)?);
+        match entry(table.id(), &definition, index, row) {
+            Ok(entry) => entries.extend(entry),
+            Err(refused) => {
+                let lacks = |before: &Row| {
+                    entry(table.id(), &definition, index, before).is_err() && keeps_long(index, before, row)
+                };
+                if !index.partial || !before()?.as_ref().is_some_and(lacks) {
+                    return Err(refused);
+                }
+            }
+        }
     }
     entries.extend(expiry_entry(table.id(), &definition, row));
     Ok(entries)
+}
+
+/// Whether all values of a row that are too long for an index are as they were.
+fn keeps_long(index: &SecondaryIndexSchema, before: &Row, row: &Row) -> bool {
+    let newest = |row: &Row, column: &String| row.cells(column).first().map(|cell| cell.value.clone());
+    index.columns.iter().all(|column| {
+        let value = newest(row, column);
+        value.as_ref().is_none_or(|value| check_length(value).is_ok()) || value == newest(before, column)
+    })
 }
 
 /// The index entries of a row as far as it can stand in the indexes. A row from before an index was created may hold

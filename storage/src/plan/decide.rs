@@ -56,9 +56,11 @@ pub(crate) fn row(
     } = target;
     let table = &write.table;
     let seen = found.as_ref().filter(|_| !is_hidden);
-    let stored = seen
-        .map(|value| codec::decode(target.key.clone().into_owned(), value, &ColumnSelection::All))
-        .transpose()?;
+    let decoded = || {
+        seen.map(|value| codec::decode(target.key.clone().into_owned(), value, &ColumnSelection::All))
+            .transpose()
+    };
+    let stored = decoded()?;
     if stored.is_some() && matches!(write.operation, RowOperation::Append { .. }) {
         return Err(Error::corrupt(format!(
             "table {:?} has a row {:?} above the counter of its partition",
@@ -104,7 +106,7 @@ pub(crate) fn row(
         Some(kind) => {
             let new = after
                 .as_ref()
-                .map(|row| secondary::entries(table, row))
+                .map(|row| secondary::entries(table, row, decoded))
                 .transpose()?;
             let entries = secondary::moves(&old.unwrap_or_default(), new.unwrap_or_default());
             let value = after.as_ref().map(codec::encode);
@@ -149,7 +151,7 @@ pub(crate) fn entries(
     };
     let old = row(before)?.map(|row| secondary::stored_entries(table, &row));
     let new = row(after)?
-        .map(|row| secondary::entries(table, &row))
+        .map(|after| secondary::entries(table, &after, || row(before)))
         .transpose()?;
     Ok(secondary::moves(
         &old.unwrap_or_default(),

@@ -7,11 +7,11 @@ mod filling;
 use std::sync::Arc;
 use std::time::Duration;
 
-use souk_storage::limits::{MAX_INDEXES, MAX_VERSIONS};
+use souk_storage::limits::{MAX_INDEXES, MAX_KEY_VALUE_BYTES, MAX_VERSIONS};
 use souk_storage::{
     Backfill, ColumnChange, Condition, Database, DatabaseOptions, Direction, Error, ErrorKind, IndexState,
-    JobKind, KeyKind, ManualClock, PrimaryKey, Row, RowOperation, SecondaryIndexSchema, Table, TableSchema,
-    TableUpdate, Value, WriteBatch,
+    JobKind, KeyKind, KeyValue, ManualClock, PrimaryKey, Row, RowOperation, RowWrite, SecondaryIndexSchema,
+    Table, TableSchema, TableUpdate, Value, WriteBatch,
 };
 
 /// The clock at the start, milliseconds.
@@ -230,6 +230,44 @@ async fn creates_and_drops_indexes() {
         assert!(matches!(state, Err(Error::IndexNotFound { .. })), "{state:?}");
         store.database.jobs_done().await.expect("no jobs");
         assert_eq!(store.index("by_size").await.expect("a page"), [1]);
+    }
+}
+
+/// A value may be too long for an index that was created after it, without the rows there were.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_keeps_what_is_too_long_for_a_later_index() {
+    for store in stores(&schema().transactions()).await {
+        let long = |letter: &str| letter.repeat(MAX_KEY_VALUE_BYTES + 1);
+        store.write(put(1, "color", long("x"))).await;
+        let by_color = SecondaryIndexSchema::new("by_color", ["color"]);
+        let created = store
+            .database
+            .create_index(&store.table, by_color, Backfill::None)
+            .await;
+        created.expect("an index");
+        store.write(set(1, "size", 1, None)).await;
+        let mut transaction = store
+            .database
+            .begin(&store.table, KeyValue::from(1))
+            .await
+            .expect("a transaction");
+        let write = RowWrite::new(&store.table, set(1, "size", 2, None), Condition::none());
+        transaction.write(vec![write]).await.expect("a write");
+        transaction.commit().await.expect("a commit");
+        assert_eq!(store.index("by_size").await.expect("a page"), [1]);
+        assert_eq!(store.index("by_color").await.expect("a page"), [0; 0]);
+        let report = store.database.check().await.expect("a report");
+        assert!(report.is_whole(), "{:#?}", report.problems);
+        let refused = async |operation: RowOperation| {
+            let batch = WriteBatch::of(&store.table, operation, Condition::none());
+            let answer = store.database.write(batch).await;
+            assert!(matches!(answer, Err(Error::LimitExceeded { .. })), "{answer:?}");
+        };
+        refused(set(1, "color", long("y"), None)).await;
+        refused(put(2, "color", long("x"))).await;
+        store.write(set(1, "color", "red", None)).await;
+        assert_eq!(store.index("by_color").await.expect("a page"), [1]);
+        refused(set(1, "color", long("x"), None)).await;
     }
 }
 
