@@ -60,11 +60,14 @@ pub(super) async fn check(
                 let index = index_of(table, *number);
                 index.is_some_and(|index| index.complete) && !catalog.fills(table, *number)
             };
-            let complete = numbers.iter().copied().filter(whole).collect();
-            missing(snapshot, table, &complete, walk.broken(), findings).await;
+            let complete: BTreeSet<_> = numbers.iter().copied().filter(whole).collect();
+            if !complete.is_empty() {
+                missing(snapshot, table, &complete, walk.broken(), findings).await;
+            }
             let kept = |number: &u16| index_of(table, *number).is_none_or(|index| index.kept);
             for number in numbers.into_iter().filter(kept) {
-                surplus(snapshot, table, number, rows.broken, findings).await;
+                let compared = complete.contains(&number);
+                surplus(snapshot, table, number, compared, rows.broken, findings).await;
             }
         }
     }
@@ -109,22 +112,27 @@ async fn missing(
     }
 }
 
-/// Entries that are there have a row that should have them.
+/// Entries that are there have a row that should have them, and their included columns are its own, unless that was `compared` from
+/// the rows.
 async fn surplus(
     snapshot: &dyn KvSnapshot,
     table: &Table,
     number: u16,
+    compared: bool,
     rows_are_broken: bool,
     findings: &mut Findings,
 ) {
     let mut walk = Through::over(Walk::within(Space::Index, &key::index(table.id(), number)));
     let mut reported = Findings::new(0);
     while let Some(page) = walk.next(snapshot, &mut reported).await {
-        for (entry, _) in &page {
+        for (entry, value) in &page {
             let what = match row_of(snapshot, table, number, entry).await {
                 Ok(Some((key, row))) => match entries_of(table, &key, &row) {
-                    Ok(entries) if entries.contains_key(entry) => continue,
-                    Ok(_) => "that its row should not have",
+                    Ok(entries) => match entries.get(entry) {
+                        Some(expected) if compared || value == expected => continue,
+                        Some(_) => "with other included columns than its row",
+                        None => "that its row should not have",
+                    },
                     Err(_) => continue,
                 },
                 Ok(None) if rows_are_broken => continue,

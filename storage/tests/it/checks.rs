@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use souk_kv::{Mutation, Space};
-use souk_storage::{CheckReport, Error, ProblemKind, check};
+use souk_storage::{Backfill, CheckReport, Error, ProblemKind, SecondaryIndexSchema, check};
 
 use crate::commits::{delete, put, random};
 use crate::sample::{HOUR, Sample, dump, tamper};
@@ -264,6 +264,37 @@ async fn finds_what_was_done_behind_the_back_of_a_database() {
     }
     let report = check(directory.path()).await.expect("a report");
     assert_eq!(report, whole);
+}
+
+/// An index that was created without the rows there were may lack entries, but those it has are its rows'.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn finds_what_is_wrong_in_an_unfilled_index() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut sample = Sample::open(directory.path(), random()).await;
+    sample.write(50).await;
+    let table = sample.database.table("indexed").expect("a table");
+    let late = SecondaryIndexSchema::new("late", ["b"]).include(["c"]);
+    let created = sample.database.create_index(&table, late, Backfill::None).await;
+    created.expect("an index");
+    sample.write(50).await;
+    sample.close().await;
+    let dump = dump(directory.path()).await;
+    // The table's number, and the index's.
+    let is_late = |key: &Bytes| key.starts_with(&[0, 0, 0, 2, 0, 2]);
+    let mut entries = dump
+        .iter()
+        .filter(|(space, key, _)| *space == Space::Index && is_late(key));
+    let (_, lost, _) = entries.next().expect("an entry");
+    let (_, changed, value) = entries.next().expect("another");
+    tamper(directory.path(), vec![delete(Space::Index, lost)]).await;
+    let report = check(directory.path()).await.expect("a report");
+    assert!(report.is_whole(), "{:#?}", report.problems);
+    let mut other = value.to_vec();
+    other[8] ^= 1;
+    tamper(directory.path(), vec![put(Space::Index, changed, &other)]).await;
+    let report = check(directory.path()).await.expect("a report");
+    assert_eq!(kinds(&report), [ProblemKind::IndexDisagrees]);
+    assert_eq!(report.problem_count, 1, "{:#?}", report.problems);
 }
 
 fn table_files(directory: &Path, found: &mut Vec<PathBuf>) {
