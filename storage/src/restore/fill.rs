@@ -1,11 +1,12 @@
 //! Writing what backups hold into an empty store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use souk_kv::{Commit, Durability, Kv, Mutation, Space, histories::Histories};
 
 use crate::backup::{Backup, BackupFile, Blocks, blocking};
+use crate::catalog;
 use crate::change;
 use crate::check::Tables;
 use crate::error::{Error, Result};
@@ -164,8 +165,9 @@ async fn bring_forward(
     Ok(())
 }
 
-/// Gives every row its entries in the secondary indexes.
+/// Gives every row its entries in the secondary indexes: those that were created without the rows there were have them now.
 async fn index_rows(fill: &mut Fill<'_>, tables: &Tables) -> Result<()> {
+    let mut lacking = BTreeSet::new();
     let snapshot = fill.store.snapshot().await?;
     let mut walk = Walk::all(Space::Rows);
     while let Some(page) = walk.next(&*snapshot).await? {
@@ -178,6 +180,28 @@ async fn index_rows(fill: &mut Fill<'_>, tables: &Tables) -> Result<()> {
             for (entry, value) in secondary::fitting_entries(table, &row) {
                 fill.set(Space::Index, entry, Some(value)).await?;
             }
+            let definition = table.definition();
+            for index in definition.indexes.iter().filter(|index| index.partial) {
+                if secondary::entry(table.id(), &definition, index, &row).is_err() {
+                    lacking.insert((table.id(), index.number));
+                }
+            }
+        }
+    }
+    for table in tables.iter() {
+        let mut definition = catalog::Definition::clone(&table.definition());
+        let mut filled = false;
+        for index in &mut definition.indexes {
+            // One that a row can't stand in lacks that row.
+            if index.partial && !lacking.contains(&(table.id(), index.number)) {
+                index.partial = false;
+                filled = true;
+            }
+        }
+        if filled {
+            let definition = catalog::codec::encode(&definition);
+            fill.set(Space::Catalog, key::table(table.id()), Some(definition))
+                .await?;
         }
     }
     fill.commit().await

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use souk_kv::Space;
 use souk_storage::backup::{BackupFolder, BackupPolicy};
+use souk_storage::limits::MAX_KEY_VALUE_BYTES;
 use souk_storage::restore::{restore, verify};
 use souk_storage::{
-    Backup, BackupKind, Database, DatabaseOptions, Error, FeedOptions, FeedSource, FeedStart, KeyKind,
-    TableSchema,
+    Backfill, Backup, BackupKind, Condition, Database, DatabaseOptions, Direction, Error, FeedOptions,
+    FeedSource, FeedStart, KeyKind, PrimaryKey, RowOperation, SecondaryIndexSchema, TableSchema, WriteBatch,
 };
 use tempfile::TempDir;
 
@@ -238,6 +239,61 @@ async fn a_restored_chain_of_backups_is_the_same_to_the_byte() {
     let restored = restore(&chain, &target).await.expect("a restore");
     assert!(restored.check.is_whole(), "{:#?}", restored.check.problems);
     assert_eq!(dump(&target).await, dump(&directory.path().join("db")).await);
+}
+
+/// Of an index that was created without the rows there were: a full backup holds the entries it had, a chain has them made of the rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_restored_of_a_chain_says_that_it_holds_all_rows() {
+    let directory = folder();
+    let database = Database::in_memory(DatabaseOptions::default()).await;
+    let database = database.expect("a database");
+    let schema = TableSchema::new("t").key("id", KeyKind::Integer);
+    let table = database.create_table(schema).await.expect("a table");
+    let put = async |id: i64, word: String| {
+        let put = RowOperation::Put {
+            key: PrimaryKey::integer(id),
+            columns: vec![("word".into(), 1.into()), ("long".into(), word.into())],
+        };
+        let batch = WriteBatch::of(&table, put, Condition::none());
+        database.write(batch).await.expect("a write");
+    };
+    put(1, "x".repeat(MAX_KEY_VALUE_BYTES + 1)).await;
+    for column in ["word", "long"] {
+        let index = SecondaryIndexSchema::new(column, [column]);
+        let created = database.create_index(&table, index, Backfill::None).await;
+        created.expect("an index");
+    }
+    let full = database.backup(directory.path().join("full"), None).await;
+    let full = full.expect("a backup");
+    put(2, "y".to_owned()).await;
+    let next = database.backup(directory.path().join("next"), Some(&full)).await;
+    let chain = [full, next.expect("a backup")];
+    for (name, chain, expected) in [
+        // Row 1 can't stand in the index of its long value.
+        ("chain", &chain[..], [("word", false, 2), ("long", true, 1)]),
+        ("alone", &chain[..1], [("word", true, 0), ("long", true, 0)]),
+    ] {
+        let target = directory.path().join(name);
+        let restored = restore(chain, &target).await.expect("a restore");
+        assert!(restored.check.is_whole(), "{:#?}", restored.check.problems);
+        let database = Database::open(&target, DatabaseOptions::default()).await;
+        let database = database.expect("a database");
+        let table = database.table("t").expect("the table");
+        let snapshot = database.snapshot().await.expect("a snapshot");
+        for (index, is_partial, entries) in expected {
+            assert_eq!(
+                table.index_is_partial(index).expect("the index"),
+                is_partial,
+                "{name} {index}"
+            );
+            let page = snapshot.index_range(&table, index, &[], None, Direction::Forward, 0);
+            assert_eq!(
+                page.await.expect("a page").entries.len(),
+                entries,
+                "{name} {index}"
+            );
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
