@@ -216,11 +216,15 @@ pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
         (None, StartOffsetFlag::Earliest) => FeedStart::Oldest,
         (None, StartOffsetFlag::Latest) => FeedStart::Newest,
     };
-    let source = match TunnelType::try_from(given.tunnel_type) {
-        Ok(TunnelType::BaseData) => FeedSource::Base,
-        Ok(TunnelType::Stream) => FeedSource::Changes(start),
-        Ok(TunnelType::BaseAndStream) => FeedSource::BaseAndChanges,
-        Err(_) => return Err(invalid("Invalid tunnel type.")),
+    let source = match (TunnelType::try_from(given.tunnel_type), start) {
+        // Which has no changes, so that a start of them means nothing.
+        (Ok(TunnelType::BaseData), _) => FeedSource::Base,
+        (Ok(TunnelType::Stream), start) => FeedSource::Changes(start),
+        (Ok(TunnelType::BaseAndStream), FeedStart::Newest) => FeedSource::BaseAndChanges,
+        (Ok(TunnelType::BaseAndStream), _) => {
+            return Err(unsupported("changes from before the rows of a tunnel"));
+        }
+        (Err(_), _) => return Err(invalid("Invalid tunnel type.")),
     };
     let created = tunnel
         .table

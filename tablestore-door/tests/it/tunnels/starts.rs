@@ -128,10 +128,19 @@ async fn what_no_tunnel_is_is_refused() {
         named
     };
     let name = "Invalid tunnel name: a letter or _, then letters, digits and _, at most 200.";
+    let of_both = "Unsupported: changes from before the rows of a tunnel.";
     for (request, text) in [
         (
             creating(TunnelType::Stream, Some(ended)),
             "Unsupported: the end of a tunnel.",
+        ),
+        (
+            creating(TunnelType::BaseAndStream, Some(at(BEGIN_MILLIS))),
+            of_both,
+        ),
+        (
+            creating(TunnelType::BaseAndStream, Some(from(StartOffsetFlag::Earliest))),
+            of_both,
         ),
         (of_before, "Unsupported: rows as they were before a change."),
         (of_no_type, "Invalid tunnel type."),
@@ -143,6 +152,9 @@ async fn what_no_tunnel_is_is_refused() {
             .await
             .is(400, INVALID, text);
     }
+    // Where there are no changes, their start means nothing, as the original says.
+    let of_rows = creating(TunnelType::BaseData, Some(at(BEGIN_MILLIS)));
+    let _: pb::CreateTunnelResponse = client.call("tunnel/create", &of_rows).await.expect("a tunnel");
     let longest = named(&"x".repeat(200));
     let _: pb::CreateTunnelResponse = client.call("tunnel/create", &longest).await.expect("a tunnel");
     // Who may not is told so as everywhere else.
