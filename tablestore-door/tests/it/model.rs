@@ -292,10 +292,9 @@ impl Program {
             Done::Row(row) => Some(row),
             Done::Gone => None,
         };
-        match (within, row) {
-            (Some(nth), row) => _ = self.held[nth].rows.insert(key, row),
-            (None, Some(row)) => _ = rows.rows.insert(key, row),
-            (None, None) => _ = rows.rows.remove(&key),
+        match within {
+            Some(nth) => _ = self.held[nth].rows.insert(key, row),
+            None => rows.commit(key, row),
         }
     }
 
@@ -333,6 +332,7 @@ const WHAT: &[&str] = &[
     "a range forward",
     "a range in a transaction",
     "a range of an index",
+    "a range of an index that lacks rows",
     "a range of nothing",
     "a row appended",
     "a row deleted",
@@ -360,6 +360,7 @@ const WHAT: &[&str] = &[
     "a secondary index created",
     "a secondary index dropped",
     "a secondary index of a column that isn't declared",
+    "a secondary index that isn't filled",
     "a table created",
     "a table deleted",
     "a table described",

@@ -121,6 +121,11 @@ impl Server {
         tokio::time::timeout(END_MAX, ready).await.expect("in time");
     }
 
+    /// Waits until the background has done what changes of tables have left to it.
+    pub(crate) async fn settled(&self) {
+        self.engine.database().jobs_done().await.expect("no jobs");
+    }
+
     /// Drains and closes.
     pub(crate) async fn end(self) {
         self.stop().await;

@@ -342,7 +342,7 @@ impl Program {
     }
 
     /// Entries of a secondary index.
-    async fn entries(&mut self, name: &'static str, table: &Table) {
+    pub(super) async fn entries(&mut self, name: &'static str, table: &Table) {
         let Some((index, secondary)) = self.random.choice(&table.secondary) else {
             return;
         };
@@ -421,6 +421,13 @@ impl Program {
             assert_eq!(found, expected, "{index} {secondary:?} {part:?} {test:?}");
             if !found.is_empty() {
                 self.met("an entry of an index found");
+            }
+            if secondary
+                .missing
+                .as_ref()
+                .is_some_and(|missing| !missing.is_empty())
+            {
+                self.met("a range of an index that lacks rows");
             }
             self.is_ready(name, index);
             return self.met("a range of an index");

@@ -121,7 +121,7 @@ impl Write {
         self.when.holds(before)?;
         let done = self.change.apply(before, &table.options, now)?;
         match &done {
-            Done::Row(row) if !table.takes(&self.key, row) => Err(Fault::TooLong),
+            Done::Row(row) if !table.takes(&self.key, row, before) => Err(Fault::TooLong),
             _ => Ok(done),
         }
     }

@@ -34,6 +34,9 @@ pub(super) struct Secondary {
     pub(super) included: Vec<&'static str>,
     is_local: bool,
     pub(super) state: SecondaryIndexState,
+    /// The rows that one has no entries of which was created without the rows there were: each until it is written again, so that it can
+    /// stand in it.
+    pub(super) missing: Option<BTreeSet<Key>>,
 }
 
 /// What was done to a row.
@@ -149,6 +152,7 @@ impl Secondary {
             columns: names,
             is_local,
             state: SecondaryIndexState::Ready,
+            missing: None,
         }
     }
 
@@ -160,7 +164,7 @@ impl Secondary {
             included: owned(&self.included),
             local: self.is_local,
             state: self.state.into(),
-            skip_backfill: false,
+            skip_backfill: self.missing.is_some(),
         }
     }
 
@@ -175,11 +179,30 @@ impl Secondary {
 
     /// Its entries: by the values of its columns and the keys of the rows.
     pub(super) fn entries(&self, table: &Table, rows: &Rows) -> Rows {
-        let entries = rows.iter().filter_map(|(key, row)| {
+        let rows = rows.iter().filter(|(key, _)| !self.lacks(key));
+        let entries = rows.filter_map(|(key, row)| {
             let values = self.values(table, key, row)?;
             Some(([values, key.clone()].concat(), row.clone().newest_alone()))
         });
         entries.collect()
+    }
+
+    /// Whether it was created without this row, which hasn't come in since.
+    fn lacks(&self, key: &Key) -> bool {
+        self.missing.as_ref().is_some_and(|missing| missing.contains(key))
+    }
+
+    /// Whether it takes a row in place of another. It goes on without one that it lacks, whose long values stay as they were.
+    fn takes_after(&self, table: &Table, key: &Key, row: &Row, before: Option<&Row>) -> bool {
+        let stays = |before: &Row| {
+            let mut columns = self.columns.iter();
+            !self.takes(table, key, before)
+                && columns.all(|name| {
+                    let value = row.newest(name);
+                    !value.is_some_and(Datum::is_too_long) || value == before.newest(name)
+                })
+        };
+        self.takes(table, key, row) || self.missing.is_some() && before.is_some_and(stays)
     }
 
     /// Whether it takes a row: what would stand in it may be too long.
@@ -254,11 +277,11 @@ impl Table {
         }
     }
 
-    /// Whether its secondary indexes take a row.
-    pub(super) fn takes(&self, key: &Key, row: &Row) -> bool {
+    /// Whether its secondary indexes take a row in place of another.
+    pub(super) fn takes(&self, key: &Key, row: &Row, before: Option<&Row>) -> bool {
         let kept = self.secondary.values();
         let mut kept = kept.filter(|index| index.state != SecondaryIndexState::Failed);
-        kept.all(|index| index.takes(self, key, row))
+        kept.all(|index| index.takes_after(self, key, row, before))
     }
 
     /// Whether a secondary index that is added may meet a row that it doesn't take.
@@ -274,6 +297,13 @@ impl Table {
         });
         if row.is_some() {
             self.note_number(&key);
+        }
+        let takes = |index: &Secondary| row.as_ref().is_none_or(|row| index.takes(self, &key, row));
+        let comes_in: Vec<bool> = self.secondary.values().map(takes).collect();
+        for (index, comes_in) in self.secondary.values_mut().zip(comes_in) {
+            if let Some(missing) = index.missing.as_mut().filter(|_| comes_in) {
+                missing.remove(&key);
+            }
         }
         self.changes.push(Told {
             sequence,

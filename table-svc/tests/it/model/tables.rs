@@ -127,6 +127,10 @@ impl Program {
         if options.life.is_some() && table.life == Life::Endless && !table.searched.is_empty() {
             options.life = None;
         }
+        // Rows of which some has expired come into an unfilled index as they are freed, in the background.
+        if table.secondary.values().any(|index| index.missing.is_some()) {
+            options.life = None;
+        }
         let mut wire = WireTable {
             name: name.to_owned(),
             ..WireTable::default()
@@ -160,6 +164,11 @@ impl Program {
             return;
         };
         let mut secondary = Secondary::draw(&mut self.random, table);
+        // What frees cells and versions in the background brings rows in, too.
+        let stays_as_written = table.life == Life::Endless && table.options.versions == 1;
+        if stays_as_written && self.random.bool() {
+            return self.add_unfilled(name, index, secondary).await;
+        }
         secondary.state = SecondaryIndexState::Building;
         let is_doubtful = table.is_doubtful(&secondary);
         // Rows that have expired may be stored, and too long for it.
@@ -188,6 +197,23 @@ impl Program {
             assert_eq!(state, SecondaryIndexState::Failed);
             self.met("a secondary index that fails");
         }
+    }
+
+    /// The rows that are there aren't taken in.
+    async fn add_unfilled(&mut self, name: &'static str, index: String, mut secondary: Secondary) {
+        // Versions may have become too many just before.
+        let engine = self.running().service.engine().clone();
+        engine.database().jobs_done().await.expect("no jobs");
+        secondary.missing = Some(self.tables[name].rows.keys().cloned().collect());
+        let mut wire = self.tables[name].wire(name);
+        wire.indexes.push(secondary.wire(&index));
+        let updated = self.update(wire, &["indexes"]).await.expect("updated");
+        let table = Arc::make_mut(self.tables.get_mut(name).expect("a table"));
+        table.secondary.insert(index, secondary);
+        self.check_described(name, updated.expect("a table"));
+        self.met("a secondary index that isn't filled");
+        let table = Arc::clone(&self.tables[name]);
+        self.entries(name, &table).await;
     }
 
     async fn drop_secondary(&mut self, name: &'static str, table: &Table) {

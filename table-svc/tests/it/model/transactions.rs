@@ -83,7 +83,7 @@ impl Program {
                 .rows
                 .iter()
                 .filter_map(|(key, row)| Some((key, row.as_ref()?)));
-            if written.any(|(key, row)| !table.takes(key, row)) {
+            if written.any(|(key, row)| !table.takes(key, row, table.rows.get(key))) {
                 // An index was added since.
                 Fault::TooLong.is(&committed.expect_err("a row that an index doesn't take"));
                 self.met("a commit refused");

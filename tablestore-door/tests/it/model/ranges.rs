@@ -75,15 +75,9 @@ impl Program {
             return;
         };
         if self.random.u8(..4) == 0
-            && let Some((index, secondary)) = self.random.choice(&table.secondary)
+            && let Some(index) = self.random.choice(table.secondary.keys())
         {
-            let (columns, entries) = (
-                secondary.key(&table),
-                secondary.entries(&table, &self.rows(name, None)),
-            );
-            let asked = Asked::of_index(&mut self.random, &secondary.included);
-            self.met("a range of an index");
-            return self.pages(index, None, &columns, &entries, &asked, true).await;
+            return self.range_of_index(name, &table, index).await;
         }
         let within = self.within(name);
         let asked = Asked::draw(&mut self.random, &table.key_names(), self.now);
@@ -92,6 +86,24 @@ impl Program {
         }
         let rows = self.rows(name, within);
         self.pages(name, within, &table.keys, &rows, &asked, false).await;
+    }
+
+    pub(super) async fn range_of_index(&mut self, name: &str, table: &Table, index: &str) {
+        let secondary = &table.secondary[index];
+        let (columns, entries) = (
+            secondary.key(table),
+            secondary.entries(table, &self.rows(name, None)),
+        );
+        let asked = Asked::of_index(&mut self.random, &secondary.included);
+        self.met("a range of an index");
+        if secondary
+            .missing
+            .as_ref()
+            .is_some_and(|missing| !missing.is_empty())
+        {
+            self.met("a range of an index that lacks rows");
+        }
+        self.pages(index, None, &columns, &entries, &asked, true).await;
     }
 
     async fn pages(

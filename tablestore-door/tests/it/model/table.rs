@@ -1,6 +1,6 @@
 //! Tables as the oracle has them, and the entries of their secondary indexes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use souk_tablestore::messages::{
@@ -32,6 +32,8 @@ pub(super) struct Secondary {
     pub(super) columns: Vec<&'static str>,
     pub(super) included: Vec<&'static str>,
     is_local: bool,
+    /// The rows that one has no entries of which was created without the rows there were: each until it is written again.
+    pub(super) missing: Option<BTreeSet<Key>>,
 }
 
 pub(super) type Rows = BTreeMap<Key, Row>;
@@ -127,6 +129,7 @@ impl Secondary {
             included: included.collect(),
             columns,
             is_local,
+            missing: None,
         }
     }
 
@@ -169,21 +172,25 @@ impl Secondary {
     /// Its entries: of each row that has all of its columns, what it includes.
     pub(super) fn entries(&self, table: &Table, rows: &Rows) -> Rows {
         let columns = self.key(table);
-        let entries = rows.iter().filter_map(|(key, row)| {
-            let value = |name: &str| {
-                let place = table.keys.iter().position(|(column, _)| *column == name);
-                place.map_or_else(|| row.newest(name), |place| Some(&key[place]))
-            };
-            let key: Option<Key> = columns.iter().map(|(name, _)| value(name).cloned()).collect();
-            let mut entry = row.clone();
-            entry.cells.retain(|name, versions| {
-                while versions.len() > 1 {
-                    versions.pop_first();
-                }
-                self.included.contains(&name.as_str())
+        let lacks = |key: &Key| self.missing.as_ref().is_some_and(|missing| missing.contains(key));
+        let entries = rows
+            .iter()
+            .filter(|(key, _)| !lacks(key))
+            .filter_map(|(key, row)| {
+                let value = |name: &str| {
+                    let place = table.keys.iter().position(|(column, _)| *column == name);
+                    place.map_or_else(|| row.newest(name), |place| Some(&key[place]))
+                };
+                let key: Option<Key> = columns.iter().map(|(name, _)| value(name).cloned()).collect();
+                let mut entry = row.clone();
+                entry.cells.retain(|name, versions| {
+                    while versions.len() > 1 {
+                        versions.pop_first();
+                    }
+                    self.included.contains(&name.as_str())
+                });
+                Some((key?, entry))
             });
-            Some((key?, entry))
-        });
         entries.collect()
     }
 }
@@ -283,6 +290,21 @@ impl Table {
             key.clone_from(there);
         }
         key
+    }
+
+    /// Notes what was committed.
+    pub(super) fn commit(&mut self, key: Key, row: Option<Row>) {
+        let missing = self
+            .secondary
+            .values_mut()
+            .filter_map(|index| index.missing.as_mut());
+        for missing in missing {
+            missing.remove(&key);
+        }
+        match row {
+            Some(row) => _ = self.rows.insert(key, row),
+            None => _ = self.rows.remove(&key),
+        }
     }
 
     /// Notes the number of a row.

@@ -73,8 +73,10 @@ impl Program {
 
     async fn set_options(&mut self, name: &'static str, table: &Table) {
         let mut options = table.options.drawn_below(&mut self.random);
-        // Rows that expire are taken out of a search index when they are freed, in the background.
-        if !table.searched.is_empty() {
+        let is_unfilled = table.secondary.values().any(|index| index.missing.is_some());
+        // Rows that expire are taken out of a search index, and what is left of them into an unfilled secondary index, when they are
+        // freed, in the background.
+        if !table.searched.is_empty() || is_unfilled {
             options.life = None;
         }
         let request = pb::UpdateTableRequest {
@@ -94,11 +96,19 @@ impl Program {
         let Some(index) = self.random.choice(free.collect::<Vec<_>>()) else {
             return;
         };
-        let secondary = Secondary::draw(&mut self.random, table);
+        let mut secondary = Secondary::draw(&mut self.random, table);
+        // What frees cells and versions in the background brings rows in, too.
+        let stays_as_written = table.options.life.is_none() && table.options.versions == 1;
+        if stays_as_written && self.random.u8(..4) > 0 {
+            // Versions may have become too many just before.
+            self.server().settled().await;
+            secondary.missing = Some(table.rows.keys().cloned().collect());
+        }
+        let is_filled = secondary.missing.is_none();
         let request = pb::CreateIndexRequest {
             main_table_name: name.to_owned(),
             index_meta: secondary.wire(&index, table, false),
-            include_base_data: Some(true),
+            include_base_data: Some(is_filled),
         };
         let created: Result<pb::CreateIndexResponse, _> = self.call("CreateIndex", &request).await;
         if !table.has_all_of(&secondary) {
@@ -109,8 +119,13 @@ impl Program {
         self.server().indexed(&engine_name(name), &index).await;
         let again: Result<pb::CreateIndexResponse, _> = self.call("CreateIndex", &request).await;
         Fault::Exists.is(&again.expect_err("it is there"));
-        let secondaries = &mut self.tables.get_mut(name).expect("a table").secondary;
-        secondaries.insert(index, secondary);
+        let table = self.tables.get_mut(name).expect("a table");
+        table.secondary.insert(index.clone(), secondary);
+        if !is_filled {
+            let table = table.clone();
+            self.met("a secondary index that isn't filled");
+            self.range_of_index(name, &table, &index).await;
+        }
         self.met("a secondary index created");
     }
 

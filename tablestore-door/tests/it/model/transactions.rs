@@ -59,10 +59,7 @@ impl Program {
                 if let (Some(place), Some(_)) = (table.numbered, &row) {
                     table.note_number(place, &key);
                 }
-                match row {
-                    Some(row) => _ = table.rows.insert(key, row),
-                    None => _ = table.rows.remove(&key),
-                }
+                table.commit(key, row);
             }
             self.met("a transaction committed");
         }
