@@ -22,10 +22,10 @@ use http::{Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
-use tower::ServiceBuilder;
+use tower::{Layer as _, ServiceBuilder};
 
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool, refusal};
+use crate::callers::pool::{Columns, Full, Pool, Taken, refusal};
 use crate::config::ServerConfig;
 use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health::{self, Health};
@@ -40,7 +40,7 @@ use crate::layers::messages::Layouts;
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
-use crate::layers::trace::{Believe, TraceLayer};
+use crate::layers::trace::{Believe, NamedCall, TraceLayer};
 use crate::layers::{AnswerBody, AnyService, Inner, TowerService, infallible, refuse, tower_service};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
@@ -135,6 +135,9 @@ pub struct Stack {
     service: AnyService,
     /// The layers around what a front answers by itself.
     own: AnyService,
+    /// The same for what has a span already.
+    untraced: AnyService,
+    trace: TraceLayer,
     /// Such answers, until they are taken, of those whom nobody has looked at.
     visitors: Arc<Pool>,
     gate: DrainGate,
@@ -188,6 +191,36 @@ impl Stack {
         told: Option<Status>,
         answer: impl Future<Output = Response<Body>>,
     ) -> Result<Response<Body>, Status> {
+        let taken = self.let_through(&self.own, head, told).await?;
+        Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
+    }
+
+    /// The same for a call of another protocol than gRPC, whose span is named by `call` and lasts until it is answered. With the response
+    /// `answer` gives the code of the error that it tells of; a span fails with what is answered by a status of HTTP from 500 on.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn own_call(
+        &self,
+        head: &http::request::Parts,
+        call: NamedCall,
+        answer: impl Future<Output = (Response<Body>, Option<String>)>,
+    ) -> Result<Response<Body>, Status> {
+        let named = self.trace.named(head, call, async {
+            let taken = self.let_through(&self.untraced, head, None).await?;
+            let (response, failure) = answer.await;
+            Ok((hold_until_dropped(response, Some(taken)).map(Body::new), failure))
+        });
+        named.await
+    }
+
+    /// Passes what isn't of gRPC through `layers`, and takes a place for its answer.
+    async fn let_through(
+        &self,
+        layers: &AnyService,
+        head: &http::request::Parts,
+        told: Option<Status>,
+    ) -> Result<Taken, Status> {
         let visitor = CallerKey::visitors(&head.extensions);
         let taken = self.visitors.take(visitor.as_ref().map(Columns::of));
         let taken = taken.map_err(|full| too_many(full, self.visitors.max()));
@@ -197,14 +230,13 @@ impl Stack {
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
         request.extensions_mut().insert(LoggedAs(told));
-        let passed = infallible(self.own.answer(request).await);
+        let passed = infallible(layers.answer(request).await);
         if passed.extensions().get::<Own>().is_none() {
             let refusal = passed.extensions().get::<Status>().cloned();
             let refusal = refusal.or_else(|| status_in(passed.headers()));
             return Err(refusal.unwrap_or_else(|| Status::unknown("a layer answered without a status")));
         }
-        let taken = taken?;
-        Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
+        taken
     }
 }
 
@@ -256,15 +288,17 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
     let trace = TraceLayer::server(methods.clone()).believing(services.believe);
     let metrics = MetricsLayer::server(methods.clone(), meter);
     // The same as below without admission, and without what only work needs.
-    let own = ServiceBuilder::new()
-        .layer(trace.clone())
-        .layer(metrics.clone())
-        .layer(gate.clone())
-        .layer(rate.clone().of_own_answers())
-        .service(OwnAnswer);
+    let untraced = AnyService::layered(
+        ServiceBuilder::new()
+            .layer(metrics.clone())
+            .layer(gate.clone())
+            .layer(rate.clone().of_own_answers())
+            .service(OwnAnswer),
+    );
+    let own = AnyService::layered(trace.clone().layer(untraced.clone()));
     // From outside; the table above says why in this order.
     let service = ServiceBuilder::new()
-        .layer(trace)
+        .layer(trace.clone())
         .layer(metrics)
         .layer(gate.clone())
         .layer(CatchPanicLayer)
@@ -279,7 +313,9 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
     let service = AnyService::layered(service);
     Ok(Stack {
         service,
-        own: AnyService::layered(own),
+        own,
+        untraced,
+        trace,
         visitors: Pool::new(streams_max),
         gate,
         health: health.clone(),

@@ -21,20 +21,21 @@ use souk_access::reload::{self, FileError};
 use souk_access::rules::RulesError;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
+use souk_chassis::layers::trace::NamedCall;
 use souk_chassis::methods::DescriptorError;
 use souk_chassis::reflection::ReflectionError;
 use souk_chassis::reload::Reloaded;
 use souk_chassis::server::{self, Listener, Services, Stack};
 use souk_chassis::telemetry::Role;
 use souk_engine::Engine;
+use souk_engine::trace::brought;
 use souk_tablestore::limits::MAX_BODY_BYTES;
-use souk_tablestore::{Answer, ErrorCode, Reason, RequestHead, ServiceError, SigningKey};
+use souk_tablestore::{Answer, ErrorCode, Operation, Reason, RequestHead, ServiceError, SigningKey};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tracing::Instrument as _;
 
 use crate::access_keys::{AccessKey, AccessKeys};
 use crate::context::Context;
@@ -211,9 +212,14 @@ impl Door {
     async fn answer(self, request: Request<Body>) -> Response<Body> {
         let id = uuid::Uuid::new_v4().to_string();
         let (head, body) = request.into_parts();
+        let operation = Operation::from_path(head.uri.path());
+        let call = NamedCall {
+            system: "tablestore",
+            method: operation.ok().map(Operation::name),
+        };
         let answered = {
             let work = self.shared.answered(&head, body, &id);
-            self.stack.own_answer(&head, None, work).await
+            self.stack.own_call(&head, call, work).await
         };
         answered.unwrap_or_else(|refusal| {
             let reason = match refusal.code() {
@@ -250,16 +256,21 @@ struct Signer {
 }
 
 impl Shared {
-    async fn answered(&self, head: &Parts, body: Body, id: &str) -> Response<Body> {
+    /// The response, and the code of the error that it tells of.
+    async fn answered(&self, head: &Parts, body: Body, id: &str) -> (Response<Body>, Option<String>) {
         let signer = match self.signer(head) {
             Ok(signer) => signer,
             Err(error) => {
                 tracing::debug!(request = id, code = %error.code, "a request to the Tablestore endpoint was refused");
-                return response(Answer::error(&error), id, None);
+                return (
+                    response(Answer::error(&error), id, None),
+                    Some(error.code.to_string()),
+                );
             }
         };
         server::let_in(&head.extensions);
         let done = self.done(&signer, head, body).await;
+        let mut failure = None;
         let answer = done.unwrap_or_else(|error| {
             tracing::debug!(
                 request = id,
@@ -267,9 +278,10 @@ impl Shared {
                 code = %error.code,
                 "a call to the Tablestore endpoint failed"
             );
+            failure = Some(error.code.to_string());
             Answer::error(&error)
         });
-        response(answer, id, Some(&signer))
+        (response(answer, id, Some(&signer)), failure)
     }
 
     /// Who signed the request.
@@ -311,7 +323,7 @@ impl Shared {
             let _places = places;
             dispatch(&context, operation, body).await
         };
-        let work = AbortOnDropHandle::new(tokio::spawn(Role::inherit(work.in_current_span())));
+        let work = AbortOnDropHandle::new(tokio::spawn(brought(work)));
         match tokio::time::timeout_at(deadline, work).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {

@@ -71,6 +71,11 @@ impl<O: Observer> Watch<O> {
         }
     }
 
+    /// Stops watching: who has the observer says how the call ends.
+    pub(crate) fn stop(mut self) -> Option<O> {
+        self.observer.take()
+    }
+
     /// Goes on watching in the body of `response`, or ends here when the headers say all.
     pub(crate) fn follow<B>(mut self, response: Response<B>) -> Response<FollowedBody<B, Self>> {
         let made_here = response.extensions().get::<Status>().cloned();

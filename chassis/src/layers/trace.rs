@@ -7,13 +7,13 @@
 use std::borrow::Cow;
 use std::error::Error as _;
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{self, Poll, ready};
 
 use futures_util::FutureExt as _;
-use http::{Request, Uri};
+use http::{Request, Response, Uri};
 use opentelemetry::trace::{SpanContext, SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue, StringValue};
 use pin_project_lite::pin_project;
@@ -47,6 +47,15 @@ enum Side {
 pub trait Believe: fmt::Debug + Send + Sync + 'static {
     /// Whether the caller is trusted; asked only if it sent a trace context. May leave its identity in the extensions for layers below.
     fn believes(&self, request: &mut Request<Body>) -> bool;
+}
+
+/// A call of another protocol than gRPC, as its span tells of it.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedCall {
+    /// The protocol, as `rpc.system.name`.
+    pub system: &'static str,
+    /// The name of what is called; `None` for what there isn't.
+    pub method: Option<&'static str>,
 }
 
 /// Traces calls. See the [module](self).
@@ -171,20 +180,60 @@ impl TraceLayer {
         let method = self.methods.known(request.uri().path());
         sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
             let mut attributes = attributes(method, request);
-            if let Some(info) = request.extensions().get::<Arc<ConnectionInfo>>() {
-                if let Some(local) = &info.local {
-                    tell(&mut attributes, ["server.address", "server.port"], local);
-                }
-                let names = ["network.peer.address", "network.peer.port"];
-                tell(&mut attributes, names, &info.remote);
-            }
-            if let Some(peer) = request.extensions().get::<TlsPeer>() {
-                attributes.push(KeyValue::new("tls.protocol.version", peer.version));
-                let name = peer.name.as_ref();
-                attributes.extend(name.map(|name| KeyValue::new("souk.peer.name", Arc::clone(name))));
-            }
+            tell_of_connection(&mut attributes, request.extensions());
             attributes
         })
+    }
+
+    /// Does the work of a call that isn't of gRPC in a SERVER span of its own. The work gives the response, and the code of the error that
+    /// it tells of; a refusal of a layer is an `Err`. A trace that the caller sent is linked: nobody says that it is to be believed.
+    pub(crate) async fn named<B>(
+        &self,
+        head: &http::request::Parts,
+        call: NamedCall,
+        work: impl Future<Output = Result<(Response<B>, Option<String>), Status>>,
+    ) -> Result<Response<B>, Status> {
+        let told = propagate::extract(&head.headers);
+        let linked = Some(told.span().span_context().clone()).filter(SpanContext::is_valid);
+        let parent = match self.role.or_else(Role::current) {
+            Some(role) => Context::new().with_value(role),
+            None => Context::new(),
+        };
+        let name = call.method.unwrap_or(METHOD_OTHER);
+        let context = sampling::begin(&parent, linked, name, SpanKind::Server, || {
+            let mut attributes = vec![
+                KeyValue::new("rpc.system.name", call.system),
+                KeyValue::new("rpc.method", name.to_owned()),
+            ];
+            tell_of_connection(&mut attributes, &head.extensions);
+            attributes
+        });
+        let watch = Watch::new(TracedCall {
+            context: context.clone(),
+            telling: Some(Telling::Last(Told::default())),
+            entered: true,
+            started: Instant::now(),
+        });
+        let work = pin!(InContext {
+            answer: Some(work),
+            context: Some(context),
+        });
+        let answered = work.await;
+        let call = watch.stop();
+        match answered {
+            Ok((response, failure)) => {
+                if let Some(call) = call {
+                    call.answered(failure, response.status().is_server_error());
+                }
+                Ok(response)
+            }
+            Err(status) => {
+                if let Some(call) = call {
+                    call.ended(Err(status.clone()));
+                }
+                Err(status)
+            }
+        }
     }
 
     /// The context of a call to `peer`, made within that `around` it.
@@ -216,6 +265,21 @@ fn attributes(method: Option<&Arc<str>>, request: &Request<Body>) -> Vec<KeyValu
         attributes.push(KeyValue::new("rpc.method_original", original.to_owned()));
     }
     attributes
+}
+
+fn tell_of_connection(attributes: &mut Vec<KeyValue>, extensions: &http::Extensions) {
+    if let Some(info) = extensions.get::<Arc<ConnectionInfo>>() {
+        if let Some(local) = &info.local {
+            tell(attributes, ["server.address", "server.port"], local);
+        }
+        let names = ["network.peer.address", "network.peer.port"];
+        tell(attributes, names, &info.remote);
+    }
+    if let Some(peer) = extensions.get::<TlsPeer>() {
+        attributes.push(KeyValue::new("tls.protocol.version", peer.version));
+        let name = peer.name.as_ref();
+        attributes.extend(name.map(|name| KeyValue::new("souk.peer.name", Arc::clone(name))));
+    }
 }
 
 fn tell(attributes: &mut Vec<KeyValue>, [address, port]: [&'static str; 2], end: &PeerAddress) {
@@ -306,6 +370,21 @@ impl Observer for TracedCall {
 }
 
 impl TracedCall {
+    /// Ends the span of a call whose answer isn't of gRPC, and tells of the code of an error. Who answers has said the rest.
+    fn answered(self, failure: Option<String>, is_fault: bool) {
+        let span = self.context.span();
+        if !span.is_recording() {
+            return;
+        }
+        if let Some(code) = failure.clone().filter(|_| is_fault) {
+            span.set_status(SpanStatus::error(""));
+            span.set_attribute(KeyValue::new("error.type", code));
+        }
+        let code = failure.unwrap_or_else(|| code_name(Code::Ok).to_owned());
+        span.set_attribute(KeyValue::new("rpc.status_code", code));
+        span.end();
+    }
+
     fn tell(&self, status: &Status) {
         let code = i32::from(status.code());
         match &self.telling {

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use http_body_util::BodyExt as _;
+use opentelemetry::trace::TraceContextExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tonic::{Code, Status};
@@ -369,6 +370,68 @@ async fn an_address_has_a_share_of_the_fronts_own_answers_until_they_are_taken()
     assert!(own("192.0.2.2:1").await.is_ok());
     untaken.pop();
     assert!(own("192.0.2.1:2").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_call_of_another_protocol_has_a_span_of_its_name_until_it_is_answered() {
+    let recorded = crate::layers::testing::record();
+    let stack = echo(&ServerConfig::default());
+    let (head, ()) = Request::builder()
+        .header(
+            "traceparent",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        )
+        .body(())
+        .expect("a request")
+        .into_parts();
+    let own = async |method, status: u16, failure: Option<&str>| {
+        let call = NamedCall {
+            system: "other",
+            method,
+        };
+        let before = recorded.spans().len();
+        let answer = async {
+            tokio::task::yield_now().await;
+            assert_eq!(recorded.spans().len(), before, "it goes on");
+            let context = opentelemetry::Context::current();
+            assert!(context.span().is_recording(), "what it does is below");
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = status.try_into().expect("a status");
+            (response, failure.map(str::to_owned))
+        };
+        let answered = stack.own_call(&head, call, answer).await;
+        (answered, recorded.spans().pop().expect("a span"))
+    };
+    for (method, status, failure, name, code, error) in [
+        (Some("GetRow"), 200, None, "GetRow", "OK", ""),
+        (Some("PutRow"), 403, Some("NotSo"), "PutRow", "NotSo", ""),
+        (Some("GetRow"), 503, Some("Busy"), "GetRow", "Busy", "Busy"),
+        (None, 404, Some("NoSuch"), "_OTHER", "NoSuch", ""),
+    ] {
+        let (answered, span) = own(method, status, failure).await;
+        assert_eq!(answered.expect("an answer").status(), status);
+        assert_eq!(span.name, name);
+        let told = ["rpc.system.name", "rpc.method", "rpc.status_code", "error.type"]
+            .map(|attribute| crate::layers::testing::attribute(&span, attribute));
+        assert_eq!(told, ["other", name, code, error]);
+        // What the caller says of a trace isn't believed.
+        let [link] = &span.links.links[..] else {
+            panic!("{span:?}");
+        };
+        let told = link.span_context.trace_id();
+        assert_eq!(told.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_ne!(span.span_context.trace_id(), told);
+    }
+    assert_eq!(recorded.lines(), [""; 0]);
+    stack.drain();
+    let (refused, span) = own(Some("GetRow"), 200, None).await;
+    let refusal = refused.expect_err("it drains");
+    assert_eq!(reason(&refusal).as_deref(), Some("DRAINING"));
+    assert_eq!(
+        crate::layers::testing::attribute(&span, "rpc.status_code"),
+        "UNAVAILABLE"
+    );
+    assert_eq!(recorded.lines().len(), 1, "the refusal is logged");
 }
 
 #[tokio::test]
