@@ -12,7 +12,7 @@ use crate::key::{self, HASH_COLUMN};
 use crate::leases::Full;
 use crate::open_table::Home;
 use crate::scope::Scope;
-use crate::slices::{Cuts, Ended, Exported, LEASE, Slice};
+use crate::slices::{CountedPage, Ended, Exported, LEASE, Slice};
 use crate::stored::signed;
 use crate::table::{MIN_SEQUENCE, TableHandle};
 use crate::token::{self, TokenKind};
@@ -150,7 +150,7 @@ impl TableHandle {
             let exported = Exported {
                 snapshot: self.snapshot(min_sequence).await?,
                 ended: Arc::default(),
-                cuts: Arc::default(),
+                counting: Arc::default(),
             };
             exported.ended.begin(slice);
             let kept = self.inner.snapshots.keep(exported, LEASE, self.caller());
@@ -302,33 +302,42 @@ impl TableHandle {
         if slice.is_whole() || first.is_some_and(|(column, _)| column == HASH_COLUMN) {
             return slice.bounds(Slice::before_hash);
         }
-        let cuts = self.kept_snapshot(lease)?.cuts;
-        let cuts = cuts.get_or_try_init(|| self.cuts(scope, lease)).await?;
+        let counting = self.kept_snapshot(lease)?.counting;
+        let mut counting = counting.lock().await;
+        let cuts = counting
+            .cuts(|from| self.counted_page(scope, lease, from))
+            .await?;
         slice.bounds(|number, count| Ok(cuts.before(number, count)))
     }
 
-    /// Counts the rows of a kept snapshot, as far as the call may meet them: where others lie isn't told by slices.
-    async fn cuts(&self, scope: &Scope, lease: u64) -> Result<Cuts> {
+    /// Rows of a kept snapshot to count, from a key on, as far as the call may meet them: where others lie isn't told by slices.
+    async fn counted_page(&self, scope: &Scope, lease: u64, from: Option<PrimaryKey>) -> Result<CountedPage> {
+        self.check_going()?;
         let definition = self.open.definition();
         let first = definition.schema.key.first();
         // With a column of the key, rows are read that have none of the named ones.
         let named = first.map(|(column, _)| column.as_str()).into_iter();
         let options = ReadOptions::new().columns(named.chain(scope.owner_column()));
-        let mut cuts = Cuts::default();
-        let mut next = scope.narrowed(&RangeRequest::default().options(options.max_versions(1)));
-        while let Some(request) = next {
-            self.check_going()?;
-            // Each page is a use of the snapshot.
-            let snapshot = self.kept_snapshot(lease)?.snapshot;
-            let page = self
-                .access("export", snapshot.range(&self.open.table, &request))
-                .await?;
-            for row in page.rows.iter().filter(|row| scope.sees(row)) {
-                cuts.count(&row.key);
-            }
-            next = page.next.map(|key| request.resume(key));
+        let all = RangeRequest::default().options(options.max_versions(1));
+        let Some(mut request) = scope.narrowed(&all) else {
+            return Ok(CountedPage {
+                keys: Vec::new(),
+                next: None,
+            });
+        };
+        if let Some(key) = from {
+            request = request.resume(key);
         }
-        Ok(cuts)
+        // Each page is a use of the snapshot.
+        let snapshot = self.kept_snapshot(lease)?.snapshot;
+        let page = self
+            .access("export", snapshot.range(&self.open.table, &request))
+            .await?;
+        let own = page.rows.into_iter().filter(|row| scope.sees(row));
+        Ok(CountedPage {
+            keys: own.map(|row| row.key).collect(),
+            next: page.next,
+        })
     }
 
     fn seal_token(&self, scope: &Scope, kind: TokenKind, payload: &[u8]) -> String {

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use souk_storage::{KeyBound, KeyValue, PrimaryKey, Snapshot};
-use tokio::sync::OnceCell;
 
-pub(crate) use self::cuts::Cuts;
+pub(crate) use self::cuts::{CountedPage, Counting};
 use crate::error::Result;
 use crate::leases::{Bounds, Leases};
 
@@ -40,8 +39,8 @@ pub(crate) type Snapshots = Leases<Exported>;
 pub(crate) struct Exported {
     pub(crate) snapshot: Snapshot,
     pub(crate) ended: Arc<Ended>,
-    /// Where slices begin, once one was asked for; a snapshot belongs to one table and scope.
-    pub(crate) cuts: Arc<OnceCell<Cuts>>,
+    /// Where slices begin, as far as rows were counted for it, by one call at a time; a snapshot belongs to one table and scope.
+    pub(crate) counting: Arc<tokio::sync::Mutex<Counting>>,
 }
 
 /// Parts of the space of hashes: the first four digits.

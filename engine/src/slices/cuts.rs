@@ -2,6 +2,8 @@
 
 use souk_storage::{KeyBound, PrimaryKey};
 
+use crate::error::Result;
+
 /// Most keys that are kept of a table. At least half as many are, where there are rows: four for each of
 /// [`SLICES_MAX`](super::SLICES_MAX) slices.
 const KEYS_MAX: usize = 512;
@@ -49,11 +51,61 @@ impl Cuts {
     }
 }
 
+/// The counting of a table's rows. It is kept with the snapshot that it counts: a call that ends before it is done leaves to the
+/// next what it has counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    cuts: Cuts,
+    at: CountedTo,
+}
+
+/// How far rows are counted.
+#[derive(Debug, Default)]
+enum CountedTo {
+    #[default]
+    Nothing,
+    /// To before this key.
+    Key(PrimaryKey),
+    All,
+}
+
+/// Some rows to count.
+pub(crate) struct CountedPage {
+    pub(crate) keys: Vec<PrimaryKey>,
+    /// The key to go on at, if there may be more rows.
+    pub(crate) next: Option<PrimaryKey>,
+}
+
+impl Counting {
+    /// The cuts, when all rows are counted. `read` reads those from a key on, or the first ones.
+    pub(crate) async fn cuts<R>(&mut self, mut read: impl FnMut(Option<PrimaryKey>) -> R) -> Result<&Cuts>
+    where
+        R: Future<Output = Result<CountedPage>>,
+    {
+        loop {
+            let from = match &self.at {
+                CountedTo::Nothing => None,
+                CountedTo::Key(key) => Some(key.clone()),
+                CountedTo::All => return Ok(&self.cuts),
+            };
+            let page = read(from).await?;
+            for key in &page.keys {
+                self.cuts.count(key);
+            }
+            self.at = page.next.map_or(CountedTo::All, CountedTo::Key);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::future;
+
+    use futures_util::FutureExt as _;
     use souk_storage::KeyValue;
 
     use super::*;
+    use crate::error::EngineError;
     use crate::slices::SLICES_MAX;
 
     fn key(nth: usize) -> PrimaryKey {
@@ -88,5 +140,61 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A page of ten rows, of twenty-five.
+    fn page(from: Option<PrimaryKey>) -> CountedPage {
+        let first = from.map_or(0, |key| key.values()[0].as_integer().expect("a number"));
+        let nth = |nth: i64| key(usize::try_from(nth).expect("a small number"));
+        CountedPage {
+            keys: (first..(first + 10).min(25)).map(nth).collect(),
+            next: (first + 10 < 25).then(|| nth(first + 10)),
+        }
+    }
+
+    #[test]
+    fn a_counting_goes_on_where_another_call_left_it() {
+        let mut counting = Counting::default();
+        let second = Some(key(10));
+        let left = counting.cuts(|from| {
+            let hangs = from == second;
+            async move {
+                if hangs {
+                    future::pending::<()>().await;
+                }
+                Ok(page(from))
+            }
+        });
+        assert!(left.now_or_never().is_none(), "it waits for the second page");
+        let failed = counting.cuts(|from| {
+            future::ready(match from == second {
+                true => Ok(page(from)),
+                false => Err(EngineError::Closing),
+            })
+        });
+        assert!(
+            failed.now_or_never().is_some_and(|failed| failed.is_err()),
+            "the third fails"
+        );
+        let mut asked = Vec::new();
+        let cuts = counting.cuts(|from| {
+            asked.push(from.clone());
+            future::ready(Ok(page(from)))
+        });
+        let cuts = cuts
+            .now_or_never()
+            .expect("it waits for nothing")
+            .expect("counted");
+        assert_eq!(cuts.rows, 25);
+        assert_eq!(cuts.before(1, 5), KeyBound::Before(key(5)));
+        assert_eq!(asked, [Some(key(20))]);
+        let done = counting.cuts(|_| future::ready(Err(EngineError::Closing)));
+        assert_eq!(
+            done.now_or_never()
+                .expect("it waits for nothing")
+                .expect("counted")
+                .rows,
+            25
+        );
     }
 }
