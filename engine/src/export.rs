@@ -7,14 +7,14 @@ use futures_util::{Stream, stream};
 use souk_storage::{Direction, KeyBound, PrimaryKey, RangePage, RangeRequest, ReadOptions, Row};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, LimitOf, Result};
 use crate::key::{self, HASH_COLUMN};
 use crate::leases::Full;
 use crate::open_table::Home;
 use crate::scope::Scope;
 use crate::slices::{CountedPage, Ended, Exported, LEASE, Slice};
 use crate::stored::signed;
-use crate::table::{MIN_SEQUENCE, TableHandle};
+use crate::table::{MIN_SEQUENCE, SCANS_MAX, TableHandle};
 use crate::token::{self, TokenKind};
 use crate::trace;
 
@@ -63,6 +63,8 @@ struct Cursor {
     lease: u64,
     slice: Slice,
     next: Next,
+    /// Whether the snapshot has just been taken, and no block has told its token yet.
+    is_new: bool,
 }
 
 /// Some rows of a snapshot, without a hold of it.
@@ -103,7 +105,8 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::ExportExpired`], also when the stream wasn't read for [`LEASE`], [`EngineError::TooManyExports`],
-    /// [`EngineError::ExportTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::SnapshotBehind`].
+    /// [`EngineError::ExportTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::SnapshotBehind`];
+    /// [`EngineError::TooManyScans`] where a block needs to look further for own rows than one read goes, without a place.
     pub async fn export(
         &self,
         start: ExportStart<'_>,
@@ -120,8 +123,13 @@ impl TableHandle {
         Ok(stream::try_unfold(
             (table, cursor),
             |(table, mut cursor)| async move {
-                let block = table.next_block(&mut cursor).await?;
-                Ok(block.map(|block| (block, (table, cursor))))
+                let block = table.next_block(&mut cursor).await;
+                if block.is_err() && cursor.is_new {
+                    // Nobody can name it, so it needn't count for its caller any longer.
+                    table.inner.snapshots.finish(cursor.lease, Duration::ZERO);
+                }
+                cursor.is_new = false;
+                Ok(block?.map(|block| (block, (table, cursor))))
             },
         ))
     }
@@ -161,6 +169,7 @@ impl TableHandle {
             lease,
             slice,
             next: Next::Beginning,
+            is_new: snapshot_token.is_none(),
         })
     }
 
@@ -203,6 +212,7 @@ impl TableHandle {
             lease,
             slice,
             next,
+            is_new: false,
         })
     }
 
@@ -210,13 +220,19 @@ impl TableHandle {
         if matches!(cursor.next, Next::End) {
             return Ok(None);
         }
+        // Whoever looks far reads the rows of others, maybe all of them, for a block.
+        let scattered = cursor.scope.is_scattered();
+        let place = scattered
+            .then(|| self.inner.scans.take(self.caller()))
+            .transpose();
+        let without_place = place.as_ref().err().copied();
         loop {
             self.check_going()?;
             let Page {
                 rows: page,
                 sequence,
                 ended,
-            } = self.next_rows(cursor).await?;
+            } = self.next_rows(cursor, without_place).await?;
             let mut items = page.rows;
             items.retain(|row| cursor.scope.sees(row));
             // What a limited export is resumed from is a row that its caller has seen: the next key may be another's.
@@ -225,6 +241,7 @@ impl TableHandle {
                 (Some(next), _) if !cursor.scope.is_limited() => Some(next.clone()),
                 (Some(_), Some(last)) => Some(last.key.clone()),
                 (Some(next), None) => {
+                    may_look_on(without_place)?;
                     cursor.next = Next::Key(next.clone());
                     continue;
                 }
@@ -250,7 +267,7 @@ impl TableHandle {
 
     /// The rows from where the cursor is; whoever calls moves it on. A task of its own reads them: it lets go of the snapshot
     /// when it has, while a stream goes on when its client likes.
-    async fn next_rows(&self, cursor: &Cursor) -> Result<Page> {
+    async fn next_rows(&self, cursor: &Cursor, without_place: Option<LimitOf>) -> Result<Page> {
         let (table, lease, slice) = (self.clone(), cursor.lease, cursor.slice);
         let scope = cursor.scope.clone();
         let from = match &cursor.next {
@@ -258,7 +275,7 @@ impl TableHandle {
             Next::Beginning | Next::End => None,
         };
         let reading = async move {
-            let (start, end) = table.slice_bounds(&scope, lease, slice).await?;
+            let (start, end) = table.slice_bounds(&scope, lease, slice, without_place).await?;
             let mut request = RangeRequest {
                 limit: BLOCK_ROWS,
                 bytes: BLOCK_BYTES,
@@ -296,7 +313,13 @@ impl TableHandle {
     }
 
     /// Where a slice of a kept snapshot begins and ends.
-    async fn slice_bounds(&self, scope: &Scope, lease: u64, slice: Slice) -> Result<(KeyBound, KeyBound)> {
+    async fn slice_bounds(
+        &self,
+        scope: &Scope,
+        lease: u64,
+        slice: Slice,
+        without_place: Option<LimitOf>,
+    ) -> Result<(KeyBound, KeyBound)> {
         let definition = self.open.definition();
         let first = definition.schema.key.first();
         if slice.is_whole() || first.is_some_and(|(column, _)| column == HASH_COLUMN) {
@@ -305,7 +328,12 @@ impl TableHandle {
         let counting = self.kept_snapshot(lease)?.counting;
         let mut counting = counting.lock().await;
         let cuts = counting
-            .cuts(|from| self.counted_page(scope, lease, from))
+            .cuts(|from| async move {
+                if from.is_some() {
+                    may_look_on(without_place)?;
+                }
+                self.counted_page(scope, lease, from).await
+            })
             .await?;
         slice.bounds(|number, count| Ok(cuts.before(number, count)))
     }
@@ -347,6 +375,14 @@ impl TableHandle {
     fn open_token(&self, scope: &Scope, kind: TokenKind, name: &'static str, token: &str) -> Result<Vec<u8>> {
         token::open(kind, scope.bind(self.fingerprint()), token)
             .map_err(|detail| EngineError::ExportTokenInvalid { token: name, detail })
+    }
+}
+
+/// Refuses to look further for own rows than one read goes, without a place.
+fn may_look_on(without_place: Option<LimitOf>) -> Result<()> {
+    match without_place {
+        Some(of) => Err(EngineError::TooManyScans { max: SCANS_MAX, of }),
+        None => Ok(()),
     }
 }
 

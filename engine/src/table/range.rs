@@ -10,7 +10,7 @@ use crate::scope::Scope;
 use crate::stored::signed;
 use crate::transactions::Seeing;
 
-/// Most calls at a time that look for own rows among those of others, further than one read goes.
+/// Most calls, and blocks of exports, at a time that look for own rows among those of others, further than one read goes.
 pub const SCANS_MAX: usize = 32;
 
 impl TableHandle {

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use souk_storage::limits::{MAX_BATCH_ROWS, MAX_SCANNED_ROWS};
-use souk_storage::{KeyKind, TableSchema};
+use souk_storage::{KeyKind, Row, TableSchema};
 use tempfile::TempDir;
 
 use super::*;
@@ -9,6 +10,8 @@ use crate::call::{Call, Owner, Principal};
 use crate::definition::TableDefinition;
 use crate::engine::{Engine, EngineConfig, Tables};
 use crate::error::LimitOf;
+use crate::export::{ExportBlock, ExportStart};
+use crate::slices::{SNAPSHOTS_OF_CALLER_MAX, Slice};
 use crate::table::TableWrite;
 
 /// One letter of ada's, more of bob's than one look takes, and another one of ada's behind them; the table as ada meets it.
@@ -66,6 +69,54 @@ async fn who_looks_far_among_the_rows_of_others_needs_one_of_few_places() {
         taken.pop();
         let page = ada.range(&behind_hers, 0).await.expect("a page").value;
         assert!(page.rows.iter().map(|row| &row.key).eq([&key("c")]));
+        assert_eq!(scans.taken(), taken.len(), "a place is given back");
+    }
+    close(engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_export_that_looks_far_among_the_rows_of_others_needs_a_place_too() {
+    let (_directory, engine, ada) = letters().await;
+    let scans = &engine.inner().scans;
+    let blocks = async |start: ExportStart<'_>| {
+        let blocks = ada.export(start).await.expect("an export");
+        blocks.collect::<Vec<_>>().await
+    };
+    let slice_of = |count| ExportStart::Slice {
+        slice: Slice::new(count, 0).expect("a slice"),
+        snapshot_token: None,
+        min_sequence: 0,
+    };
+    let own = |items: &[Row], id: &str| items.iter().map(|row| &row.key).eq([&key(id)]);
+    for (caller, of) in [(None, LimitOf::All), (ada.caller(), LimitOf::Caller)] {
+        let mut taken: Vec<_> = std::iter::from_fn(|| scans.take(caller.clone()).ok()).collect();
+        let refused = |block: &Result<ExportBlock<Row>>| {
+            assert!(
+                matches!(block, Err(EngineError::TooManyScans { max: SCANS_MAX, of: by }) if *by == of),
+                "{block:?}"
+            );
+        };
+        // What one read finds is given.
+        let whole = blocks(slice_of(1)).await;
+        let [Ok(first), second] = &whole[..] else {
+            panic!("{whole:?}");
+        };
+        assert!(own(&first.items, "a"), "{first:?}");
+        refused(second);
+        // Where slices begin is found out by a look at all rows. A snapshot that nobody can name counts for nobody.
+        for _ in 0..=SNAPSHOTS_OF_CALLER_MAX {
+            let half = blocks(slice_of(2)).await;
+            let [refusal] = &half[..] else {
+                panic!("{half:?}");
+            };
+            refused(refusal);
+        }
+        taken.pop();
+        let rest = blocks(ExportStart::Resume(&first.resume_token)).await;
+        let [Ok(rest)] = &rest[..] else {
+            panic!("{rest:?}");
+        };
+        assert!(own(&rest.items, "c"), "{rest:?}");
         assert_eq!(scans.taken(), taken.len(), "a place is given back");
     }
     close(engine).await;
