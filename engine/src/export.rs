@@ -153,6 +153,8 @@ impl TableHandle {
             };
             self.check_covered(min_sequence, kept).await?;
             ended.begin(slice);
+            // Those before may have been given all that they wanted.
+            self.inner.snapshots.renew(lease, LEASE);
             lease
         } else {
             let exported = Exported {

@@ -141,6 +141,14 @@ impl<T: Clone + Send + 'static> Leases<T> {
         }
     }
 
+    /// Takes back that a value was used up, for another who begins to use it: it is kept for `lease` after its last use again, as any other.
+    pub(crate) fn renew(&self, number: u64, lease: Duration) {
+        if let Some(found) = self.kept.lock().get_mut(&number) {
+            found.lease = lease;
+            found.finished = false;
+        }
+    }
+
     /// How many are kept.
     pub(crate) fn len(&self) -> usize {
         self.swept().len()
@@ -284,5 +292,18 @@ mod tests {
             (None, Some("two"))
         );
         assert_eq!(leases.keep("four", LEASE, None), Err(full(2, LimitOf::All)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_another_begins_to_use_again_is_kept_as_any_other() {
+        let leases = leases(1);
+        let one = leases.keep("one", LEASE, None).expect("room");
+        leases.finish(one, LEASE / 4);
+        leases.renew(one, LEASE);
+        assert_eq!(leases.keep("two", LEASE, None), Err(full(1, LimitOf::All)));
+        tokio::time::advance(LEASE / 2).await;
+        assert_eq!(leases.take(one, None), Some("one"));
+        leases.finish(one, LEASE / 4);
+        assert!(leases.keep("two", LEASE, None).is_ok());
     }
 }

@@ -182,3 +182,27 @@ async fn a_stream_that_nobody_reads_loses_its_snapshot_and_says_so() {
     );
     note::close(engine).await;
 }
+
+/// On one thread, as above.
+#[tokio::test]
+async fn a_snapshot_that_was_all_given_is_kept_for_who_begins_to_read_it_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (engine, notes) = note::open(directory.path()).await;
+    fill(&notes).await;
+    let whole = notes.export(ExportRequest::default()).await.expect("an export");
+    let whole: Vec<_> = whole.map(|block| block.expect("a block")).collect().await;
+    let request = ExportRequest {
+        snapshot_token: whole[0].snapshot_token.clone(),
+        ..ExportRequest::default()
+    };
+    let again = notes.export(request).await.expect("an export");
+    let mut again = pin!(again);
+    for (nth, block) in whole.iter().enumerate() {
+        let read = again.next().await.expect("a block").expect("no error");
+        assert_eq!(read.items, block.items, "block {nth}");
+        tokio::time::pause();
+        tokio::time::advance(LEASE / 2).await;
+        tokio::time::resume();
+    }
+    note::close(engine).await;
+}
