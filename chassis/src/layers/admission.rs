@@ -60,23 +60,18 @@ impl<S: Inner> Layer<S> for AdmissionLayer {
     type Service = Admission;
 
     fn layer(&self, inner: S) -> Admission {
-        Admission {
-            inner: AnyService::layered(inner),
-            layer: self.clone(),
-        }
+        Admission(self.clone(), AnyService::layered(inner))
     }
 }
 
 /// See [`AdmissionLayer`].
-pub struct Admission {
-    inner: AnyService,
-    layer: AdmissionLayer,
-}
+pub struct Admission(AdmissionLayer, AnyService);
 
 impl Inner for Admission {
     fn call(&self, request: Request<Body>) -> impl Answering {
-        let next = Next(&self.inner);
-        let AdmissionLayer(Some(admit), rate) = &self.layer else {
+        let Self(AdmissionLayer(admit, rate), inner) = self;
+        let next = Next(inner);
+        let Some(admit) = admit else {
             return next.run(request).map(infallible).left_future();
         };
         let origin = CallerKey::origin(request.extensions()).filter(|_| rate.limits_callers());
