@@ -21,7 +21,7 @@ use self::pb::health_check_response::ServingStatus;
 use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool, refusal};
+use crate::callers::pool::{FullWords, Pool};
 use crate::methods::service_of;
 use crate::status::StatusBuilder;
 
@@ -116,7 +116,11 @@ impl Health {
 
     /// The gRPC service. [`crate::server::stack`] mounts it.
     pub fn into_service(self) -> HealthServer<impl HealthRpc> {
-        HealthServer::new(HealthService::new(self))
+        let watches = Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX);
+        HealthServer::new(HealthService {
+            health: self,
+            watches,
+        })
     }
 
     fn status(&self, service: &str) -> Option<ServingStatus> {
@@ -171,27 +175,16 @@ struct HealthService {
     watches: Arc<Pool>,
 }
 
-impl HealthService {
-    fn new(health: Health) -> Self {
-        let watches = Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX);
-        Self { health, watches }
-    }
-}
-
-fn too_many_watches(full: Full) -> Status {
-    match full {
-        Full::All => refusal(
-            "WATCHES_MAX",
-            "the server is at its limit of watches of health; ask by Check, or retry with backoff",
-            WATCHES_MAX,
-        ),
-        Full::Share => refusal(
-            "WATCHES_PER_ADDRESS_MAX",
-            "this address has its share of the server's watches of health; ask by Check, or end others",
-            WATCHES_PER_ADDRESS_MAX,
-        ),
-    }
-}
+const TOO_MANY_WATCHES: FullWords = [
+    (
+        "WATCHES_MAX",
+        "the server is at its limit of watches of health; ask by Check, or retry with backoff",
+    ),
+    (
+        "WATCHES_PER_ADDRESS_MAX",
+        "this address has its share of the server's watches of health; ask by Check, or end others",
+    ),
+];
 
 /// Sends SERVICE_UNKNOWN once and ends with the drain. All services are registered before a server listens, so nothing else can follow; the
 /// stream stays open, since a client whose watch ends begins another at once.
@@ -248,8 +241,7 @@ impl HealthRpc for HealthService {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let watcher = CallerKey::probes(request.extensions());
-        let taken = self.watches.take(watcher.as_ref().map(Columns::of));
-        let taken = taken.map_err(too_many_watches)?;
+        let taken = self.watches.admit(watcher, TOO_MANY_WATCHES)?;
         let service = request.into_inner().service;
         let statuses = match self.health.status(&service) {
             Some(_) => changes(self.health.clone(), service).left_stream(),

@@ -25,7 +25,7 @@ use tonic::server::NamedService;
 use tower::ServiceBuilder;
 
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool, refusal};
+use crate::callers::pool::{FullWords, Pool};
 use crate::config::ServerConfig;
 use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health::{self, Health};
@@ -189,8 +189,7 @@ impl Stack {
         answer: impl Future<Output = Response<Body>>,
     ) -> Result<Response<Body>, Status> {
         let visitor = CallerKey::visitors(&head.extensions);
-        let taken = self.visitors.take(visitor.as_ref().map(Columns::of));
-        let taken = taken.map_err(|full| too_many(full, self.visitors.max()));
+        let taken = self.visitors.admit(visitor, TOO_MANY_OWN_ANSWERS);
         let told = taken.as_ref().err().cloned().or(told);
         // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
         let mut request = Request::new(Body::empty());
@@ -318,21 +317,17 @@ impl Inner for OwnAnswer {
     }
 }
 
-/// Refuses an answer while `max` others are still to be read by their clients.
-fn too_many(full: Full, max: usize) -> Status {
-    match full {
-        Full::All => refusal(
-            "OWN_ANSWER_LIMIT",
-            "the server has too many answers that nobody takes; retry with backoff",
-            max,
-        ),
-        Full::Share => refusal(
-            "CALLER_OWN_ANSWER_LIMIT",
-            "this address has too many answers that it doesn't take; take them, then retry",
-            max,
-        ),
-    }
-}
+/// Refuses an answer while too many others are still to be read by their clients.
+const TOO_MANY_OWN_ANSWERS: FullWords = [
+    (
+        "OWN_ANSWER_LIMIT",
+        "the server has too many answers that nobody takes; retry with backoff",
+    ),
+    (
+        "CALLER_OWN_ANSWER_LIMIT",
+        "this address has too many answers that it doesn't take; take them, then retry",
+    ),
+];
 
 #[cfg(test)]
 mod tests;

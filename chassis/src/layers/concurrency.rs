@@ -128,7 +128,7 @@ impl ConcurrencyLayer {
 
     fn take(&self, of: &Limited, caller: Option<Columns>) -> Result<Taken, Status> {
         let taken = of.pool.take(caller);
-        taken.map_err(|full| self.shed(full, of.words, of.pool.max()))
+        taken.map_err(|full| self.shed(full, of.words, of.pool.max))
     }
 
     fn shed(&self, full: Full, words: LimitWords, max: usize) -> Status {
