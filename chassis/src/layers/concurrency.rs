@@ -106,9 +106,9 @@ impl ConcurrencyLayer {
     #[must_use]
     pub fn observed(self, meter: &Meter) -> Self {
         let places = Arc::clone(&self.places);
-        let calls_max = self.places.max();
+        let calls_max = self.places.max;
         CALLS_WORKING.observe(meter, move |now| {
-            let free = places.free().available_permits();
+            let free = places.free.available_permits();
             now.observe(whole(calls_max.saturating_sub(free)), &[]);
         });
         let queue = Arc::clone(&self.queue);
@@ -121,7 +121,7 @@ impl ConcurrencyLayer {
     fn caller(&self, extensions: &Extensions) -> Option<Columns> {
         let key = CallerKey::proven(extensions).or_else(|| {
             let origin = self.by_origin.then(|| CallerKey::origin(extensions)).flatten();
-            origin.filter(|origin| !origin.is_of_this_machine())
+            origin.filter(|key| !matches!(key, CallerKey::Address(address) if address.is_loopback()))
         });
         key.as_ref().map(Columns::of)
     }
@@ -151,7 +151,7 @@ impl ConcurrencyLayer {
 
     /// Waits in the queue, if it has room, for a place to work. The deadline layer outside bounds the time.
     async fn wait_for_place(&self, caller: Option<Columns>) -> Result<Place, Status> {
-        let shed = |full| self.shed(full, CALLS, self.places.max());
+        let shed = |full| self.shed(full, CALLS, self.places.max);
         let waiting = self.queue.take(caller).map_err(shed)?;
         let place = self.places.take(caller).await;
         drop(waiting);

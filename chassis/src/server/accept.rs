@@ -253,7 +253,7 @@ impl AcceptedConnection {
                 tracing::debug!(remote = %self.remote(), "connection closed: it took too long to begin");
                 None
             }
-            () = self.member.pushed_out() => {
+            () = self.member.pushed_out.cancelled() => {
                 tracing::debug!(remote = %self.remote(), "connection closed: there are too many, and it is the oldest without a call");
                 None
             }
@@ -348,7 +348,7 @@ impl Life {
                     leaving = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                () = self.member.pushed_out() => {
+                () = self.member.pushed_out.cancelled() => {
                     tracing::debug!(%remote, "connection cut: there are too many, and it is the oldest without a call");
                     return;
                 }

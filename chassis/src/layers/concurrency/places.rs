@@ -17,8 +17,8 @@ const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(super) struct Places {
-    max: usize,
-    free: Arc<Semaphore>,
+    pub(super) max: usize,
+    pub(super) free: Arc<Semaphore>,
     held: HeldCounts,
     /// Where calls wait for others of their caller, by its first column.
     columns: Box<[Column]>,
@@ -70,14 +70,6 @@ impl Places {
             held: HeldCounts::new(),
             columns: (0..COLUMNS).map(|_| Column::default()).collect(),
         })
-    }
-
-    pub(super) fn max(&self) -> usize {
-        self.max
-    }
-
-    pub(super) fn free(&self) -> &Arc<Semaphore> {
-        &self.free
     }
 
     /// Has the caller its share? One call it may always have, or have waiting.
