@@ -116,11 +116,7 @@ impl Health {
 
     /// The gRPC service. [`crate::server::stack`] mounts it.
     pub fn into_service(self) -> HealthServer<impl HealthRpc> {
-        let watches = Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX);
-        HealthServer::new(HealthService {
-            health: self,
-            watches,
-        })
+        HealthServer::new(HealthService::new(self))
     }
 
     fn status(&self, service: &str) -> Option<ServingStatus> {
@@ -173,6 +169,13 @@ fn changes(health: Health, service: String) -> impl Stream<Item = ServingStatus>
 struct HealthService {
     health: Health,
     watches: Arc<Pool>,
+}
+
+impl HealthService {
+    fn new(health: Health) -> Self {
+        let watches = Pool::with_each(WATCHES_MAX, WATCHES_PER_ADDRESS_MAX);
+        Self { health, watches }
+    }
 }
 
 const TOO_MANY_WATCHES: FullWords = [
