@@ -308,7 +308,7 @@ struct Own;
 struct OwnAnswer;
 
 impl Inner for OwnAnswer {
-    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
+    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody + Default> {
         let told = request.extensions().get::<LoggedAs>();
         let told = told.and_then(|LoggedAs(told)| told.clone());
         let mut response: Response<Body> = refuse(told.unwrap_or_else(|| Status::ok("")));

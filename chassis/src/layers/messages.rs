@@ -154,7 +154,7 @@ pin_project! {
     }
 }
 
-impl<B: AnswerBody, F: Future<Output = Response<B>>> Future for Heard<F> {
+impl<B: AnswerBody + Default, F: Future<Output = Response<B>>> Future for Heard<F> {
     type Output = Response<B>;
 
     /// Whatever the reader of the body makes of its error (a proxy resets its stream), the complaint is the answer.

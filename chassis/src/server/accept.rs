@@ -37,6 +37,7 @@ use super::watched::{PREFACE, Watched, peek};
 use super::{Listener, Stack};
 use crate::config::ServerConfig;
 use crate::connection_info::ConnectionInfo;
+use crate::layers::body::FollowedBody;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CONNECTIONS;
@@ -303,7 +304,8 @@ impl AcceptedConnection {
             }
             // A stack is always ready: each call waits in it.
             let answer = stack.clone().call(request.map(|body| {
-                let body = Begins::within(body_timeout, body.map_err(broken_off));
+                let begins = Begins::within(body_timeout);
+                let body = FollowedBody::new(body.map_err(broken_off), Some(begins));
                 Body::new(LingeringBody::new(body, lingering_max))
             }));
             // It counts as under way until its answer begins.
