@@ -270,17 +270,14 @@ impl AcceptedConnection {
         let Some(peeked) = self.within_opening(peek(&mut stream)).await else {
             return;
         };
-        let remote = self.remote();
-        let Self {
-            shared, member, info, ..
-        } = self;
+        let (shared, info) = (&self.shared, Arc::clone(&self.info));
         let peeked = peeked.unwrap_or_default();
         let speaks_http2 = peeked == PREFACE[..];
         if peeked.is_empty() || !speaks_http2 && !shared.stack.http1 {
-            tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
+            tracing::debug!(remote = %self.remote(), "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
             return;
         }
-        member.has_begun();
+        self.member.has_begun();
         let lingering_max = if speaks_http2 {
             HTTP2_BYTES_MAX
         } else {
@@ -289,12 +286,7 @@ impl AcceptedConnection {
         let calls = TaskTracker::new();
         let coalescing = WriteCoalescing::new(calls.clone());
         let activity = Arc::clone(&info.activity);
-        let life = Life {
-            lifetime: Lifetime::new(Arc::clone(&activity), &shared.config.connection, fastrand::f64()),
-            remote,
-            member,
-            goaway: shared.goaway.clone(),
-        };
+        let lifetime = Lifetime::new(Arc::clone(&activity), &shared.config.connection, fastrand::f64());
         let (stack, body_timeout) = (shared.stack.clone(), shared.config.body_timeout);
         let service = service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
@@ -319,34 +311,26 @@ impl AcceptedConnection {
         let stream = TokioIo::new(Watched::new(stream, peeked, overhead_max, activity));
         if speaks_http2 {
             let mut connection = Box::pin(shared.http2.serve_connection(stream, service));
-            life.of(connection.as_mut(), coalescing).await;
+            self.live(connection.as_mut(), lifetime, coalescing).await;
         } else {
             let mut connection = Box::pin(shared.http1.serve_connection(stream, service));
-            life.of(connection.as_mut(), coalescing).await;
+            self.live(connection.as_mut(), lifetime, coalescing).await;
         }
     }
-}
 
-/// What ends a connection from outside.
-struct Life {
-    lifetime: Lifetime,
-    remote: SocketAddr,
-    member: Member,
-    goaway: CancellationToken,
-}
-
-impl Life {
     /// Serves `connection` until it ends, or is cut.
-    async fn of<C>(mut self, mut connection: Pin<&mut C>, mut coalescing: WriteCoalescing)
-    where
-        C: GracefulConnection<Error = hyper::Error>,
-    {
-        let remote = self.remote;
+    async fn live<C: GracefulConnection<Error = hyper::Error>>(
+        self,
+        mut connection: Pin<&mut C>,
+        mut lifetime: Lifetime,
+        mut coalescing: WriteCoalescing,
+    ) {
+        let remote = self.remote();
         let mut leaving = false;
         let ended = loop {
             tokio::select! {
                 ended = poll_fn(|cx| coalescing.poll(cx, connection.as_mut())) => break ended,
-                () = self.goaway.cancelled(), if !leaving => {
+                () = self.shared.goaway.cancelled(), if !leaving => {
                     leaving = true;
                     connection.as_mut().graceful_shutdown();
                 }
@@ -354,7 +338,7 @@ impl Life {
                     tracing::debug!(%remote, "connection cut: there are too many, and it is the oldest without a call");
                     return;
                 }
-                due = self.lifetime.due() => match due {
+                due = lifetime.due() => match due {
                     Due::Leave(reason) => {
                         tracing::debug!(%remote, ?reason, "connection is asked to end");
                         connection.as_mut().graceful_shutdown();
