@@ -40,7 +40,7 @@ use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::causes::chain;
-use crate::config::{ConfigError, ServerConfig};
+use crate::config::{ConfigError, ServerConfig, process_environment};
 use crate::host::{self, Exit, Host};
 use crate::huge_pages;
 use crate::private_files;
@@ -110,7 +110,7 @@ impl Process {
     ) -> Result<Exit, RunError> {
         let telemetry = Telemetry::builder(told.clone(), self.service)
             .roles(self.roles)
-            .process_environment()
+            .environment(process_environment())
             .build()?;
         let scraper = telemetry.scraper();
         let telemetry = telemetry.install()?;

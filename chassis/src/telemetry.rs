@@ -24,7 +24,7 @@ use tracing_subscriber::filter::{EnvFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use uuid::Uuid;
 
-use crate::config::{Problems, ServerConfig, process_environment};
+use crate::config::{Problems, ServerConfig};
 use crate::propagate;
 use crate::tls::TlsError;
 
@@ -221,11 +221,6 @@ impl TelemetryBuilder {
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.variables.extend(variables);
         self
-    }
-
-    /// The variables of this process.
-    pub fn process_environment(self) -> Self {
-        self.environment(process_environment())
     }
 
     /// Spans go to `exporter`, each as it ends, and not to what the environment names. Each role has a clone of it.
