@@ -207,11 +207,7 @@ impl Exit {
 
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
-        if exit.is_clean() {
-            Self::SUCCESS
-        } else {
-            Self::FAILURE
-        }
+        u8::from(!exit.is_clean()).into()
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider, revocations};
+use super::files::{TlsError, authorities, certificates, key, provider, revocations};
 use super::{ALPN_H2, ALPN_HTTP1, CERTIFICATES};
 use crate::config::ServerTlsConfig;
 use crate::private_files::warn_of_readers;
@@ -96,7 +96,7 @@ impl Acceptor {
 fn make(settings: &ServerTlsConfig) -> Result<ServerConfig, TlsError> {
     let (certificates, key) = (certificates(&settings.cert)?, key(&settings.key)?);
     let builder = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&VERSIONS)
+        .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
     let builder = if settings.asks_clients() {
         builder.with_client_cert_verifier(clients(settings)?)
