@@ -78,16 +78,6 @@ pub enum ConsoleMode {
     Off,
 }
 
-impl ConsoleMode {
-    /// As it is written in settings.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
-}
-
 impl WebConfig {
     /// Allows pages of this machine ([`LOOPBACK`]) alone.
     pub fn loopback() -> Self {
