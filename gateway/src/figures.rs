@@ -1,7 +1,6 @@
 //! `souk.figures.v1.FiguresService`: what this process measures.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use souk_chassis::telemetry::figures::{self, Figure, Value};
 use souk_proto::figures::v1 as pb;
@@ -13,16 +12,13 @@ pub(crate) const NAME: &str = SERVICE_NAME;
 
 /// The service, and that it serves.
 pub(crate) fn service() -> (FiguresServiceServer<impl FiguresService>, watch::Receiver<bool>) {
-    let (sender, serving) = watch::channel(true);
-    let api = FiguresApi {
-        _serving: Arc::new(sender),
-    };
-    (FiguresServiceServer::new(api), serving)
+    let (_serving, serving) = watch::channel(true);
+    (FiguresServiceServer::new(FiguresApi { _serving }), serving)
 }
 
 struct FiguresApi {
     /// Health is that of what is there.
-    _serving: Arc<watch::Sender<bool>>,
+    _serving: watch::Sender<bool>,
 }
 
 #[tonic::async_trait]

@@ -62,7 +62,7 @@ impl Tokens {
             return Err(Refused::Unready);
         }
         let key = keys.key(header.kid.as_deref()).ok_or_else(|| {
-            self.issuer.miss();
+            self.issuer.missed.notify_one();
             Refused::Invalid
         })?;
         // By the key, never by the token: a token doesn't choose how it is checked.
