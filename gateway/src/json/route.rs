@@ -75,51 +75,41 @@ pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> 
 }
 
 fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, RouteError> {
-    let problem = |problem: String| RouteError::Rule(method.full_name().to_owned(), problem);
+    let problem = |problem: &str| RouteError::Rule(method.full_name().to_owned(), problem.to_owned());
     let text = |name: &str| {
         let value = rule.get_field_by_name(name)?;
         value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
     };
     let verbs = [
-        ("get", Method::GET),
-        ("put", Method::PUT),
-        ("post", Method::POST),
-        ("delete", Method::DELETE),
-        ("patch", Method::PATCH),
+        Method::GET,
+        Method::PUT,
+        Method::POST,
+        Method::DELETE,
+        Method::PATCH,
     ];
-    let (http, path) = verbs
-        .into_iter()
-        .find_map(|(name, verb)| Some((verb, text(name)?)))
-        .ok_or_else(|| problem("has no path of get, put, post, delete or patch".to_owned()))?;
+    let path = |verb: Method| text(&verb.as_str().to_ascii_lowercase()).map(|path| (verb, path));
+    let found = verbs.into_iter().find_map(path);
+    let (http, path) = found.ok_or_else(|| problem("has no path of get, put, post, delete or patch"))?;
     if text("response_body").is_some() {
-        return Err(problem("has a response_body, which isn't supported".to_owned()));
+        return Err(problem("has a response_body, which isn't supported"));
     }
-    let template = Template::read(&path).map_err(problem)?;
+    let template = Template::read(&path).map_err(|error| problem(&error))?;
     let input = method.input();
     for name in template.fields() {
         let leaf = field_path(&input, name).and_then(|fields| fields.last().cloned());
-        let single = leaf.is_some_and(|leaf| {
-            !leaf.is_list() && !leaf.is_map() && !matches!(leaf.kind(), Kind::Message(_))
-        });
-        if !single {
-            return Err(problem(format!(
-                "has the variable `{name}`, which is no single field of the request"
-            )));
+        if leaf.is_none_or(|leaf| is_message(&leaf) != Some(false)) {
+            let words = format!("has the variable `{name}`, which is no single field of the request");
+            return Err(problem(&words));
         }
     }
     let body = match text("body").as_deref() {
         None => BodyUse::None,
         Some("*") => BodyUse::Whole,
         Some(name) => match input.get_field_by_name(name) {
-            Some(field)
-                if matches!(field.kind(), Kind::Message(_)) && !field.is_list() && !field.is_map() =>
-            {
-                BodyUse::Field(field)
-            }
+            Some(field) if is_message(&field) == Some(true) => BodyUse::Field(field),
             _ => {
-                return Err(problem(format!(
-                    "has the body `{name}`, which is no message of the request"
-                )));
+                let words = format!("has the body `{name}`, which is no message of the request");
+                return Err(problem(&words));
             }
         },
     };
@@ -127,9 +117,14 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
         http,
         template,
         body,
-        path: rpc_path(method).ok_or_else(|| problem("is of an RPC whose name is no path".to_owned()))?,
+        path: rpc_path(method).ok_or_else(|| problem("is of an RPC whose name is no path"))?,
         method: method.clone(),
     })
+}
+
+/// Is the field a message; `None` of a list or a map.
+fn is_message(field: &FieldDescriptor) -> Option<bool> {
+    (!field.is_list() && !field.is_map()).then(|| matches!(field.kind(), Kind::Message(_)))
 }
 
 pub(crate) fn rpc_path(method: &MethodDescriptor) -> Option<PathAndQuery> {
