@@ -100,7 +100,20 @@ impl Unary {
         write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
         refuse: impl FnOnce(&Status) -> Response<Body>,
     ) -> Response<Body> {
-        let (bytes, encoding) = match written(self.message, write, &to).await {
+        let (message, encoding) = (self.message, to.encoding);
+        let written = async {
+            let message = message?;
+            in_turn(message.len(), move || {
+                let bytes = write(&message)?;
+                let packed = encoding
+                    .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
+                    .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
+                Ok(packed.unwrap_or((bytes, None)))
+            })
+            .await
+        };
+        let written = tokio::time::timeout_at(to.ends, written).await;
+        let (bytes, encoding) = match written.unwrap_or_else(|_| Err(late())) {
             Ok(content) => content,
             Err(status) => {
                 let mut refusal = refuse(&status);
@@ -124,25 +137,6 @@ impl Unary {
         }
         response
     }
-}
-
-/// What `write` makes of a message, compressed where that is worth it.
-async fn written(
-    message: Result<Bytes, Status>,
-    write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
-    to: &Representation,
-) -> Result<(Vec<u8>, Option<Encoding>), Status> {
-    let (message, encoding) = (message?, to.encoding);
-    let written = in_turn(message.len(), move || {
-        let bytes = write(&message)?;
-        let packed = encoding
-            .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
-            .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
-        Ok(packed.unwrap_or((bytes, None)))
-    });
-    tokio::time::timeout_at(to.ends, written)
-        .await
-        .unwrap_or_else(|_| Err(late()))
 }
 
 #[cfg(test)]
