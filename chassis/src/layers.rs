@@ -116,7 +116,7 @@ impl fmt::Debug for AnyService {
 
 impl Inner for AnyService {
     fn call(&self, request: Request<Body>) -> impl Answering {
-        self.answer(request).map(infallible)
+        self.answer(request).map(|Ok(answer)| answer)
     }
 }
 
@@ -195,11 +195,6 @@ pub(crate) fn peer_attributes(peer: &Uri) -> Vec<KeyValue> {
     std::iter::once(KeyValue::new("server.address", host))
         .chain(port)
         .collect()
-}
-
-pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
-    let Ok(answer) = answer;
-    answer
 }
 
 pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {

@@ -41,7 +41,7 @@ use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, TraceLayer};
-use crate::layers::{AnswerBody, AnyService, Inner, TowerService, infallible, refuse, tower_service};
+use crate::layers::{AnswerBody, AnyService, Inner, TowerService, refuse, tower_service};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 use crate::status::status_in;
@@ -196,7 +196,7 @@ impl Stack {
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
         request.extensions_mut().insert(LoggedAs(told));
-        let passed = infallible(self.own.answer(request).await);
+        let Ok(passed) = self.own.answer(request).await;
         if passed.extensions().get::<Own>().is_none() {
             let refusal = passed.extensions().get::<Status>().cloned();
             let refusal = refusal.or_else(|| status_in(passed.headers()));

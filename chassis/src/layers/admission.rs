@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tower::Layer;
 
 use super::rate::RateLayer;
-use super::{Answering, AnyService, Inner, ResponseFuture, infallible, refuse};
+use super::{Answering, AnyService, Inner, ResponseFuture, refuse};
 use crate::callers::CallerKey;
 use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health;
@@ -72,11 +72,10 @@ impl Inner for Admission {
         let Self(AdmissionLayer(admit, rate), inner) = self;
         let next = Next(inner);
         let Some(admit) = admit else {
-            return next.run(request).map(infallible).left_future();
+            return next.run(request).map(|Ok(answer)| answer).left_future();
         };
         let origin = CallerKey::origin(request.extensions()).filter(|_| rate.limits_callers());
-        let answer = admit.call(request, next).map(infallible);
-        let answer = answer.map(move |response| {
+        let answer = admit.call(request, next).map(move |Ok(response)| {
             if response.extensions().get::<TurnedAway>().is_some()
                 && let Err(status) = rate.count_stranger(origin)
             {
