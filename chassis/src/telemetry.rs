@@ -343,19 +343,9 @@ impl TelemetryBuilder {
 
 /// What becomes a span or a record: ours down to `level`, and never the exporter's own connection, which would trace itself.
 fn targets(level: Level) -> Targets {
-    let silent = [
-        "h2",
-        "hyper",
-        "hyper_util",
-        "tonic",
-        "tower",
-        "opentelemetry",
-        "opentelemetry_sdk",
-        "opentelemetry_otlp",
-    ];
-    Targets::new()
-        .with_default(level)
-        .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
+    let silent = "h2 hyper hyper_util tonic tower opentelemetry opentelemetry_sdk opentelemetry_otlp";
+    let silent = silent.split(' ').map(|target| (target, LevelFilter::OFF));
+    Targets::new().with_default(level).with_targets(silent)
 }
 
 /// Who is speaking: a role by its own name; the process by `OTEL_SERVICE_NAME`, then `OTEL_RESOURCE_ATTRIBUTES`, then

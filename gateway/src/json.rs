@@ -38,7 +38,7 @@ pub use route::RouteError;
 pub(crate) use decoded::{check as check_size, work};
 pub(crate) use parameters::is_text;
 pub(crate) use request::media_type;
-pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
+pub(crate) use route::{BodyUse, Route, VERBS, field_path, read_all, rpc_path};
 
 use request::{BodyForm, JsonCall};
 

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
-use http::{Method, Request, Uri};
+use http::{Request, Uri};
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::Problems;
 use souk_chassis::status::StatusBuilder;
 use tonic::{Code, Status};
 use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use crate::json::VERBS;
 
 /// How long a browser remembers that a page may call.
 const PREFLIGHT_AGE: Duration = Duration::from_secs(2 * 60 * 60);
@@ -152,13 +154,7 @@ impl Pages {
         let pages = self.clone();
         CorsLayer::new()
             .allow_origin(AllowOrigin::predicate(move |origin, _| pages.has(origin)))
-            .allow_methods([
-                Method::GET,
-                Method::POST,
-                Method::PATCH,
-                Method::PUT,
-                Method::DELETE,
-            ])
+            .allow_methods(VERBS)
             .allow_headers(SENT)
             .expose_headers(EXPOSED)
             .max_age(PREFLIGHT_AGE)

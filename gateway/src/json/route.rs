@@ -12,6 +12,15 @@ use crate::contract::option;
 /// The extension that holds a rule.
 const RULE: &str = "google.api.http";
 
+/// The methods that a rule can name, of which it has one.
+pub(crate) const VERBS: [Method; 5] = [
+    Method::GET,
+    Method::POST,
+    Method::PATCH,
+    Method::PUT,
+    Method::DELETE,
+];
+
 /// A rule that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
@@ -80,15 +89,8 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
         let value = rule.get_field_by_name(name)?;
         value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let verbs = [
-        Method::GET,
-        Method::PUT,
-        Method::POST,
-        Method::DELETE,
-        Method::PATCH,
-    ];
     let path = |verb: Method| text(&verb.as_str().to_ascii_lowercase()).map(|path| (verb, path));
-    let found = verbs.into_iter().find_map(path);
+    let found = VERBS.into_iter().find_map(path);
     let (http, path) = found.ok_or_else(|| problem("has no path of get, put, post, delete or patch"))?;
     if text("response_body").is_some() {
         return Err(problem("has a response_body, which isn't supported"));
