@@ -46,15 +46,6 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }
 
-/// How the message of a response is written.
-pub(crate) struct Representation {
-    pub(crate) content_type: HeaderValue,
-    /// How it is compressed where that is worth it.
-    pub(crate) encoding: Option<Encoding>,
-    /// The call's deadline.
-    pub(crate) ends: Instant,
-}
-
 fn late() -> Status {
     let message = "the call's time was over before its answer could be written in the form that was asked for; ask for less, or \
                    give it more time";
@@ -92,17 +83,18 @@ impl Unary {
         }
     }
 
-    /// The response in another representation: `write` makes its message, `refuse` the response to an error, which is DEADLINE_EXCEEDED when
-    /// the message isn't written before the deadline.
+    /// The response in another representation, compressed by `encoding` where that is worth it: `write` makes its message, `refuse` the
+    /// response to an error, which is DEADLINE_EXCEEDED when the message isn't written before the call `ends`.
     pub(crate) async fn rewritten(
         self,
-        to: Representation,
+        content_type: HeaderValue,
+        encoding: Option<Encoding>,
+        ends: Instant,
         write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
         refuse: impl FnOnce(&Status) -> Response<Body>,
     ) -> Response<Body> {
-        let (message, encoding) = (self.message, to.encoding);
         let written = async {
-            let message = message?;
+            let message = self.message?;
             in_turn(message.len(), move || {
                 let bytes = write(&message)?;
                 let packed = encoding
@@ -112,7 +104,7 @@ impl Unary {
             })
             .await
         };
-        let written = tokio::time::timeout_at(to.ends, written).await;
+        let written = tokio::time::timeout_at(ends, written).await;
         let (bytes, encoding) = match written.unwrap_or_else(|_| Err(late())) {
             Ok(content) => content,
             Err(status) => {
@@ -130,7 +122,7 @@ impl Unary {
         let mut response = Response::new(Body::new(content));
         *response.headers_mut() = self.metadata;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, to.content_type);
+        headers.insert(CONTENT_TYPE, content_type);
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
         if let Some(encoding) = encoding {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
@@ -156,14 +148,10 @@ mod tests {
 
     /// The answer as it is, of a call that has this time.
     async fn rewritten(unary: Unary, time: Duration) -> Response<Body> {
-        let form = Representation {
-            content_type: JSON,
-            encoding: None,
-            ends: Instant::now() + time,
-        };
+        let ends = Instant::now() + time;
         let refuse = |status: &Status| status.clone().into_http();
         unary
-            .rewritten(form, |message| Ok(message.to_vec()), refuse)
+            .rewritten(JSON, None, ends, |message| Ok(message.to_vec()), refuse)
             .await
     }
 

@@ -42,7 +42,7 @@ pub(crate) use route::{BodyUse, Route, VERBS, field_path, read_all, rpc_path};
 
 use request::{BodyForm, JsonCall};
 
-use crate::answer::{JSON, Representation, Unary, error};
+use crate::answer::{JSON, Unary, error};
 use crate::behind::Behind;
 use crate::one_message::grpc_request;
 
@@ -153,17 +153,11 @@ impl Json {
             if route.streams() {
                 return Ok(events::stream(response, &route, pool, bytes_max));
             }
-            let to = Representation {
-                content_type: JSON,
-                encoding,
-                ends,
-            };
             let answer = Unary::read(response, bytes_max).await;
             let kind = route.method.output();
             let write = |message: &[u8]| Ok(as_json(kind, message)?.1);
-            Ok(answer
-                .rewritten(to, write, |status| error::response(&pool, status))
-                .await)
+            let refuse = |status: &Status| error::response(&pool, status);
+            Ok(answer.rewritten(JSON, encoding, ends, write, refuse).await)
         })
     }
 }

@@ -17,7 +17,7 @@ use tonic_types::pb;
 
 use super::request::{Asked, Codec, Shape};
 use crate::answer::error::failure;
-use crate::answer::{Messages, Representation, Unary, metadata};
+use crate::answer::{Messages, Unary, metadata};
 use crate::json::as_json;
 
 /// The flag of the envelope that ends a stream.
@@ -84,14 +84,10 @@ pub(super) async fn unary(
         }
     }
     let shape = asked.shape;
-    let to = Representation {
-        content_type: shape.content_type(),
-        encoding: asked.accepts,
-        ends,
-    };
     let write = move |message: &[u8]| write(shape.codec, &kind, message);
+    let refuse = |status: &Status| error(pool, shape, status);
     answer
-        .rewritten(to, write, |status| error(pool, shape, status))
+        .rewritten(shape.content_type(), asked.accepts, ends, write, refuse)
         .await
 }
 
