@@ -15,7 +15,7 @@ mod key_set;
 mod signatures;
 mod tokens;
 
-pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key};
+pub use api_keys::{ApiKeys, NewKey, make_key};
 pub use guard::GatewayGuard;
 
 /// Why authentication can't be set up.
