@@ -244,11 +244,9 @@ pub fn status_in(headers: &HeaderMap) -> Option<Status> {
     let details = details
         .and_then(|details| details.to_bytes().ok())
         .unwrap_or_default();
+    let message = message_in(headers);
     Some(Status::with_details_and_metadata(
-        code,
-        message_in(headers),
-        details,
-        metadata,
+        code, message, details, metadata,
     ))
 }
 

@@ -131,13 +131,8 @@ impl Gateway {
                     ask.backends.push(retry.clone());
                 }
             }
-            let monitor = monitor::follow(
-                backend,
-                &config.client,
-                config.auth.knows_callers(),
-                &health,
-                &stop,
-            );
+            let knows_callers = config.auth.knows_callers();
+            let monitor = monitor::follow(backend, &config.client, knows_callers, &health, &stop);
             monitors.push(monitor.map_err(unusable)?);
         }
         monitor::observe(monitors, &meter);
