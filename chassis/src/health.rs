@@ -197,9 +197,8 @@ fn unknown(draining: CancellationToken) -> impl Stream<Item = ServingStatus> + S
 }
 
 fn answer(status: ServingStatus) -> HealthCheckResponse {
-    HealthCheckResponse {
-        status: status.into(),
-    }
+    let status = status.into();
+    HealthCheckResponse { status }
 }
 
 #[tonic::async_trait]
@@ -232,9 +231,8 @@ impl HealthRpc for HealthService {
             let status = self.health.status(&name)?;
             Some((name, answer(status)))
         });
-        Ok(Response::new(HealthListResponse {
-            statuses: statuses.collect(),
-        }))
+        let statuses = statuses.collect();
+        Ok(Response::new(HealthListResponse { statuses }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;

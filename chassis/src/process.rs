@@ -85,10 +85,8 @@ pub struct Process {
 impl Process {
     /// A process whose `service.name` is `service`.
     pub fn new(service: &'static str) -> Self {
-        Self {
-            service,
-            roles: Vec::new(),
-        }
+        let roles = Vec::new();
+        Self { service, roles }
     }
 
     /// Further services in this process, each with a `service.name` of its own: start each in its [`Role::scope`].
@@ -148,9 +146,8 @@ async fn metrics(address: SocketAddr, scraper: Scraper) -> Result<AbortOnDropHan
     say_where(listener.local_addr(), |address| {
         format!("metrics on http://{address}/metrics")
     });
-    Ok(AbortOnDropHandle::new(tokio::spawn(prometheus::serve(
-        listener, scraper,
-    ))))
+    let serving = tokio::spawn(prometheus::serve(listener, scraper));
+    Ok(AbortOnDropHandle::new(serving))
 }
 
 /// A line on standard output with the address that was taken, for whoever started the process.

@@ -107,10 +107,8 @@ impl Backends {
     /// No backend yet of a contract, given by its descriptors; the default is Souk's.
     #[must_use]
     pub fn of(contract: &'static [u8]) -> Self {
-        Self {
-            targets: BTreeMap::new(),
-            contract,
-        }
+        let targets = BTreeMap::new();
+        Self { targets, contract }
     }
 
     /// Adds a backend for the services of its name, as in `order`; another one of that name is replaced.

@@ -43,12 +43,9 @@ impl Connect {
             .flat_map(|service| service.methods().collect::<Vec<_>>())
             .filter(|method| !method.is_client_streaming())
             .filter_map(|method| Some((rpc_path(&method)?, method)))
-            .map(|(path, method)| (path.to_string(), (path, method)))
-            .collect();
-        Self {
-            behind,
-            methods: Arc::new(methods),
-        }
+            .map(|(path, method)| (path.to_string(), (path, method)));
+        let methods = Arc::new(methods.collect());
+        Self { behind, methods }
     }
 
     /// Whether `path` is that of an RPC: of one that [`Self::call`] serves, or of one of the stack that it refuses.

@@ -188,14 +188,10 @@ async fn watch_once(
     served: &MonitoredService,
     pause: &mut Duration,
 ) -> Result<(), Status> {
-    let request = HealthCheckRequest {
-        service: served.service.clone(),
-    };
+    let service = served.service.clone();
     let mut unproven = process.probe.as_deref();
-    let mut states = HealthClient::new(process.channel.clone())
-        .watch(request)
-        .await?
-        .into_inner();
+    let mut client = HealthClient::new(process.channel.clone());
+    let mut states = client.watch(HealthCheckRequest { service }).await?.into_inner();
     while let Some(state) = states.message().await? {
         let serving = state.status() == ServingStatus::Serving;
         if let Some(probe) = unproven.filter(|_| serving) {

@@ -58,9 +58,8 @@ impl HeldCounts {
 
     /// What a caller holds, or more where others meet it in every row.
     pub(crate) fn by(&self, caller: Columns) -> usize {
-        let held = self
-            .counters(caller)
-            .map(|counter| counter.load(Ordering::Relaxed));
+        let counters = self.counters(caller);
+        let held = counters.map(|counter| counter.load(Ordering::Relaxed));
         held.min().map_or(0, |held| held as usize)
     }
 
@@ -144,10 +143,8 @@ impl Pool {
         if let Some(caller) = caller {
             self.held.add(caller);
         }
-        Ok(Taken {
-            pool: Arc::clone(self),
-            caller,
-        })
+        let pool = Arc::clone(self);
+        Ok(Taken { pool, caller })
     }
 
     /// [`Self::take`] for `caller`, or the refusal.

@@ -21,11 +21,8 @@ pub(super) struct Begins {
 
 impl Begins {
     pub(super) fn within(max: Duration) -> Self {
-        Self {
-            max,
-            begun: false,
-            timer: None,
-        }
+        let (begun, timer) = (false, None);
+        Self { max, begun, timer }
     }
 }
 

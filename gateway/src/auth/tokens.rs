@@ -38,10 +38,8 @@ pub(super) struct Tokens {
 impl Tokens {
     /// See [`Issuer::follow`].
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
-        Ok(Self {
-            issuer: Arc::new(Issuer::follow(config)?),
-            config: config.clone(),
-        })
+        let (issuer, config) = (Arc::new(Issuer::follow(config)?), config.clone());
+        Ok(Self { issuer, config })
     }
 
     pub(super) fn identify(&self, token: &[u8]) -> Result<Identity, Refused> {

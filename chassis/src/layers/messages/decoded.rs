@@ -60,11 +60,8 @@ enum End {
 impl DecodedLimit {
     /// For the requests of the RPC at `path`; `None` where it isn't known, and so not decoded.
     pub(super) fn of(layouts: &Arc<Layouts>, path: &str) -> Option<Self> {
-        let shape = layouts.request(path)?;
-        Some(Self {
-            layouts: Arc::clone(layouts),
-            shape,
-        })
+        let (layouts, shape) = (Arc::clone(layouts), layouts.request(path)?);
+        Some(Self { layouts, shape })
     }
 
     /// Refuses a message, or the first bytes of one, that would take too much.
