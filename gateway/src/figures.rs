@@ -30,14 +30,10 @@ impl FiguresService for FiguresApi {
         let names: HashSet<String> = request.into_inner().names.into_iter().collect();
         let wanted = |figure: &&Figure| names.is_empty() || names.contains(&figure.name);
         let figures = figures::read().await;
+        let all = figures.iter().flat_map(|figures| &figures.all);
         Ok(Response::new(pb::GetFiguresResponse {
             time: figures.as_ref().map(|figures| figures.read_at.into()),
-            figures: figures
-                .iter()
-                .flat_map(|figures| &figures.all)
-                .filter(wanted)
-                .map(to_wire)
-                .collect(),
+            figures: all.filter(wanted).map(to_wire).collect(),
         }))
     }
 }

@@ -89,9 +89,8 @@ impl Json {
         if status.code() == Code::Unimplemented {
             *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
             let methods = HeaderValue::try_from(self.methods(request.uri().path()));
-            response
-                .headers_mut()
-                .extend(methods.map(|methods| (ALLOW, methods)));
+            let allowed = methods.map(|methods| (ALLOW, methods));
+            response.headers_mut().extend(allowed);
         }
         self.behind.refuse(request, &status, response)
     }
@@ -116,10 +115,8 @@ impl Json {
     fn methods(&self, path: &str) -> String {
         let routes = self.routes.iter();
         let of_path = routes.filter(|route| route.template.matches(path).is_some());
-        of_path
-            .map(|route| route.http.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+        let methods: Vec<_> = of_path.map(|route| route.http.as_str()).collect();
+        methods.join(", ")
     }
 
     /// The refusal of an unknown path (NOT_FOUND), or of a path that has other methods (UNIMPLEMENTED).

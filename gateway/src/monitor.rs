@@ -132,9 +132,8 @@ struct MonitoredService {
 
 impl MonitoredService {
     fn is_served_by(&self, process: usize) -> bool {
-        self.states
-            .get(process)
-            .is_some_and(|state| state.load(Ordering::Relaxed))
+        let state = self.states.get(process);
+        state.is_some_and(|state| state.load(Ordering::Relaxed))
     }
 
     /// Notes what a process says; is the whole another than before?

@@ -194,10 +194,8 @@ impl Retry {
             // Anything but a time says: don't (gRFC A6).
             Some(pushback) => pushback.to_str().ok()?.parse().ok().map(Duration::from_millis),
             None => {
-                let doubled = self
-                    .config
-                    .backoff_min
-                    .saturating_mul(1 << attempts.saturating_sub(1).min(16));
+                let times = 1 << attempts.saturating_sub(1).min(16);
+                let doubled = self.config.backoff_min.saturating_mul(times);
                 let jitter = 0.8 + 0.4 * fastrand::f64();
                 Some(doubled.min(self.config.backoff_max).mul_f64(jitter))
             }

@@ -74,19 +74,15 @@ impl Tokens {
             })?
             .claims;
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
-        let role = text(&self.config.role_claim)
-            .and_then(Role::of_word)
-            .ok_or(Refused::Invalid)?;
+        let role = text(&self.config.role_claim).and_then(Role::of_word);
+        let role = role.ok_or(Refused::Invalid)?;
         let subject = text("sub").ok_or(Refused::Invalid)?;
         let identity = Identity::new(role, subject).map_err(|_| Refused::Invalid)?;
         // Any token that came this far has an expiry; one that can't be read isn't remembered.
         let expires = claims.get("exp").and_then(Value::as_f64).unwrap_or_default();
         let expires = Duration::try_from_secs_f64(expires).unwrap_or_default() + self.config.leeway;
-        let until = UNIX_EPOCH
-            .checked_add(expires)
-            .unwrap_or(now)
-            .min(now + REMEMBERED);
-        keys.remember(hash, identity.clone(), until);
+        let expires = UNIX_EPOCH.checked_add(expires).unwrap_or(now);
+        keys.remember(hash, identity.clone(), expires.min(now + REMEMBERED));
         Ok(identity)
     }
 

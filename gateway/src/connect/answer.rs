@@ -42,10 +42,8 @@ pub(super) fn error_json(pool: &DescriptorPool, status: &Status) -> Value {
     let details: Vec<Value> = details
         .iter()
         .map(|detail| {
-            let kind = detail
-                .type_url
-                .strip_prefix(TYPE_PREFIX)
-                .unwrap_or(&detail.type_url);
+            let url = &detail.type_url;
+            let kind = url.strip_prefix(TYPE_PREFIX).unwrap_or(url);
             let debug = pool
                 .get_message_by_name(kind)
                 .and_then(|kind| DynamicMessage::decode(kind, detail.value.as_slice()).ok())
