@@ -106,9 +106,8 @@ impl<S: Inner> Inner for Inherit<S> {
             }
         };
         if let Some(time) = asked.into_iter().chain(left).min() {
-            request
-                .headers_mut()
-                .insert(deadline::GRPC_TIMEOUT, deadline::format(time));
+            let time = deadline::format(time);
+            request.headers_mut().insert(deadline::GRPC_TIMEOUT, time);
         }
         Either::Left(self.0.call(request))
     }

@@ -69,6 +69,7 @@ const ANSWERS_PER_CALL: usize = 8;
 
 /// The services of one server. Message limits and compression aren't theirs to set: mount them as they are generated.
 #[derive(Debug)]
+#[must_use]
 pub struct Services {
     mounted: Mounted,
     /// Full names of what is mounted or forwarded.
@@ -99,7 +100,6 @@ impl Services {
     }
 
     /// Adds a generated server.
-    #[must_use]
     pub fn mount<S: TowerService + NamedService>(mut self, service: S) -> Self {
         self.names.push(S::NAME.to_owned());
         self.mounted = self.mounted.with(service);
@@ -108,21 +108,18 @@ impl Services {
 
     /// Sends the calls of the services named `names` to `forwarder`, undecoded. For a gateway; a second call replaces
     /// the first.
-    #[must_use]
     pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner) -> Self {
         self.forwarded = Some((names, AnyService::layered(forwarder)));
         self
     }
 
     /// Lets in only whom `admit` lets in, to health and reflection, too. A second call replaces the first.
-    #[must_use]
     pub fn admission(mut self, admit: impl Admit) -> Self {
         self.admit = Some(Arc::new(admit));
         self
     }
 
     /// Goes on with the traces of those callers alone whom `believe` believes. A second call replaces the first.
-    #[must_use]
     pub fn believing(mut self, believe: impl Believe) -> Self {
         self.believe = Some(Arc::new(believe));
         self

@@ -93,10 +93,8 @@ impl TelemetryConfig {
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings. What
     /// `server` may do without TLS metrics may do, too.
     pub fn check(&self, path: &str, server: &ServerConfig, problems: &mut Problems) {
-        let exposed = self
-            .metrics_listen
-            .is_some_and(|address| !address.ip().to_canonical().is_loopback());
-        if exposed && !server.allow_plaintext {
+        let is_exposed = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
+        if self.metrics_listen.is_some_and(is_exposed) && !server.allow_plaintext {
             let message = "other machines can reach it, and metrics have neither TLS nor keys: listen on 127.0.0.1, or say \
                            --allow-plaintext where the network itself is trusted";
             problems.push_in(path, "metrics_listen", message);

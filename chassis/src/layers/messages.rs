@@ -116,9 +116,8 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
         return response;
     }
     let mut response = response.map(|body| packed(body, encoding));
-    response
-        .headers_mut()
-        .insert(GRPC_ENCODING, HeaderValue::from_static(encoding.name()));
+    let name = HeaderValue::from_static(encoding.name());
+    response.headers_mut().insert(GRPC_ENCODING, name);
     response
 }
 

@@ -81,9 +81,8 @@ impl TraceLayer {
     pub fn client(methods: Methods, peer: &Uri) -> Self {
         Self {
             side: Side::Client(peer_attributes(peer).into()),
-            methods,
-            believe: None,
             role: None,
+            ..Self::server(methods)
         }
     }
 }

@@ -278,10 +278,9 @@ impl AcceptedConnection {
             return;
         }
         self.member.has_begun();
-        let lingering_max = if speaks_http2 {
-            HTTP2_BYTES_MAX
-        } else {
-            HTTP1_BYTES_MAX
+        let (lingering_max, overhead_max) = match speaks_http2 {
+            true => (HTTP2_BYTES_MAX, Some(shared.config.http2.overhead_frames_max)),
+            false => (HTTP1_BYTES_MAX, None),
         };
         let calls = TaskTracker::new();
         let coalescing = WriteCoalescing::new(calls.clone());
@@ -307,7 +306,6 @@ impl AcceptedConnection {
                 answered.map(|response| response.map(Parts::new))
             })
         });
-        let overhead_max = speaks_http2.then_some(shared.config.http2.overhead_frames_max);
         let stream = TokioIo::new(Watched::new(stream, peeked, overhead_max, activity));
         if speaks_http2 {
             let mut connection = Box::pin(shared.http2.serve_connection(stream, service));

@@ -74,9 +74,8 @@ impl Acceptor {
         let mut config = self.config.fresh().await;
         if http1 {
             // What is in the configuration is shared by its copies, sessions among them.
-            Arc::make_mut(&mut config)
-                .alpn_protocols
-                .push(ALPN_HTTP1.to_vec());
+            let protocols = &mut Arc::make_mut(&mut config).alpn_protocols;
+            protocols.push(ALPN_HTTP1.to_vec());
         }
         let acceptor = TlsAcceptor::from(config);
         let stream = acceptor.accept(stream).await?;
