@@ -210,9 +210,8 @@ impl HealthRpc for HealthService {
         let service = &request.get_ref().service;
         let status = self.health.status(service).ok_or_else(|| {
             let message = "no such service is served here; \"\" asks for all of them";
-            StatusBuilder::not_found("SERVICE_UNKNOWN", message)
-                .metadata("service", service)
-                .build()
+            let refusal = StatusBuilder::not_found("SERVICE_UNKNOWN", message);
+            refusal.metadata("service", service).build()
         })?;
         Ok(Response::new(answer(status)))
     }

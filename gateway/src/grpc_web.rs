@@ -83,9 +83,8 @@ fn read(mut request: Request<Body>) -> Request<Body> {
         sent.0.lock().take().unwrap_or_else(|| {
             let message =
                 "the request isn't gRPC-Web: send whole frames, as base64 where the content type says text";
-            StatusBuilder::invalid_argument("GRPC_WEB_MALFORMED", message)
-                .source(error)
-                .build()
+            let refusal = StatusBuilder::invalid_argument("GRPC_WEB_MALFORMED", message);
+            refusal.source(error).build()
         })
     };
     request.map(|body| Body::new(StreamBody::new(BodyStream::new(body.map_err(malformed)))))

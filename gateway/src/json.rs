@@ -128,9 +128,8 @@ impl Json {
             return StatusBuilder::not_found("PATH_UNKNOWN", message).build();
         }
         let message = format!("{path:?} has no {method:?}; it has {allowed}");
-        StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message)
-            .metadata("methods", &allowed)
-            .build()
+        let refusal = StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message);
+        refusal.metadata("methods", &allowed).build()
     }
 
     fn forward(&self, call: JsonCall, request: Request<Body>) -> ResponseFuture {

@@ -142,11 +142,8 @@ impl Pages {
         let origin = origin.unwrap_or("null");
         let message =
             format!("pages of {origin:?} may not call this server; add their origin to web.origins");
-        Err(
-            StatusBuilder::new(Code::PermissionDenied, "ORIGIN_UNKNOWN", message)
-                .metadata("origin", origin)
-                .build(),
-        )
+        let refusal = StatusBuilder::new(Code::PermissionDenied, "ORIGIN_UNKNOWN", message);
+        Err(refusal.metadata("origin", origin).build())
     }
 
     /// The CORS layer: answers preflights, and tells browsers which responses allowed pages may read.

@@ -133,16 +133,11 @@ impl ConcurrencyLayer {
 
     fn shed(&self, full: Full, words: LimitWords, max: usize) -> Status {
         let [all, share, what] = words;
-        let (reason, message) = match full {
-            Full::All => (
-                all,
-                format!("the server is at its limit of {max} {what}; retry with backoff"),
-            ),
-            Full::Share => (
-                share,
-                format!(
-                    "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
-                ),
+        let reason = if full == Full::All { all } else { share };
+        let message = match full {
+            Full::All => format!("the server is at its limit of {max} {what}; retry with backoff"),
+            Full::Share => format!(
+                "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
             ),
         };
         self.sheds.count(reason);

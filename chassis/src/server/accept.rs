@@ -396,16 +396,13 @@ fn http1_builder(config: &ServerConfig) -> http1::Builder {
 
 /// Errors of accept that concern one connection only.
 fn is_of_the_peer(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
-    )
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    [ConnectionAborted, ConnectionReset, ConnectionRefused].contains(&error.kind())
 }
 
 /// CANCELLED: the caller reset the stream, or the connection ended. Not a fault of the server's.
 fn broken_off(error: hyper::Error) -> Status {
     let words = "the caller went away before the whole request was there";
-    StatusBuilder::new(tonic::Code::Cancelled, "CANCELLED", words)
-        .source(error)
-        .build()
+    let status = StatusBuilder::new(tonic::Code::Cancelled, "CANCELLED", words);
+    status.source(error).build()
 }

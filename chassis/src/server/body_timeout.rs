@@ -45,7 +45,6 @@ fn late(max: Duration) -> Status {
     let message = format!(
         "the first bytes of the request didn't come within {millis} ms (server.body_timeout); send them with its headers"
     );
-    StatusBuilder::deadline_exceeded("BODY_TIMEOUT", message)
-        .metadata("timeout_ms", millis)
-        .build()
+    let status = StatusBuilder::deadline_exceeded("BODY_TIMEOUT", message);
+    status.metadata("timeout_ms", millis).build()
 }

@@ -140,7 +140,6 @@ fn body(frames: impl Stream<Item = Bytes> + Send + 'static) -> Body {
 /// The refusal of an answer beyond the limit.
 pub(crate) fn too_large(bytes_max: usize) -> Status {
     let message = format!("the answer has more than {bytes_max} bytes; ask for less at a time");
-    StatusBuilder::resource_exhausted("ANSWER_TOO_LARGE", message)
-        .metadata("limit_bytes", bytes_max)
-        .build()
+    let refusal = StatusBuilder::resource_exhausted("ANSWER_TOO_LARGE", message);
+    refusal.metadata("limit_bytes", bytes_max).build()
 }

@@ -102,9 +102,8 @@ pub(crate) fn check(json: &[u8]) -> Result<(), Status> {
             "the values of the body, each counted once for every level that it lies below, are more than {VISITS_MAX}; nest them less, or \
              send fewer at a time"
         );
-        return Err(StatusBuilder::resource_exhausted("NESTED_VALUES_MAX", message)
-            .metadata("limit_values", VISITS_MAX)
-            .build());
+        let refusal = StatusBuilder::resource_exhausted("NESTED_VALUES_MAX", message);
+        return Err(refusal.metadata("limit_values", VISITS_MAX).build());
     }
     Ok(())
 }

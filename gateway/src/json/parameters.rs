@@ -32,9 +32,8 @@ pub(crate) fn set_all(
     for (count, part) in query.split('&').filter(|part| !part.is_empty()).enumerate() {
         if count >= PARAMETERS_MAX {
             let message = format!("the query has more than {PARAMETERS_MAX} parameters; send them in a body");
-            return Err(StatusBuilder::invalid_argument("TOO_MANY_PARAMETERS", message)
-                .metadata("limit", PARAMETERS_MAX)
-                .build());
+            let refusal = StatusBuilder::invalid_argument("TOO_MANY_PARAMETERS", message);
+            return Err(refusal.metadata("limit", PARAMETERS_MAX).build());
         }
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let (name, value) = (decoded(name)?, decoded(value)?);

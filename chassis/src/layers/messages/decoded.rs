@@ -160,9 +160,8 @@ pub fn too_large(bytes_max: usize) -> Status {
     let message = format!(
         "what stands in the message would take more than {bytes_max} bytes of memory once it is decoded; send fewer elements at a time"
     );
-    StatusBuilder::resource_exhausted("DECODED_TOO_LARGE", message)
-        .metadata("limit_bytes", bytes_max)
-        .build()
+    let refusal = StatusBuilder::resource_exhausted("DECODED_TOO_LARGE", message);
+    refusal.metadata("limit_bytes", bytes_max).build()
 }
 
 #[cfg(test)]
