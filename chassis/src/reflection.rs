@@ -111,12 +111,10 @@ pub(crate) fn services(
     }
     let builder = || {
         // Both versions know both: a client finds either, whichever it asks.
-        let with_sets = sets
-            .iter()
-            .chain(&DESCRIPTORS)
-            .fold(Builder::configure(), |builder, set| {
-                builder.register_encoded_file_descriptor_set(set)
-            });
+        let known = sets.iter().chain(&DESCRIPTORS);
+        let with_sets = known.fold(Builder::configure(), |builder, set| {
+            builder.register_encoded_file_descriptor_set(set)
+        });
         let names = services.iter().map(String::as_str).chain(SERVICE_NAMES);
         names.fold(with_sets, |builder, name| builder.with_service_name(name))
     };
