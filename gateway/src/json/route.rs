@@ -66,10 +66,8 @@ impl Route {
 pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> {
     pool.get_extension_by_name(RULE).ok_or(RouteError::NoExtension)?;
     let mut routes = Vec::new();
-    for method in pool
-        .services()
-        .flat_map(|service| service.methods().collect::<Vec<_>>())
-    {
+    let services = pool.services();
+    for method in services.flat_map(|service| service.methods().collect::<Vec<_>>()) {
         let rule = option(&method.options(), RULE).filter(|_| !method.is_client_streaming());
         let Some(Value::Message(rule)) = rule else {
             continue;
@@ -146,10 +144,8 @@ pub(crate) fn field_path(message: &MessageDescriptor, path: &str) -> Option<Vec<
                 _ => return None,
             },
         };
-        let field = message
-            .get_field_by_name(name)
-            .or_else(|| message.get_field_by_json_name(name))?;
-        fields.push(field);
+        let field = message.get_field_by_name(name);
+        fields.push(field.or_else(|| message.get_field_by_json_name(name))?);
     }
     Some(fields)
 }
