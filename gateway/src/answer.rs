@@ -79,7 +79,7 @@ impl Unary {
             metadata: metadata(&parts.headers),
             trailers,
             message: status.map_or_else(|| message.ok_or_else(broken), Err),
-            body: messages.into_body(),
+            body: messages.body,
         }
     }
 

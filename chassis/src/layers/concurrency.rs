@@ -169,7 +169,7 @@ impl Around for ConcurrencyLayer {
             Err(status) => return Either::Right(refused(status).left_future()),
         };
         let info = extensions.get::<Arc<ConnectionInfo>>().filter(|_| is_health);
-        let held = (taken, info.map(|info| info.activity.health_call()));
+        let held = (taken, info.map(|info| info.activity.health_calls.token()));
         let place = match is_health {
             true => None,
             false => match self.places.try_take(caller) {

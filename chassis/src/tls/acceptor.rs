@@ -104,7 +104,7 @@ fn make(settings: &ServerTlsConfig) -> Result<ServerConfig, TlsError> {
     };
     let mut config = builder
         .with_single_cert(certificates, key)
-        .map_err(|error| TlsError::pair(&settings.cert, &settings.key, error))?;
+        .map_err(|error| TlsError::Pair(settings.cert.clone(), settings.key.clone(), error))?;
     config.alpn_protocols = vec![ALPN_H2.to_vec()];
     if settings.has_crl() {
         // A session that is resumed isn't asked for its certificate, which may be revoked by now.

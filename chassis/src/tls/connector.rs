@@ -82,7 +82,8 @@ fn make(protocol: &[u8], settings: &ClientTlsConfig) -> Result<ClientConfig, Tls
     let mut config = if settings.has_certificate() {
         let (certificates, key) = (certificates(&settings.cert)?, key(&settings.key)?);
         let with_certificate = builder.with_client_auth_cert(certificates, key);
-        with_certificate.map_err(|error| TlsError::pair(&settings.cert, &settings.key, error))?
+        with_certificate
+            .map_err(|error| TlsError::Pair(settings.cert.clone(), settings.key.clone(), error))?
     } else {
         builder.with_no_client_auth()
     };

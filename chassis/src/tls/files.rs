@@ -41,12 +41,6 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-impl TlsError {
-    pub(super) fn pair(cert: &Path, key: &Path, error: rustls::Error) -> Self {
-        Self::Pair(cert.to_owned(), key.to_owned(), error)
-    }
-}
-
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

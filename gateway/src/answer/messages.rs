@@ -23,7 +23,7 @@ pub(crate) enum MessageOrEnd {
 
 /// Reads a body of frames, to [`MessageOrEnd::End`]. The call holds its place until this is dropped.
 pub(crate) struct Messages {
-    body: Body,
+    pub(super) body: Body,
     buffer: BytesMut,
     bytes_max: usize,
     /// The status was in the headers, and was OK.
@@ -80,11 +80,6 @@ impl Messages {
                 (Some(status.build()), HeaderMap::new())
             }
         }
-    }
-
-    /// The body, which holds the call's place.
-    pub(super) fn into_body(self) -> Body {
-        self.body
     }
 
     /// A response body in another form: `write` makes a frame of each message, `end` one of the error, if there is one, and the
