@@ -115,7 +115,7 @@ impl Retry {
             backend,
             methods,
             config: Arc::new(config),
-            budget: Arc::default(),
+            budget: Arc::new(Budget(AtomicI64::new(BUDGET_MAX))),
             retries: Tally::new(&RETRIES, name, meter),
             refused: Tally::new(&RETRIES_REFUSED, name, meter),
         }
@@ -206,12 +206,6 @@ impl Retry {
 /// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.
 #[derive(Debug)]
 struct Budget(AtomicI64);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(AtomicI64::new(BUDGET_MAX))
-    }
-}
 
 impl Budget {
     fn answered(&self) {
