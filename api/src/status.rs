@@ -43,7 +43,7 @@ impl From<Error> for Status {
             )
             .metadata("field", &field)
             .metadata("id", &id)
-            .precondition(name.to_uppercase(), &id, "doesn't exist")
+            .precondition(&name.to_uppercase(), &id, "doesn't exist")
             .build(),
             Error::Refused { subject, problem } => {
                 StatusBuilder::invalid_argument("INVALID_ARGUMENT", format!("{subject} {problem}")).build()

@@ -26,7 +26,7 @@ const CALL: &str = "/test.Echo/Say";
 struct Backend;
 
 impl Inner for Backend {
-    async fn call(&self, _: Request<Body>) -> Response<impl AnswerBody> {
+    async fn call(&self, _: Request<Body>) -> Response<impl AnswerBody + Default> {
         let trailers = HeaderMap::from_iter([(
             http::HeaderName::from_static("grpc-status"),
             HeaderValue::from_static("0"),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Config, ConfigError, Loader};
+use crate::config::{Config, ConfigError, Loader, process_environment};
 
 /// The command line of every process that serves.
 #[derive(Clone, Debug, Default, Args)]
@@ -66,7 +66,7 @@ impl ProcessArgs {
             [self.allow_plaintext, self.insecure_allow_anonymous].map(|on| on.then_some(true));
         let metrics = &self.metrics_listen;
         loader
-            .process_environment()
+            .environment(process_environment())
             .overrides(&self.overrides)
             .flag("--listen", "server.listen", &self.listen)
             .flag("--tls-cert", "server.tls.cert", &self.tls_cert)

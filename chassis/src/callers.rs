@@ -47,10 +47,6 @@ impl CallerKey {
         Some(Self::Address(network(address(extensions)?)))
     }
 
-    pub(crate) fn is_of_this_machine(&self) -> bool {
-        matches!(self, Self::Address(address) if address.is_loopback())
-    }
-
     /// The health calls from the call's address.
     pub(crate) fn probes(extensions: &Extensions) -> Option<Self> {
         Some(Self::Probes(network(address(extensions)?)))

@@ -10,7 +10,7 @@ use crate::config::ClientConfig;
 use crate::layers::deadline::{self, Deadline};
 use crate::layers::metrics::MetricsLayer;
 use crate::layers::trace::TraceLayer;
-use crate::layers::{Answering, AnyService, Inner, TowerService, infallible, refuse, refused, tower_service};
+use crate::layers::{Answering, AnyService, Inner, TowerService, refuse, refused, tower_service};
 use crate::methods::Methods;
 use crate::telemetry::instrument::meter;
 
@@ -74,7 +74,7 @@ impl Client {
 
     /// The answer, of a client that is shared.
     pub fn answer(&self, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send + use<> {
-        self.service.answer(request).map(infallible)
+        self.service.answer(request).map(|Ok(answer)| answer)
     }
 
     fn over(service: impl Inner, peer: &Uri, methods: Methods) -> Self {
@@ -106,9 +106,8 @@ impl<S: Inner> Inner for Inherit<S> {
             }
         };
         if let Some(time) = asked.into_iter().chain(left).min() {
-            request
-                .headers_mut()
-                .insert(deadline::GRPC_TIMEOUT, deadline::format(time));
+            let time = deadline::format(time);
+            request.headers_mut().insert(deadline::GRPC_TIMEOUT, time);
         }
         Either::Left(self.0.call(request))
     }

@@ -21,7 +21,7 @@ use self::pb::health_check_response::ServingStatus;
 use self::pb::health_server::{Health as HealthRpc, HealthServer};
 use self::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool, refusal};
+use crate::callers::pool::{FullWords, Pool};
 use crate::methods::service_of;
 use crate::status::StatusBuilder;
 
@@ -178,20 +178,16 @@ impl HealthService {
     }
 }
 
-fn too_many_watches(full: Full) -> Status {
-    match full {
-        Full::All => refusal(
-            "WATCHES_MAX",
-            "the server is at its limit of watches of health; ask by Check, or retry with backoff",
-            WATCHES_MAX,
-        ),
-        Full::Share => refusal(
-            "WATCHES_PER_ADDRESS_MAX",
-            "this address has its share of the server's watches of health; ask by Check, or end others",
-            WATCHES_PER_ADDRESS_MAX,
-        ),
-    }
-}
+const TOO_MANY_WATCHES: FullWords = [
+    (
+        "WATCHES_MAX",
+        "the server is at its limit of watches of health; ask by Check, or retry with backoff",
+    ),
+    (
+        "WATCHES_PER_ADDRESS_MAX",
+        "this address has its share of the server's watches of health; ask by Check, or end others",
+    ),
+];
 
 /// Sends SERVICE_UNKNOWN once and ends with the drain. All services are registered before a server listens, so nothing else can follow; the
 /// stream stays open, since a client whose watch ends begins another at once.
@@ -201,9 +197,8 @@ fn unknown(draining: CancellationToken) -> impl Stream<Item = ServingStatus> + S
 }
 
 fn answer(status: ServingStatus) -> HealthCheckResponse {
-    HealthCheckResponse {
-        status: status.into(),
-    }
+    let status = status.into();
+    HealthCheckResponse { status }
 }
 
 #[tonic::async_trait]
@@ -215,9 +210,8 @@ impl HealthRpc for HealthService {
         let service = &request.get_ref().service;
         let status = self.health.status(service).ok_or_else(|| {
             let message = "no such service is served here; \"\" asks for all of them";
-            StatusBuilder::not_found("SERVICE_UNKNOWN", message)
-                .metadata("service", service)
-                .build()
+            let refusal = StatusBuilder::not_found("SERVICE_UNKNOWN", message);
+            refusal.metadata("service", service).build()
         })?;
         Ok(Response::new(answer(status)))
     }
@@ -236,9 +230,8 @@ impl HealthRpc for HealthService {
             let status = self.health.status(&name)?;
             Some((name, answer(status)))
         });
-        Ok(Response::new(HealthListResponse {
-            statuses: statuses.collect(),
-        }))
+        let statuses = statuses.collect();
+        Ok(Response::new(HealthListResponse { statuses }))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
@@ -248,8 +241,7 @@ impl HealthRpc for HealthService {
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let watcher = CallerKey::probes(request.extensions());
-        let taken = self.watches.take(watcher.as_ref().map(Columns::of));
-        let taken = taken.map_err(too_many_watches)?;
+        let taken = self.watches.admit(watcher, TOO_MANY_WATCHES)?;
         let service = request.into_inner().service;
         let statuses = match self.health.status(&service) {
             Some(_) => changes(self.health.clone(), service).left_stream(),

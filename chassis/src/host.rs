@@ -7,9 +7,9 @@
 //! is left, but at least [`FLUSH_MIN`], the only thing that may exceed the deadline.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
@@ -33,9 +33,7 @@ const FLUSH_MAX: Duration = Duration::from_secs(5);
 /// Why something couldn't be closed.
 pub type CloseError = Box<dyn std::error::Error + Send + Sync>;
 
-type Closing = Pin<Box<dyn Future<Output = Result<(), CloseError>> + Send>>;
-
-type Closer = Box<dyn FnOnce() -> Closing + Send>;
+type Closer = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), CloseError>> + Send>;
 
 /// One process. See the [module](self).
 pub struct Host {
@@ -207,11 +205,7 @@ impl Exit {
 
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
-        if exit.is_clean() {
-            Self::SUCCESS
-        } else {
-            Self::FAILURE
-        }
+        u8::from(!exit.is_clean()).into()
     }
 }
 

@@ -116,7 +116,7 @@ impl fmt::Debug for AnyService {
 
 impl Inner for AnyService {
     fn call(&self, request: Request<Body>) -> impl Answering {
-        self.answer(request).map(infallible)
+        self.answer(request).map(|Ok(answer)| answer)
     }
 }
 
@@ -153,24 +153,18 @@ put_around! {
     messages::MessagesLayer
 }
 
-/// The body of a layer's answer. By default it is empty: that of a refusal.
-pub trait AnswerBody:
-    http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
-{
-}
+/// A body that layers see.
+pub trait AnswerBody: http_body::Body<Data = Bytes, Error = Status> + Send + Unpin + 'static {}
 
-impl<B> AnswerBody for B where
-    B: http_body::Body<Data = Bytes, Error = Status> + Default + Send + Unpin + 'static
-{
-}
+impl<B: http_body::Body<Data = Bytes, Error = Status> + Send + Unpin + 'static> AnswerBody for B {}
 
 /// What a layer's call comes to: a response.
 pub trait Answering: Future<Output = Response<<Self as Answering>::Body>> + Send {
-    /// Its body.
-    type Body: AnswerBody;
+    /// Its body. By default it is empty: that of a refusal.
+    type Body: AnswerBody + Default;
 }
 
-impl<F: Future<Output = Response<B>> + Send, B: AnswerBody> Answering for F {
+impl<F: Future<Output = Response<B>> + Send, B: AnswerBody + Default> Answering for F {
     type Body = B;
 }
 
@@ -201,11 +195,6 @@ pub(crate) fn peer_attributes(peer: &Uri) -> Vec<KeyValue> {
     std::iter::once(KeyValue::new("server.address", host))
         .chain(port)
         .collect()
-}
-
-pub(crate) fn infallible<T>(answer: Result<T, Infallible>) -> T {
-    let Ok(answer) = answer;
-    answer
 }
 
 pub(crate) fn refuse<B: Default>(status: impl Into<Status>) -> Response<B> {

@@ -40,7 +40,7 @@ use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::causes::chain;
-use crate::config::{ConfigError, ServerConfig};
+use crate::config::{ConfigError, ServerConfig, process_environment};
 use crate::host::{self, Exit, Host};
 use crate::huge_pages;
 use crate::private_files;
@@ -85,10 +85,8 @@ pub struct Process {
 impl Process {
     /// A process whose `service.name` is `service`.
     pub fn new(service: &'static str) -> Self {
-        Self {
-            service,
-            roles: Vec::new(),
-        }
+        let roles = Vec::new();
+        Self { service, roles }
     }
 
     /// Further services in this process, each with a `service.name` of its own: start each in its [`Role::scope`].
@@ -110,7 +108,7 @@ impl Process {
     ) -> Result<Exit, RunError> {
         let telemetry = Telemetry::builder(told.clone(), self.service)
             .roles(self.roles)
-            .process_environment()
+            .environment(process_environment())
             .build()?;
         let scraper = telemetry.scraper();
         let telemetry = telemetry.install()?;
@@ -148,9 +146,8 @@ async fn metrics(address: SocketAddr, scraper: Scraper) -> Result<AbortOnDropHan
     say_where(listener.local_addr(), |address| {
         format!("metrics on http://{address}/metrics")
     });
-    Ok(AbortOnDropHandle::new(tokio::spawn(prometheus::serve(
-        listener, scraper,
-    ))))
+    let serving = tokio::spawn(prometheus::serve(listener, scraper));
+    Ok(AbortOnDropHandle::new(serving))
 }
 
 /// A line on standard output with the address that was taken, for whoever started the process.

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::Request;
-use tonic::Status;
 use tonic::body::Body;
 use tonic_reflection::server::v1::{self, ServerReflectionServer as V1};
 use tonic_reflection::server::v1alpha::{self, ServerReflectionServer as V1Alpha};
 use tonic_reflection::server::{Builder, Error};
 
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool, refusal};
+use crate::callers::pool::{FullWords, Pool};
 use crate::layers::body::hold_until_dropped;
 use crate::layers::{Answering, Inner, refused};
 use crate::methods::{DescriptorError, Methods, service_of};
@@ -72,30 +71,26 @@ pub(crate) struct Reflection<S> {
 impl<S: Inner> Inner for Reflection<S> {
     fn call(&self, request: Request<Body>) -> impl Answering {
         let caller = CallerKey::from_extensions(request.extensions());
-        match self.streams.take(caller.as_ref().map(Columns::of)) {
+        match self.streams.admit(caller, TOO_MANY) {
             Ok(taken) => {
                 let answer = self.services.call(request);
                 Either::Left(answer.map(|response| hold_until_dropped(response, Some(taken))))
             }
-            Err(full) => Either::Right(refused(too_many(full))),
+            Err(status) => Either::Right(refused(status)),
         }
     }
 }
 
-fn too_many(full: Full) -> Status {
-    match full {
-        Full::All => refusal(
-            "REFLECTIONS_MAX",
-            "the server is at its limit of streams of reflection; retry with backoff",
-            STREAMS_MAX,
-        ),
-        Full::Share => refusal(
-            "REFLECTIONS_PER_CALLER_MAX",
-            "the caller has its share of the server's streams of reflection; ask on one of them, or end others",
-            STREAMS_PER_CALLER_MAX,
-        ),
-    }
-}
+const TOO_MANY: FullWords = [
+    (
+        "REFLECTIONS_MAX",
+        "the server is at its limit of streams of reflection; retry with backoff",
+    ),
+    (
+        "REFLECTIONS_PER_CALLER_MAX",
+        "the caller has its share of the server's streams of reflection; ask on one of them, or end others",
+    ),
+];
 
 /// Both reflection services. They list `services` and themselves, and have every type in `descriptor_sets` and [`BUILT_IN`].
 pub(crate) fn services(
@@ -116,12 +111,10 @@ pub(crate) fn services(
     }
     let builder = || {
         // Both versions know both: a client finds either, whichever it asks.
-        let with_sets = sets
-            .iter()
-            .chain(&DESCRIPTORS)
-            .fold(Builder::configure(), |builder, set| {
-                builder.register_encoded_file_descriptor_set(set)
-            });
+        let known = sets.iter().chain(&DESCRIPTORS);
+        let with_sets = known.fold(Builder::configure(), |builder, set| {
+            builder.register_encoded_file_descriptor_set(set)
+        });
         let names = services.iter().map(String::as_str).chain(SERVICE_NAMES);
         names.fold(with_sets, |builder, name| builder.with_service_name(name))
     };

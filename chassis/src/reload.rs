@@ -164,11 +164,8 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
     /// The value in force, after polling the files if the last poll was [`LOOK_EVERY`] ago.
     pub async fn fresh(self: &Arc<Self>) -> Arc<T> {
         // Locked: another caller is polling, and this one doesn't wait for it.
-        let due = self
-            .seen
-            .try_lock()
-            .is_some_and(|seen| seen.at.elapsed() >= LOOK_EVERY);
-        if due {
+        let seen = self.seen.try_lock();
+        if seen.is_some_and(|seen| seen.at.elapsed() >= LOOK_EVERY) {
             self.looked().await;
         }
         self.get()

@@ -25,7 +25,7 @@ use tonic::server::NamedService;
 use tower::{Layer as _, ServiceBuilder};
 
 use crate::callers::CallerKey;
-use crate::callers::pool::{Columns, Full, Pool, Taken, refusal};
+use crate::callers::pool::{FullWords, Pool, Taken};
 use crate::config::ServerConfig;
 use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health::{self, Health};
@@ -41,7 +41,7 @@ use crate::layers::metrics::MetricsLayer;
 use crate::layers::rate::RateLayer;
 use crate::layers::shed::Sheds;
 use crate::layers::trace::{Believe, NamedCall, TraceLayer};
-use crate::layers::{AnswerBody, AnyService, Inner, TowerService, infallible, refuse, tower_service};
+use crate::layers::{AnswerBody, AnyService, Inner, TowerService, refuse, tower_service};
 use crate::methods::{DescriptorError, Methods};
 use crate::reflection::{self, ReflectionError};
 use crate::status::status_in;
@@ -69,6 +69,7 @@ const ANSWERS_PER_CALL: usize = 8;
 
 /// The services of one server. Message limits and compression aren't theirs to set: mount them as they are generated.
 #[derive(Debug)]
+#[must_use]
 pub struct Services {
     mounted: Mounted,
     /// Full names of what is mounted or forwarded.
@@ -99,7 +100,6 @@ impl Services {
     }
 
     /// Adds a generated server.
-    #[must_use]
     pub fn mount<S: TowerService + NamedService>(mut self, service: S) -> Self {
         self.names.push(S::NAME.to_owned());
         self.mounted = self.mounted.with(service);
@@ -108,21 +108,18 @@ impl Services {
 
     /// Sends the calls of the services named `names` to `forwarder`, undecoded. For a gateway; a second call replaces
     /// the first.
-    #[must_use]
     pub fn forward(mut self, names: Vec<String>, forwarder: impl Inner) -> Self {
         self.forwarded = Some((names, AnyService::layered(forwarder)));
         self
     }
 
     /// Lets in only whom `admit` lets in, to health and reflection, too. A second call replaces the first.
-    #[must_use]
     pub fn admission(mut self, admit: impl Admit) -> Self {
         self.admit = Some(Arc::new(admit));
         self
     }
 
     /// Goes on with the traces of those callers alone whom `believe` believes. A second call replaces the first.
-    #[must_use]
     pub fn believing(mut self, believe: impl Believe) -> Self {
         self.believe = Some(Arc::new(believe));
         self
@@ -222,15 +219,14 @@ impl Stack {
         told: Option<Status>,
     ) -> Result<Taken, Status> {
         let visitor = CallerKey::visitors(&head.extensions);
-        let taken = self.visitors.take(visitor.as_ref().map(Columns::of));
-        let taken = taken.map_err(|full| too_many(full, self.visitors.max()));
+        let taken = self.visitors.admit(visitor, TOO_MANY_OWN_ANSWERS);
         let told = taken.as_ref().err().cloned().or(told);
         // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = head.headers.clone();
         *request.extensions_mut() = head.extensions.clone();
         request.extensions_mut().insert(LoggedAs(told));
-        let passed = infallible(layers.answer(request).await);
+        let Ok(passed) = layers.answer(request).await;
         if passed.extensions().get::<Own>().is_none() {
             let refusal = passed.extensions().get::<Status>().cloned();
             let refusal = refusal.or_else(|| status_in(passed.headers()));
@@ -345,7 +341,7 @@ struct Own;
 struct OwnAnswer;
 
 impl Inner for OwnAnswer {
-    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
+    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody + Default> {
         let told = request.extensions().get::<LoggedAs>();
         let told = told.and_then(|LoggedAs(told)| told.clone());
         let mut response: Response<Body> = refuse(told.unwrap_or_else(|| Status::ok("")));
@@ -354,21 +350,17 @@ impl Inner for OwnAnswer {
     }
 }
 
-/// Refuses an answer while `max` others are still to be read by their clients.
-fn too_many(full: Full, max: usize) -> Status {
-    match full {
-        Full::All => refusal(
-            "OWN_ANSWER_LIMIT",
-            "the server has too many answers that nobody takes; retry with backoff",
-            max,
-        ),
-        Full::Share => refusal(
-            "CALLER_OWN_ANSWER_LIMIT",
-            "this address has too many answers that it doesn't take; take them, then retry",
-            max,
-        ),
-    }
-}
+/// Refuses an answer while too many others are still to be read by their clients.
+const TOO_MANY_OWN_ANSWERS: FullWords = [
+    (
+        "OWN_ANSWER_LIMIT",
+        "the server has too many answers that nobody takes; retry with backoff",
+    ),
+    (
+        "CALLER_OWN_ANSWER_LIMIT",
+        "this address has too many answers that it doesn't take; take them, then retry",
+    ),
+];
 
 #[cfg(test)]
 mod tests;

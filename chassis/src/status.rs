@@ -154,13 +154,8 @@ impl StatusBuilder {
     }
 
     /// Adds a `PreconditionFailure` violation, for example kind `PRODUCT`, subject `p1`.
-    pub fn precondition(
-        mut self,
-        kind: impl Into<String>,
-        subject: impl Into<String>,
-        description: impl Into<String>,
-    ) -> Self {
-        let texts = [kind.into(), subject.into(), description.into()];
+    pub fn precondition(mut self, kind: &str, subject: &str, description: &str) -> Self {
+        let texts = [kind, subject, description].map(str::to_owned);
         if let Some([kind, subject, description]) = self.spend(texts) {
             self.details
                 .add_precondition_failure_violation(kind, subject, description);
@@ -169,13 +164,8 @@ impl StatusBuilder {
     }
 
     /// Adds `ResourceInfo`: the type (`souk.order.v1.Order`) and the name of the resource the error is about.
-    pub fn resource(
-        mut self,
-        kind: impl Into<String>,
-        name: impl Into<String>,
-        description: impl Into<String>,
-    ) -> Self {
-        let texts = [kind.into(), name.into(), description.into()];
+    pub fn resource(mut self, kind: &str, name: &str, description: &str) -> Self {
+        let texts = [kind, name, description].map(str::to_owned);
         if let Some([kind, name, description]) = self.spend(texts) {
             self.details.set_resource_info(kind, name, "", description);
         }
@@ -254,11 +244,9 @@ pub fn status_in(headers: &HeaderMap) -> Option<Status> {
     let details = details
         .and_then(|details| details.to_bytes().ok())
         .unwrap_or_default();
+    let message = message_in(headers);
     Some(Status::with_details_and_metadata(
-        code,
-        message_in(headers),
-        details,
-        metadata,
+        code, message, details, metadata,
     ))
 }
 

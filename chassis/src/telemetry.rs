@@ -24,7 +24,7 @@ use tracing_subscriber::filter::{EnvFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use uuid::Uuid;
 
-use crate::config::{Problems, ServerConfig, process_environment};
+use crate::config::{Problems, ServerConfig};
 use crate::propagate;
 use crate::tls::TlsError;
 
@@ -93,10 +93,8 @@ impl TelemetryConfig {
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings. What
     /// `server` may do without TLS metrics may do, too.
     pub fn check(&self, path: &str, server: &ServerConfig, problems: &mut Problems) {
-        let exposed = self
-            .metrics_listen
-            .is_some_and(|address| !address.ip().to_canonical().is_loopback());
-        if exposed && !server.allow_plaintext {
+        let is_exposed = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
+        if self.metrics_listen.is_some_and(is_exposed) && !server.allow_plaintext {
             let message = "other machines can reach it, and metrics have neither TLS nor keys: listen on 127.0.0.1, or say \
                            --allow-plaintext where the network itself is trusted";
             problems.push_in(path, "metrics_listen", message);
@@ -223,11 +221,6 @@ impl TelemetryBuilder {
         self
     }
 
-    /// The variables of this process.
-    pub fn process_environment(self) -> Self {
-        self.environment(process_environment())
-    }
-
     /// Spans go to `exporter`, each as it ends, and not to what the environment names. Each role has a clone of it.
     pub fn span_exporter(mut self, exporter: impl SpanExporter + Clone + 'static) -> Self {
         self.tracers = Some(Box::new(move |builder| {
@@ -348,19 +341,9 @@ impl TelemetryBuilder {
 
 /// What becomes a span or a record: ours down to `level`, and never the exporter's own connection, which would trace itself.
 fn targets(level: Level) -> Targets {
-    let silent = [
-        "h2",
-        "hyper",
-        "hyper_util",
-        "tonic",
-        "tower",
-        "opentelemetry",
-        "opentelemetry_sdk",
-        "opentelemetry_otlp",
-    ];
-    Targets::new()
-        .with_default(level)
-        .with_targets(silent.map(|target| (target, LevelFilter::OFF)))
+    let silent = "h2 hyper hyper_util tonic tower opentelemetry opentelemetry_sdk opentelemetry_otlp";
+    let silent = silent.split(' ').map(|target| (target, LevelFilter::OFF));
+    Targets::new().with_default(level).with_targets(silent)
 }
 
 /// Who is speaking: a role by its own name; the process by `OTEL_SERVICE_NAME`, then `OTEL_RESOURCE_ATTRIBUTES`, then

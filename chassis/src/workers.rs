@@ -84,13 +84,11 @@ impl Workers {
             return;
         };
         let counted = worker.connections.token();
-        tasks.spawn_on(
-            async move {
-                connection.await;
-                drop(counted);
-            },
-            &worker.runtime,
-        );
+        let connection = async move {
+            connection.await;
+            drop(counted);
+        };
+        tasks.spawn_on(connection, &worker.runtime);
     }
 }
 

@@ -46,15 +46,6 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }
 
-/// How the message of a response is written.
-pub(crate) struct Representation {
-    pub(crate) content_type: HeaderValue,
-    /// How it is compressed where that is worth it.
-    pub(crate) encoding: Option<Encoding>,
-    /// The call's deadline.
-    pub(crate) ends: Instant,
-}
-
 fn late() -> Status {
     let message = "the call's time was over before its answer could be written in the form that was asked for; ask for less, or \
                    give it more time";
@@ -88,19 +79,33 @@ impl Unary {
             metadata: metadata(&parts.headers),
             trailers,
             message: status.map_or_else(|| message.ok_or_else(broken), Err),
-            body: messages.into_body(),
+            body: messages.body,
         }
     }
 
-    /// The response in another representation: `write` makes its message, `refuse` the response to an error, which is DEADLINE_EXCEEDED when
-    /// the message isn't written before the deadline.
+    /// The response in another representation, compressed by `encoding` where that is worth it: `write` makes its message, `refuse` the
+    /// response to an error, which is DEADLINE_EXCEEDED when the message isn't written before the call `ends`.
     pub(crate) async fn rewritten(
         self,
-        to: Representation,
+        content_type: HeaderValue,
+        encoding: Option<Encoding>,
+        ends: Instant,
         write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
         refuse: impl FnOnce(&Status) -> Response<Body>,
     ) -> Response<Body> {
-        let (bytes, encoding) = match written(self.message, write, &to).await {
+        let written = async {
+            let message = self.message?;
+            in_turn(message.len(), move || {
+                let bytes = write(&message)?;
+                let packed = encoding
+                    .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
+                    .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
+                Ok(packed.unwrap_or((bytes, None)))
+            })
+            .await
+        };
+        let written = tokio::time::timeout_at(ends, written).await;
+        let (bytes, encoding) = match written.unwrap_or_else(|_| Err(late())) {
             Ok(content) => content,
             Err(status) => {
                 let mut refusal = refuse(&status);
@@ -117,32 +122,13 @@ impl Unary {
         let mut response = Response::new(Body::new(content));
         *response.headers_mut() = self.metadata;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, to.content_type);
+        headers.insert(CONTENT_TYPE, content_type);
         headers.append(VARY, HeaderValue::from_static("accept-encoding"));
         if let Some(encoding) = encoding {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
         }
         response
     }
-}
-
-/// What `write` makes of a message, compressed where that is worth it.
-async fn written(
-    message: Result<Bytes, Status>,
-    write: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
-    to: &Representation,
-) -> Result<(Vec<u8>, Option<Encoding>), Status> {
-    let (message, encoding) = (message?, to.encoding);
-    let written = in_turn(message.len(), move || {
-        let bytes = write(&message)?;
-        let packed = encoding
-            .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
-            .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
-        Ok(packed.unwrap_or((bytes, None)))
-    });
-    tokio::time::timeout_at(to.ends, written)
-        .await
-        .unwrap_or_else(|_| Err(late()))
 }
 
 #[cfg(test)]
@@ -162,14 +148,10 @@ mod tests {
 
     /// The answer as it is, of a call that has this time.
     async fn rewritten(unary: Unary, time: Duration) -> Response<Body> {
-        let form = Representation {
-            content_type: JSON,
-            encoding: None,
-            ends: Instant::now() + time,
-        };
+        let ends = Instant::now() + time;
         let refuse = |status: &Status| status.clone().into_http();
         unary
-            .rewritten(form, |message| Ok(message.to_vec()), refuse)
+            .rewritten(JSON, None, ends, |message| Ok(message.to_vec()), refuse)
             .await
     }
 

@@ -104,9 +104,8 @@ impl Ask {
             trailers(Status::ok("")),
         ];
         let mut response = Response::new(Body::new(StreamBody::new(stream::iter(frames))));
-        response
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         Ok(response)
     }
 }
@@ -115,14 +114,11 @@ impl Ask {
 fn is_silent(response: &Response<Body>) -> bool {
     use Code::{Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable, Unimplemented};
     // UNIMPLEMENTED is of an earlier version, which doesn't know the service.
-    let silent = [
-        Unavailable,
-        DeadlineExceeded,
-        ResourceExhausted,
-        Cancelled,
-        Unimplemented,
-    ];
-    code_in(response.headers()).is_some_and(|code| silent.contains(&code))
+    let code = code_in(response.headers());
+    matches!(
+        code,
+        Some(Unavailable | DeadlineExceeded | ResourceExhausted | Cancelled | Unimplemented)
+    )
 }
 
 /// Nobody serves a service.

@@ -40,7 +40,7 @@ impl Target {
         let parse = |uri: &str| uri.trim().parse().ok().filter(usable);
         let parsed: Option<Vec<Uri>> = uris.split(',').map(parse).collect();
         let parsed = parsed.filter(|parsed| parsed.len() <= PROCESSES_MAX);
-        let unusable = || BackendUriError { uri: uris.to_owned() };
+        let unusable = || BackendUriError(uris.to_owned());
         parsed.map(Self::Remote).ok_or_else(unusable)
     }
 
@@ -74,13 +74,10 @@ impl Target {
 /// A backend's address that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{uri}` is no address of a backend; it must be http://host:port or https://host:port, or at most {most} of them with \
-     commas between",
-    most = PROCESSES_MAX
+    "`{0}` is no address of a backend; it must be http://host:port or https://host:port, or at most {PROCESSES_MAX} of them with \
+     commas between"
 )]
-pub struct BackendUriError {
-    uri: String,
-}
+pub struct BackendUriError(String);
 
 /// Backends by their names; services of no backend are unknown to the gateway.
 #[derive(Clone)]
@@ -110,10 +107,8 @@ impl Backends {
     /// No backend yet of a contract, given by its descriptors; the default is Souk's.
     #[must_use]
     pub fn of(contract: &'static [u8]) -> Self {
-        Self {
-            targets: BTreeMap::new(),
-            contract,
-        }
+        let targets = BTreeMap::new();
+        Self { targets, contract }
     }
 
     /// Adds a backend for the services of its name, as in `order`; another one of that name is replaced.

@@ -148,20 +148,16 @@ impl Balance {
             }
             return;
         }
-        let refusals = endpoint
-            .refusals
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1);
+        let before = endpoint.refusals.fetch_add(1, Ordering::Relaxed);
+        let refusals = before.saturating_add(1);
         let now = self.now();
         // Calls that were under way when it was left out tell nothing new.
         if (silent || refusals.is_multiple_of(REFUSALS_MAX))
             && endpoint.ejected_until.load(Ordering::Relaxed) <= now
         {
-            let times = endpoint
-                .ejections_in_row
-                .fetch_add(1, Ordering::Relaxed)
-                .min(EJECTION_DOUBLINGS);
-            let out = EJECTION_MIN.saturating_mul(1 << times).as_millis();
+            let before = endpoint.ejections_in_row.fetch_add(1, Ordering::Relaxed);
+            let doubled = EJECTION_MIN.saturating_mul(1 << before.min(EJECTION_DOUBLINGS));
+            let out = doubled.as_millis();
             let until = now.saturating_add(u64::try_from(out).unwrap_or(u64::MAX));
             endpoint.ejected_until.store(until, Ordering::Relaxed);
             self.ejections.count();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use clap::Args;
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum as _};
 use serde::{Deserialize, Serialize};
 use souk_access::{AuthConfig, ProcessKind};
 use souk_chassis::args::ProcessArgs;
@@ -54,12 +55,14 @@ impl GatewayArgs {
         // None leaves the setting as it is.
         let origins = Some(&self.web_origins).filter(|origins| !origins.is_empty());
         let origins = origins.and_then(|origins| serde_json::to_string(origins).ok());
+        let console = self.console.and_then(|mode| mode.to_possible_value());
+        let console = console.as_ref().map(PossibleValue::get_name);
         loader
             .flag("--backend-ca", "client.tls.ca", &self.backend_ca)
             .flag("--backend-cert", "client.tls.cert", &self.backend_cert)
             .flag("--backend-key", "client.tls.key", &self.backend_key)
             .flag("--web-origins", "web.origins", &origins)
-            .flag("--console", "web.console", &self.console.map(ConsoleMode::name))
+            .flag("--console", "web.console", &console)
             .load()
     }
 }

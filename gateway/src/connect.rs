@@ -43,12 +43,9 @@ impl Connect {
             .flat_map(|service| service.methods().collect::<Vec<_>>())
             .filter(|method| !method.is_client_streaming())
             .filter_map(|method| Some((rpc_path(&method)?, method)))
-            .map(|(path, method)| (path.to_string(), (path, method)))
-            .collect();
-        Self {
-            behind,
-            methods: Arc::new(methods),
-        }
+            .map(|(path, method)| (path.to_string(), (path, method)));
+        let methods = Arc::new(methods.collect());
+        Self { behind, methods }
     }
 
     /// Whether `path` is that of an RPC: of one that [`Self::call`] serves, or of one of the stack that it refuses.
@@ -113,18 +110,14 @@ impl Connect {
 
     /// Passes the gRPC call to the stack, and translates its response, whose messages are of this `kind`.
     fn forward(&self, kind: MessageDescriptor, asked: Asked, mut request: Request<Body>) -> ResponseFuture {
-        let Behind {
-            stack,
-            pool,
-            bytes_max,
-            times,
-        } = self.behind.clone();
-        let ends = times.ends(request.headers());
+        let behind = self.behind.clone();
+        let ends = behind.times.ends(request.headers());
         if !asked.shape.streams {
             request.extensions_mut().insert(AnsweredWhole);
         }
         Box::pin(async move {
-            let response = stack.oneshot(request).await?;
+            let response = behind.stack.oneshot(request).await?;
+            let (pool, bytes_max) = (behind.pool, behind.bytes_max);
             Ok(if asked.shape.streams {
                 answer::stream(response, asked.shape, kind, pool, bytes_max)
             } else {

@@ -68,16 +68,11 @@ fn sharing_of(service: &ServiceDescriptor) -> Option<Sharing> {
     let of_all = service
         .methods()
         .filter(|method| option(&method.options(), JOINED) == Some(Value::Bool(true)));
+    let elsewhere = elsewhere.as_list()?.iter().filter_map(Value::as_str);
+    let joined = of_all.map(|method| format!("/{}/{}", service.full_name(), method.name()));
     Some(Sharing {
-        elsewhere: elsewhere
-            .as_list()?
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
-        joined: of_all
-            .map(|method| format!("/{}/{}", service.full_name(), method.name()))
-            .collect(),
+        elsewhere: elsewhere.map(str::to_owned).collect(),
+        joined: joined.collect(),
     })
 }
 

@@ -1,7 +1,6 @@
 //! `souk.figures.v1.FiguresService`: what this process measures.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use souk_chassis::status::StatusBuilder;
 use souk_chassis::telemetry::figures::{self, Figure, Value};
@@ -16,16 +15,13 @@ pub(crate) const NAME: &str = SERVICE_NAME;
 
 /// The service, and that it serves.
 pub(crate) fn service() -> (FiguresServiceServer<impl FiguresService>, watch::Receiver<bool>) {
-    let (sender, serving) = watch::channel(true);
-    let api = FiguresApi {
-        _serving: Arc::new(sender),
-    };
-    (FiguresServiceServer::new(api), serving)
+    let (_serving, serving) = watch::channel(true);
+    (FiguresServiceServer::new(FiguresApi { _serving }), serving)
 }
 
 struct FiguresApi {
     /// Health is that of what is there.
-    _serving: Arc<watch::Sender<bool>>,
+    _serving: watch::Sender<bool>,
 }
 
 #[tonic::async_trait]
@@ -41,14 +37,10 @@ impl FiguresService for FiguresApi {
         let names: HashSet<String> = request.into_inner().names.into_iter().collect();
         let wanted = |figure: &&Figure| names.is_empty() || names.contains(&figure.name);
         let figures = figures::read().await;
+        let all = figures.iter().flat_map(|figures| &figures.all);
         Ok(Response::new(pb::GetFiguresResponse {
             time: figures.as_ref().map(|figures| figures.read_at.into()),
-            figures: figures
-                .iter()
-                .flat_map(|figures| &figures.all)
-                .filter(wanted)
-                .map(to_wire)
-                .collect(),
+            figures: all.filter(wanted).map(to_wire).collect(),
         }))
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Forward {
 }
 
 impl Inner for Forward {
-    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody> {
+    async fn call(&self, request: Request<Body>) -> Response<impl AnswerBody + Default> {
         let Some(way) = self.routes.get(service_of(request.uri().path())) else {
             // The stack in front sends only routed services here.
             return unserved().into_http();

@@ -39,15 +39,11 @@ pub(crate) fn refusal(request: &Request<Body>) -> Option<StatusCode> {
 type Translated = GrpcWebService<MapRequest<Stack, fn(Request<Body>) -> Request<Body>>>;
 
 #[derive(Clone)]
-pub(crate) struct GrpcWeb {
-    service: Translated,
-}
+pub(crate) struct GrpcWeb(Translated);
 
 impl GrpcWeb {
     pub(crate) fn new(stack: Stack) -> Self {
-        Self {
-            service: GrpcWebLayer::new().layer(stack.map_request(read as fn(_) -> _)),
-        }
+        Self(GrpcWebLayer::new().layer(stack.map_request(read as fn(_) -> _)))
     }
 
     /// Answers a request whose content type is one of gRPC-Web's.
@@ -65,7 +61,7 @@ impl GrpcWeb {
         let sent = Sent::default();
         request.extensions_mut().insert(sent.clone());
         let request = request.map(|body| Body::new(body.map_err(move |error| sent.broke(error))));
-        Box::pin(self.service.clone().oneshot(request))
+        Box::pin(self.0.clone().oneshot(request))
     }
 }
 
@@ -87,9 +83,8 @@ fn read(mut request: Request<Body>) -> Request<Body> {
         sent.0.lock().take().unwrap_or_else(|| {
             let message =
                 "the request isn't gRPC-Web: send whole frames, as base64 where the content type says text";
-            StatusBuilder::invalid_argument("GRPC_WEB_MALFORMED", message)
-                .source(error)
-                .build()
+            let refusal = StatusBuilder::invalid_argument("GRPC_WEB_MALFORMED", message);
+            refusal.source(error).build()
         })
     };
     request.map(|body| Body::new(StreamBody::new(BodyStream::new(body.map_err(malformed)))))

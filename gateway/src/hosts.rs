@@ -60,9 +60,8 @@ fn unknown(name: &str) -> Status {
     let message = format!(
         "this server isn't known by the name {name:?}; call it by its address, or add the name to auth.hosts"
     );
-    StatusBuilder::new(Code::PermissionDenied, "HOST_UNKNOWN", message)
-        .metadata("host", name)
-        .build()
+    let refusal = StatusBuilder::new(Code::PermissionDenied, "HOST_UNKNOWN", message);
+    refusal.metadata("host", name).build()
 }
 
 #[cfg(test)]

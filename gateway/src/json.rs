@@ -38,11 +38,11 @@ pub use route::RouteError;
 pub(crate) use decoded::{check as check_size, work};
 pub(crate) use parameters::is_text;
 pub(crate) use request::media_type;
-pub(crate) use route::{BodyUse, Route, field_path, read_all, rpc_path};
+pub(crate) use route::{BodyUse, Route, VERBS, field_path, read_all, rpc_path};
 
 use request::{BodyForm, JsonCall};
 
-use crate::answer::{JSON, Representation, Unary, error};
+use crate::answer::{JSON, Unary, error};
 use crate::behind::Behind;
 use crate::one_message::grpc_request;
 
@@ -89,9 +89,8 @@ impl Json {
         if status.code() == Code::Unimplemented {
             *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
             let methods = HeaderValue::try_from(self.methods(request.uri().path()));
-            response
-                .headers_mut()
-                .extend(methods.map(|methods| (ALLOW, methods)));
+            let allowed = methods.map(|methods| (ALLOW, methods));
+            response.headers_mut().extend(allowed);
         }
         self.behind.refuse(request, &status, response)
     }
@@ -116,10 +115,8 @@ impl Json {
     fn methods(&self, path: &str) -> String {
         let routes = self.routes.iter();
         let of_path = routes.filter(|route| route.template.matches(path).is_some());
-        of_path
-            .map(|route| route.http.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+        let methods: Vec<_> = of_path.map(|route| route.http.as_str()).collect();
+        methods.join(", ")
     }
 
     /// The refusal of an unknown path (NOT_FOUND), or of a path that has other methods (UNIMPLEMENTED).
@@ -131,9 +128,8 @@ impl Json {
             return StatusBuilder::not_found("PATH_UNKNOWN", message).build();
         }
         let message = format!("{path:?} has no {method:?}; it has {allowed}");
-        StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message)
-            .metadata("methods", &allowed)
-            .build()
+        let refusal = StatusBuilder::unimplemented("HTTP_METHOD_UNKNOWN", message);
+        refusal.metadata("methods", &allowed).build()
     }
 
     fn forward(&self, call: JsonCall, request: Request<Body>) -> ResponseFuture {
@@ -153,17 +149,11 @@ impl Json {
             if route.streams() {
                 return Ok(events::stream(response, &route, pool, bytes_max));
             }
-            let to = Representation {
-                content_type: JSON,
-                encoding,
-                ends,
-            };
             let answer = Unary::read(response, bytes_max).await;
             let kind = route.method.output();
             let write = |message: &[u8]| Ok(as_json(kind, message)?.1);
-            Ok(answer
-                .rewritten(to, write, |status| error::response(&pool, status))
-                .await)
+            let refuse = |status: &Status| error::response(&pool, status);
+            Ok(answer.rewritten(JSON, encoding, ends, write, refuse).await)
         })
     }
 }

@@ -132,9 +132,8 @@ struct MonitoredService {
 
 impl MonitoredService {
     fn is_served_by(&self, process: usize) -> bool {
-        self.states
-            .get(process)
-            .is_some_and(|state| state.load(Ordering::Relaxed))
+        let state = self.states.get(process);
+        state.is_some_and(|state| state.load(Ordering::Relaxed))
     }
 
     /// Notes what a process says; is the whole another than before?
@@ -188,14 +187,10 @@ async fn watch_once(
     served: &MonitoredService,
     pause: &mut Duration,
 ) -> Result<(), Status> {
-    let request = HealthCheckRequest {
-        service: served.service.clone(),
-    };
+    let service = served.service.clone();
     let mut unproven = process.probe.as_deref();
-    let mut states = HealthClient::new(process.channel.clone())
-        .watch(request)
-        .await?
-        .into_inner();
+    let mut client = HealthClient::new(process.channel.clone());
+    let mut states = client.watch(HealthCheckRequest { service }).await?.into_inner();
     while let Some(state) = states.message().await? {
         let serving = state.status() == ServingStatus::Serving;
         if let Some(probe) = unproven.filter(|_| serving) {

@@ -138,9 +138,8 @@ pub(crate) fn grpc_request(
 
 fn too_large(bytes_max: usize) -> Status {
     let message = format!("the body has more than {bytes_max} bytes; send less at a time");
-    StatusBuilder::resource_exhausted("MESSAGE_TOO_LARGE", message)
-        .metadata("limit_bytes", bytes_max)
-        .build()
+    let refusal = StatusBuilder::resource_exhausted("MESSAGE_TOO_LARGE", message);
+    refusal.metadata("limit_bytes", bytes_max).build()
 }
 
 #[cfg(test)]

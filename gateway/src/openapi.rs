@@ -222,9 +222,8 @@ fn parameter(
     schemas: &mut Schemas<'_>,
 ) -> Value {
     let mut schema = schemas.field(field, Direction::Request);
-    let about = schema
-        .as_object_mut()
-        .and_then(|schema| schema.remove("description"));
+    let members = schema.as_object_mut();
+    let about = members.and_then(|members| members.remove("description"));
     json!({
         "name": name,
         "in": place,

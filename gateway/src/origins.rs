@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER};
-use http::{Method, Request, Uri};
+use http::{Request, Uri};
 use serde::{Deserialize, Serialize};
 use souk_chassis::config::Problems;
 use souk_chassis::status::StatusBuilder;
 use tonic::{Code, Status};
 use tower_http::cors::{AllowOrigin, CorsLayer};
+
+use crate::json::VERBS;
 
 /// How long a browser remembers that a page may call.
 const PREFLIGHT_AGE: Duration = Duration::from_secs(2 * 60 * 60);
@@ -76,16 +78,6 @@ pub enum ConsoleMode {
     On,
     /// 404 instead.
     Off,
-}
-
-impl ConsoleMode {
-    /// As it is written in settings.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
 }
 
 impl WebConfig {
@@ -150,11 +142,8 @@ impl Pages {
         let origin = origin.unwrap_or("null");
         let message =
             format!("pages of {origin:?} may not call this server; add their origin to web.origins");
-        Err(
-            StatusBuilder::new(Code::PermissionDenied, "ORIGIN_UNKNOWN", message)
-                .metadata("origin", origin)
-                .build(),
-        )
+        let refusal = StatusBuilder::new(Code::PermissionDenied, "ORIGIN_UNKNOWN", message);
+        Err(refusal.metadata("origin", origin).build())
     }
 
     /// The CORS layer: answers preflights, and tells browsers which responses allowed pages may read.
@@ -162,13 +151,7 @@ impl Pages {
         let pages = self.clone();
         CorsLayer::new()
             .allow_origin(AllowOrigin::predicate(move |origin, _| pages.has(origin)))
-            .allow_methods([
-                Method::GET,
-                Method::POST,
-                Method::PATCH,
-                Method::PUT,
-                Method::DELETE,
-            ])
+            .allow_methods(VERBS)
             .allow_headers(SENT)
             .expose_headers(EXPOSED)
             .max_age(PREFLIGHT_AGE)

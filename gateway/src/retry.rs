@@ -115,7 +115,7 @@ impl Retry {
             backend,
             methods,
             config: Arc::new(config),
-            budget: Arc::default(),
+            budget: Arc::new(Budget(AtomicI64::new(BUDGET_MAX))),
             retries: Tally::new(&RETRIES, name, meter),
             refused: Tally::new(&RETRIES_REFUSED, name, meter),
         }
@@ -194,10 +194,8 @@ impl Retry {
             // Anything but a time says: don't (gRFC A6).
             Some(pushback) => pushback.to_str().ok()?.parse().ok().map(Duration::from_millis),
             None => {
-                let doubled = self
-                    .config
-                    .backoff_min
-                    .saturating_mul(1 << attempts.saturating_sub(1).min(16));
+                let times = 1 << attempts.saturating_sub(1).min(16);
+                let doubled = self.config.backoff_min.saturating_mul(times);
                 let jitter = 0.8 + 0.4 * fastrand::f64();
                 Some(doubled.min(self.config.backoff_max).mul_f64(jitter))
             }
@@ -208,12 +206,6 @@ impl Retry {
 /// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.
 #[derive(Debug)]
 struct Budget(AtomicI64);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(AtomicI64::new(BUDGET_MAX))
-    }
-}
 
 impl Budget {
     fn answered(&self) {

@@ -104,7 +104,7 @@ impl Gateway {
         let stop = CancellationToken::new();
         let meter = meter();
         let mut monitors = Vec::new();
-        let (mut routes, mut shared) = (BTreeMap::new(), BTreeMap::new());
+        let mut routes = BTreeMap::new();
         for backend in &backends {
             let unusable = |error| GatewayError::Backend(Arc::clone(&backend.name), error);
             let clients = backend.target.clients(&backend.name, &config.client, &methods);
@@ -121,27 +121,20 @@ impl Gateway {
                     routes.insert(service.clone(), Destination::Backend(retry.clone()));
                     continue;
                 };
-                let ask = shared.entry(service.clone()).or_insert_with(|| Ask {
+                let ask = || Ask {
                     sharing: sharing.clone(),
                     bytes_max: config.server.message_bytes_max,
                     backends: Vec::new(),
-                });
-                ask.backends.push(retry.clone());
+                };
+                let shared = routes.entry(service.clone());
+                if let Destination::Shared(ask) = shared.or_insert_with(|| Destination::Shared(ask())) {
+                    ask.backends.push(retry.clone());
+                }
             }
-            let monitor = monitor::follow(
-                backend,
-                &config.client,
-                config.auth.knows_callers(),
-                &health,
-                &stop,
-            );
+            let knows_callers = config.auth.knows_callers();
+            let monitor = monitor::follow(backend, &config.client, knows_callers, &health, &stop);
             monitors.push(monitor.map_err(unusable)?);
         }
-        routes.extend(
-            shared
-                .into_iter()
-                .map(|(service, ask)| (service, Destination::Shared(ask))),
-        );
         monitor::observe(monitors, &meter);
         guard.observe(&meter);
         let forward = Forward {

@@ -58,9 +58,8 @@ impl HeldCounts {
 
     /// What a caller holds, or more where others meet it in every row.
     pub(crate) fn by(&self, caller: Columns) -> usize {
-        let held = self
-            .counters(caller)
-            .map(|counter| counter.load(Ordering::Relaxed));
+        let counters = self.counters(caller);
+        let held = counters.map(|counter| counter.load(Ordering::Relaxed));
         held.min().map_or(0, |held| held as usize)
     }
 
@@ -79,7 +78,7 @@ impl HeldCounts {
 
 #[derive(Debug)]
 pub(crate) struct Pool {
-    max: usize,
+    pub(crate) max: usize,
     /// Most for one caller, whatever is free.
     each_max: usize,
     taken: AtomicUsize,
@@ -94,6 +93,9 @@ pub(crate) enum Full {
     /// The caller has its share.
     Share,
 }
+
+/// The reason and the words of the refusals when all are taken, and when the caller has its share.
+pub(crate) type FullWords = [(&'static str, &'static str); 2];
 
 /// RESOURCE_EXHAUSTED, with a retry delay.
 pub(crate) fn refusal(reason: &'static str, message: impl Into<String>, limit: usize) -> Status {
@@ -115,10 +117,6 @@ impl Pool {
             taken: AtomicUsize::new(0),
             held: HeldCounts::new(),
         })
-    }
-
-    pub(crate) fn max(&self) -> usize {
-        self.max
     }
 
     pub(crate) fn taken(&self) -> usize {
@@ -145,9 +143,20 @@ impl Pool {
         if let Some(caller) = caller {
             self.held.add(caller);
         }
-        Ok(Taken {
-            pool: Arc::clone(self),
-            caller,
+        let pool = Arc::clone(self);
+        Ok(Taken { pool, caller })
+    }
+
+    /// [`Self::take`] for `caller`, or the refusal.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        caller: Option<CallerKey>,
+        [all, share]: FullWords,
+    ) -> Result<Taken, Status> {
+        let taken = self.take(caller.as_ref().map(Columns::of));
+        taken.map_err(|full| match full {
+            Full::All => refusal(all.0, all.1, self.max),
+            Full::Share => refusal(share.0, share.1, self.each_max),
         })
     }
 }

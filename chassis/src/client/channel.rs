@@ -63,6 +63,17 @@ impl Channel {
             backend: backend.into(),
         })))
     }
+
+    /// Sends a call, and waits for its response headers until its `grpc-timeout`.
+    pub(super) async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
+        let peer = &*self.0;
+        match deadline::parse(request.headers()).map_err(CallError::Request)? {
+            None => peer.send(request).await,
+            Some(time) => tokio::time::timeout(time, peer.send(request))
+                .await
+                .unwrap_or_else(|_| Err(peer.timed_out())),
+        }
+    }
 }
 
 impl Service<Request<Body>> for Channel {
@@ -78,19 +89,6 @@ impl Service<Request<Body>> for Channel {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let channel = self.clone();
         Box::pin(async move { channel.exchange(request).await })
-    }
-}
-
-impl Channel {
-    /// Sends a call, and waits for its response headers until its `grpc-timeout`.
-    pub(super) async fn exchange(&self, request: Request<Body>) -> Result<Response<Body>, CallError> {
-        let peer = &*self.0;
-        match deadline::parse(request.headers()).map_err(CallError::Request)? {
-            None => peer.send(request).await,
-            Some(time) => tokio::time::timeout(time, peer.send(request))
-                .await
-                .unwrap_or_else(|_| Err(peer.timed_out())),
-        }
     }
 }
 

@@ -28,10 +28,8 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| expected())?;
-    let (_, factor) = UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or_else(expected)?;
+    let known = UNITS.iter().find(|(name, _)| *name == unit);
+    let (_, factor) = known.ok_or_else(expected)?;
     number
         .checked_mul(*factor)
         .map(Duration::from_micros)

@@ -11,25 +11,9 @@ use crate::private_files;
 const PREFIX: &str = "SOUK_";
 
 /// Variables with our prefix that aren't settings: where the file is, and what test suites read.
-const RESERVED: [&str; 17] = [
-    "SOUK_API_KEY",
-    "SOUK_CONFIG",
-    "SOUK_CREDENTIAL_KEY",
-    "SOUK_LONG",
-    "SOUK_SEED",
-    "SOUK_FAULTS",
-    "SOUK_CASE",
-    "SOUK_FUZZ_SECONDS",
-    "SOUK_SERIES_CALLS",
-    "SOUK_CHAOS_ROWS",
-    "SOUK_CHAOS_SECONDS",
-    "SOUK_CRASH_ROUNDS",
-    "SOUK_FRESHNESS_WRITES",
-    "SOUK_ORACLE_SEARCHES",
-    "SOUK_REDESIGN_BATCHES",
-    "SOUK_GRPCURL",
-    "SOUK_CLIENT_TOOLS",
-];
+const RESERVED: &str = "SOUK_API_KEY SOUK_CONFIG SOUK_CREDENTIAL_KEY SOUK_LONG SOUK_SEED SOUK_FAULTS SOUK_CASE \
+     SOUK_FUZZ_SECONDS SOUK_SERIES_CALLS SOUK_CHAOS_ROWS SOUK_CHAOS_SECONDS SOUK_CRASH_ROUNDS \
+     SOUK_FRESHNESS_WRITES SOUK_ORACLE_SEARCHES SOUK_REDESIGN_BATCHES SOUK_GRPCURL SOUK_CLIENT_TOOLS";
 
 /// Largest settings file, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -94,15 +78,8 @@ pub(super) use push_zeros;
 
 /// All problems of the settings. Shows one a line.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{} in the settings\n  {}", count(.0), .0.join("\n  "))]
+#[error("{} problem{} in the settings\n  {}", .0.len(), if .0.len() == 1 { "" } else { "s" }, .0.join("\n  "))]
 pub struct ConfigError(Vec<String>);
-
-fn count(problems: &[String]) -> String {
-    match problems.len() {
-        1 => "1 problem".to_owned(),
-        count => format!("{count} problems"),
-    }
-}
 
 impl ConfigError {
     /// The problems, in the order of the sources: each with where it was set and the setting, where it is about one.
@@ -147,7 +124,9 @@ impl Loader {
 
     /// A TOML file. It must exist.
     pub fn file(mut self, path: &Path) -> Self {
-        self.files.push((path.display().to_string(), read(path)));
+        let text = private_files::read_text(path, FILE_BYTES_MAX);
+        let text = text.map_err(|error| format!("can't be read: {error}"));
+        self.files.push((path.display().to_string(), text));
         self
     }
 
@@ -161,11 +140,6 @@ impl Loader {
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.environment.extend(variables);
         self
-    }
-
-    /// The variables of this process; those that aren't Unicode are passed over.
-    pub fn process_environment(self) -> Self {
-        self.environment(process_environment())
     }
 
     /// Overrides as `key=value`, as in `server.listen=0.0.0.0:50051`.
@@ -247,7 +221,7 @@ impl Loader {
         let mut variables: Vec<_> = self
             .environment
             .into_iter()
-            .filter(|(name, _)| name.starts_with(PREFIX) && !RESERVED.contains(&name.as_str()))
+            .filter(|(name, _)| name.starts_with(PREFIX) && RESERVED.split(' ').all(|other| other != name))
             .collect();
         // The environment has no order of its own; errors should.
         variables.sort();
@@ -279,11 +253,6 @@ fn keys(path: &str, separator: &str) -> Vec<String> {
 pub(crate) fn process_environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    let text = private_files::read_text(path, FILE_BYTES_MAX);
-    text.map_err(|error| format!("can't be read: {error}"))
 }
 
 /// The value that `given` means at `path`, checked alone over the defaults; or what is wrong.

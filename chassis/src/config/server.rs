@@ -165,7 +165,9 @@ impl ServerConfig {
             problems.push_in(path, "http2.frame_bytes_max", range);
         }
         self.rate.check(&format!("{path}.rate"), problems);
-        self.connection.check(&format!("{path}.connection"), problems);
+        push_zeros!(problems, path, self:
+            connection.age_max connection.age_grace connection.idle_max connection.first_call_timeout
+            connection.write_stall_max connection.answer_stall_max);
         self.tls.check(&format!("{path}.tls"), problems);
         // Plaintext beyond this machine has to be asked for by name: an address alone mustn't expose a server.
         let is_exposed = !self.listen.ip().to_canonical().is_loopback();
@@ -256,13 +258,6 @@ impl Default for ConnectionConfig {
             write_stall_max: Duration::from_secs(30),
             answer_stall_max: Duration::from_secs(30),
         }
-    }
-}
-
-impl ConnectionConfig {
-    fn check(&self, path: &str, problems: &mut Problems) {
-        push_zeros!(problems, path, self:
-            age_max age_grace idle_max first_call_timeout write_stall_max answer_stall_max);
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The best call that was admitted on a connection so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +22,8 @@ pub(crate) enum Standing {
 pub(crate) struct ConnectionActivity {
     began: Instant,
     standing: AtomicU8,
-    /// A token for each health call in flight.
-    health_calls: TaskTracker,
+    /// A token for each health call, such as a watch, in flight.
+    pub(crate) health_calls: TaskTracker,
     /// When a health call was last admitted or, once another call was, when HEADERS or DATA last passed in either direction: in
     /// milliseconds since `began`, plus one. 0 before the first admitted call.
     last_work: AtomicU64,
@@ -70,16 +69,6 @@ impl ConnectionActivity {
             self.standing.fetch_max(standing as u8, Ordering::Relaxed);
         }
         self.last_work.store(self.now(), Ordering::Relaxed);
-    }
-
-    /// Counts a health call as in flight until dropped.
-    pub(crate) fn health_call(&self) -> TaskTrackerToken {
-        self.health_calls.token()
-    }
-
-    /// Whether health calls, such as watches, are in flight.
-    pub(crate) fn has_health_calls(&self) -> bool {
-        !self.health_calls.is_empty()
     }
 
     /// When a part of a call last passed; `None` before the first admitted call.

@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tower::Layer;
 
 use super::rate::RateLayer;
-use super::{Answering, AnyService, Inner, ResponseFuture, infallible, refuse};
+use super::{Answering, AnyService, Inner, ResponseFuture, refuse};
 use crate::callers::CallerKey;
 use crate::connection_info::{ConnectionInfo, Standing};
 use crate::health;
@@ -60,28 +60,22 @@ impl<S: Inner> Layer<S> for AdmissionLayer {
     type Service = Admission;
 
     fn layer(&self, inner: S) -> Admission {
-        Admission {
-            inner: AnyService::layered(inner),
-            layer: self.clone(),
-        }
+        Admission(self.clone(), AnyService::layered(inner))
     }
 }
 
 /// See [`AdmissionLayer`].
-pub struct Admission {
-    inner: AnyService,
-    layer: AdmissionLayer,
-}
+pub struct Admission(AdmissionLayer, AnyService);
 
 impl Inner for Admission {
     fn call(&self, request: Request<Body>) -> impl Answering {
-        let next = Next(&self.inner);
-        let AdmissionLayer(Some(admit), rate) = &self.layer else {
-            return next.run(request).map(infallible).left_future();
+        let Self(AdmissionLayer(admit, rate), inner) = self;
+        let next = Next(inner);
+        let Some(admit) = admit else {
+            return next.run(request).map(|Ok(answer)| answer).left_future();
         };
         let origin = CallerKey::origin(request.extensions()).filter(|_| rate.limits_callers());
-        let answer = admit.call(request, next).map(infallible);
-        let answer = answer.map(move |response| {
+        let answer = admit.call(request, next).map(move |Ok(response)| {
             if response.extensions().get::<TurnedAway>().is_some()
                 && let Err(status) = rate.count_stranger(origin)
             {

@@ -28,10 +28,8 @@ pub struct FollowedBody<B, F> {
 
 impl<B, F> Default for FollowedBody<B, F> {
     fn default() -> Self {
-        Self {
-            body: None,
-            follow: None,
-        }
+        let (body, follow) = (None, None);
+        Self { body, follow }
     }
 }
 

@@ -106,9 +106,9 @@ impl ConcurrencyLayer {
     #[must_use]
     pub fn observed(self, meter: &Meter) -> Self {
         let places = Arc::clone(&self.places);
-        let calls_max = self.places.max();
+        let calls_max = self.places.max;
         CALLS_WORKING.observe(meter, move |now| {
-            let free = places.free().available_permits();
+            let free = places.free.available_permits();
             now.observe(whole(calls_max.saturating_sub(free)), &[]);
         });
         let queue = Arc::clone(&self.queue);
@@ -121,28 +121,23 @@ impl ConcurrencyLayer {
     fn caller(&self, extensions: &Extensions) -> Option<Columns> {
         let key = CallerKey::proven(extensions).or_else(|| {
             let origin = self.by_origin.then(|| CallerKey::origin(extensions)).flatten();
-            origin.filter(|origin| !origin.is_of_this_machine())
+            origin.filter(|key| !matches!(key, CallerKey::Address(address) if address.is_loopback()))
         });
         key.as_ref().map(Columns::of)
     }
 
     fn take(&self, of: &Limited, caller: Option<Columns>) -> Result<Taken, Status> {
         let taken = of.pool.take(caller);
-        taken.map_err(|full| self.shed(full, of.words, of.pool.max()))
+        taken.map_err(|full| self.shed(full, of.words, of.pool.max))
     }
 
     fn shed(&self, full: Full, words: LimitWords, max: usize) -> Status {
         let [all, share, what] = words;
-        let (reason, message) = match full {
-            Full::All => (
-                all,
-                format!("the server is at its limit of {max} {what}; retry with backoff"),
-            ),
-            Full::Share => (
-                share,
-                format!(
-                    "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
-                ),
+        let reason = if full == Full::All { all } else { share };
+        let message = match full {
+            Full::All => format!("the server is at its limit of {max} {what}; retry with backoff"),
+            Full::Share => format!(
+                "the caller has its share of the server's {max} {what}; retry with backoff, or do less at a time"
             ),
         };
         self.sheds.count(reason);
@@ -151,7 +146,7 @@ impl ConcurrencyLayer {
 
     /// Waits in the queue, if it has room, for a place to work. The deadline layer outside bounds the time.
     async fn wait_for_place(&self, caller: Option<Columns>) -> Result<Place, Status> {
-        let shed = |full| self.shed(full, CALLS, self.places.max());
+        let shed = |full| self.shed(full, CALLS, self.places.max);
         let waiting = self.queue.take(caller).map_err(shed)?;
         let place = self.places.take(caller).await;
         drop(waiting);
@@ -174,7 +169,7 @@ impl Around for ConcurrencyLayer {
             Err(status) => return Either::Right(refused(status).left_future()),
         };
         let info = extensions.get::<Arc<ConnectionInfo>>().filter(|_| is_health);
-        let held = (taken, info.map(|info| info.activity.health_call()));
+        let held = (taken, info.map(|info| info.activity.health_calls.token()));
         let place = match is_health {
             true => None,
             false => match self.places.try_take(caller) {

@@ -102,9 +102,8 @@ pub fn parse(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
 /// again.
 pub fn format(time: Duration) -> HeaderValue {
     let nanos = time.as_nanos();
-    let fitting = UNITS
-        .iter()
-        .find(|(_, factor)| nanos / u128::from(*factor) <= TIMEOUT_NUMBER_MAX);
+    let fits = |(_, factor): &&(u8, u64)| nanos / u128::from(*factor) <= TIMEOUT_NUMBER_MAX;
+    let fitting = UNITS.iter().find(fits);
     let text = match fitting {
         Some((unit, factor)) => format!("{}{}", nanos / u128::from(*factor), char::from(*unit)),
         None => format!("{TIMEOUT_NUMBER_MAX}H"),

@@ -116,9 +116,8 @@ fn compress(response: Response<Body>, encoding: Encoding) -> Response<Body> {
         return response;
     }
     let mut response = response.map(|body| packed(body, encoding));
-    response
-        .headers_mut()
-        .insert(GRPC_ENCODING, HeaderValue::from_static(encoding.name()));
+    let name = HeaderValue::from_static(encoding.name());
+    response.headers_mut().insert(GRPC_ENCODING, name);
     response
 }
 
@@ -154,7 +153,7 @@ pin_project! {
     }
 }
 
-impl<B: AnswerBody, F: Future<Output = Response<B>>> Future for Heard<F> {
+impl<B: AnswerBody + Default, F: Future<Output = Response<B>>> Future for Heard<F> {
     type Output = Response<B>;
 
     /// Whatever the reader of the body makes of its error (a proxy resets its stream), the complaint is the answer.

@@ -29,20 +29,13 @@ pub struct MetricsLayer(Arc<Measured>);
 #[derive(Debug)]
 struct Measured {
     duration: Histogram,
-    side: Side,
+    /// The sizes of the responses, where we answer; `None` where we ask.
+    sizes: Option<Histogram>,
     /// What every call has behind its own labels.
     peer: Vec<KeyValue>,
     methods: Methods,
     /// The labels of the answer OK, by method: almost all calls have them.
     usual: FxHashMap<Arc<str>, Vec<KeyValue>>,
-}
-
-#[derive(Clone, Debug)]
-enum Side {
-    /// With the sizes of the responses.
-    Server(Histogram),
-    /// With where the calls go.
-    Client,
 }
 
 /// Labels in front that all calls of a method have.
@@ -61,22 +54,22 @@ fn labels(method: StringValue, code: Code, peer: &[KeyValue]) -> Vec<KeyValue> {
 impl MetricsLayer {
     /// `rpc.server.call.duration` and `rpc.server.response.size` on `meter`.
     pub fn server(methods: Methods, meter: &Meter) -> Self {
-        let side = Side::Server(RESPONSE_SIZE.histogram(meter));
-        Self::new(SERVER_DURATION.histogram(meter), side, Vec::new(), methods)
+        let sizes = Some(RESPONSE_SIZE.histogram(meter));
+        Self::new(SERVER_DURATION.histogram(meter), sizes, Vec::new(), methods)
     }
 
     /// `rpc.client.call.duration` of calls to `peer`, on `meter`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri, meter: &Meter) -> Self {
         let peer = peer_attributes(peer);
-        Self::new(CLIENT_DURATION.histogram(meter), Side::Client, peer, methods)
+        Self::new(CLIENT_DURATION.histogram(meter), None, peer, methods)
     }
 
-    fn new(duration: Histogram, side: Side, peer: Vec<KeyValue>, methods: Methods) -> Self {
+    fn new(duration: Histogram, sizes: Option<Histogram>, peer: Vec<KeyValue>, methods: Methods) -> Self {
         let usual = |name: &Arc<str>| (Arc::clone(name), labels(Arc::clone(name).into(), Code::Ok, &peer));
         let usual = methods.names().map(usual).collect();
         Self(Arc::new(Measured {
             duration,
-            side,
+            sizes,
             peer,
             methods,
             usual,
@@ -93,10 +86,8 @@ impl Around for MetricsLayer {
             started: Instant::now(),
             sent: 0,
         };
-        let watch = match measured.side {
-            Side::Server(_) => Watch::new(call),
-            Side::Client => Watch::within(call, Deadline::of(&request)),
-        };
+        let is_client = measured.sizes.is_none();
+        let watch = Watch::new(call, is_client.then(|| Deadline::of(&request)).flatten());
         inner.call(request).map(|response| watch.follow(response))
     }
 }
@@ -123,9 +114,9 @@ impl Observer for MeasuredCall {
         }
         let method = self.method.clone().map_or(METHOD_OTHER.into(), StringValue::from);
         let mut labels = labels(method, code, &measured.peer);
-        let failed = match &measured.side {
-            Side::Server(_) => is_server_fault(code),
-            Side::Client => code != Code::Ok,
+        let failed = match &measured.sizes {
+            Some(_) => is_server_fault(code),
+            None => code != Code::Ok,
         };
         if failed {
             labels.push(KeyValue::new("error.type", code_name(code)));
@@ -136,12 +127,10 @@ impl Observer for MeasuredCall {
 
 impl MeasuredCall {
     fn record(&self, labels: &[KeyValue]) {
-        if let Side::Server(sizes) = &self.measured.side {
+        if let Some(sizes) = &self.measured.sizes {
+            let labels = labels.get(..OF_THE_METHOD).unwrap_or_default();
             // A body is far below where a double stops being exact.
-            sizes.record(
-                whole(self.sent) as f64,
-                labels.get(..OF_THE_METHOD).unwrap_or_default(),
-            );
+            sizes.record(whole(self.sent) as f64, labels);
         }
         let took = self.started.elapsed().as_secs_f64();
         self.measured.duration.record(took, labels);

@@ -57,13 +57,8 @@ pub struct Watch<O: Observer> {
 }
 
 impl<O: Observer> Watch<O> {
-    /// Starts watching.
-    pub fn new(observer: O) -> Self {
-        Self::within(observer, None)
-    }
-
-    /// Starts watching a call that is made for another one, which has so much time.
-    pub fn within(observer: O, deadline: Option<Deadline>) -> Self {
+    /// Starts watching a call, which may be made for another one that has so much time.
+    pub fn new(observer: O, deadline: Option<Deadline>) -> Self {
         Self {
             observer: Some(observer),
             due: deadline.map(Deadline::at),

@@ -72,13 +72,9 @@ impl StateStore for CallerBuckets {
     }
 }
 
-type Limiter<K, S> = RateLimiter<K, S, SinceStart, NoOpMiddleware<Duration>>;
+type Limiter<S> = RateLimiter<<S as StateStore>::Key, S, SinceStart, NoOpMiddleware<Duration>>;
 
-fn limiter<K, S: StateStore<Key = K>>(
-    per_second: u32,
-    burst: u32,
-    state: fn() -> S,
-) -> Option<Limiter<K, S>> {
+fn limiter<S: StateStore>(per_second: u32, burst: u32, state: fn() -> S) -> Option<Limiter<S>> {
     let rate = NonZero::new(per_second)?;
     let quota = Quota::per_second(rate).allow_burst(NonZero::new(burst).unwrap_or(rate));
     Some(RateLimiter::new(quota, state(), SinceStart(Instant::now())))
@@ -94,8 +90,8 @@ pub struct RateLayer {
 
 #[derive(Debug)]
 struct RateLimits {
-    all: Option<Limiter<NotKeyed, InMemoryState>>,
-    callers: Option<Limiter<CallerKey, CallerBuckets>>,
+    all: Option<Limiter<InMemoryState>>,
+    callers: Option<Limiter<CallerBuckets>>,
     sheds: Sheds,
 }
 
@@ -107,14 +103,6 @@ impl RateLimits {
         };
         let taken = callers.check_key(&caller);
         taken.map_err(|over| self.shed("CALLER_RATE_LIMIT", whose, &over, callers.clock()))
-    }
-
-    fn take_common(&self) -> Result<(), Status> {
-        let Some(all) = &self.all else {
-            return Ok(());
-        };
-        let taken = all.check();
-        taken.map_err(|over| self.shed("RATE_LIMIT", "the server takes", &over, all.clock()))
     }
 
     fn shed(&self, reason: &'static str, whose: &str, over: &NotUntil<Duration>, now: &SinceStart) -> Status {
@@ -133,13 +121,10 @@ impl RateLimits {
 impl RateLayer {
     /// The limits of `config`; refusals are counted in `sheds`.
     pub fn new(config: &RateConfig, sheds: Sheds) -> Self {
+        let each = config.caller_calls_per_second;
         let limits = RateLimits {
             all: limiter(config.calls_per_second, config.burst, InMemoryState::default),
-            callers: limiter(
-                config.caller_calls_per_second,
-                config.caller_burst,
-                CallerBuckets::new,
-            ),
+            callers: limiter(each, config.caller_burst, CallerBuckets::new),
             sheds,
         };
         Self {
@@ -177,7 +162,11 @@ impl RateLayer {
         }
         // The caller's first: who is over its own limit takes nothing from the others.
         limits.take_own(CallerKey::from_extensions(extensions), "its caller may make")?;
-        limits.take_common()
+        let Some(all) = &limits.all else {
+            return Ok(());
+        };
+        let taken = all.check();
+        taken.map_err(|over| limits.shed("RATE_LIMIT", "the server takes", &over, all.clock()))
     }
 }
 

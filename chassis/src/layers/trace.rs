@@ -90,9 +90,8 @@ impl TraceLayer {
     pub fn client(methods: Methods, peer: &Uri) -> Self {
         Self {
             side: Side::Client(peer_attributes(peer).into()),
-            methods,
-            believe: None,
             role: None,
+            ..Self::server(methods)
         }
     }
 }
@@ -121,17 +120,14 @@ impl TraceLayer {
     fn serve(&self, request: &mut Request<Body>) -> Traced {
         let context = self.begin(request);
         let extensions = request.extensions_mut();
-        let told = match extensions.get::<Told>() {
-            Some(told) => Telling::First(told.clone()),
-            None => Telling::Last(extensions.get_or_insert_default::<Told>().clone()),
-        };
-        let watch = Watch::new(TracedCall {
+        let call = TracedCall {
             context: context.clone(),
-            telling: Some(told),
+            is_behind: extensions.get::<Told>().is_some(),
+            told: Some(extensions.get_or_insert_default::<Told>().clone()),
             entered: true,
             started: Instant::now(),
-        });
-        (Some(context), Some(watch))
+        };
+        (Some(context), Some(Watch::new(call, None)))
     }
 
     fn ask(&self, request: &mut Request<Body>, peer: &[KeyValue]) -> Traced {
@@ -141,37 +137,34 @@ impl TraceLayer {
             propagate::inject(&around, request.headers_mut());
             return (None, None);
         }
-        let context = self.begin_asking(&around, request, peer);
+        let method = self.methods.known(request.uri().path());
+        let context = sampling::begin(&around, None, name_of(method), SpanKind::Client, || {
+            let mut attributes = attributes(method, request);
+            attributes.extend_from_slice(peer);
+            attributes
+        });
         propagate::inject(&context, request.headers_mut());
         // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
         let entered = !around.has_active_span();
         let call = TracedCall {
             context: context.clone(),
-            telling: None,
+            is_behind: false,
+            told: None,
             entered,
             started: Instant::now(),
         };
-        let watch = Watch::within(call, Deadline::of(request));
+        let watch = Watch::new(call, Deadline::of(request));
         (entered.then_some(context), Some(watch))
     }
 
-    /// What the caller sent, and the span that is linked where its trace isn't gone on with. Nobody below hears of that trace, either.
-    fn told(&self, request: &mut Request<Body>) -> (Context, Option<SpanContext>) {
-        let doubted = self
-            .believe
-            .as_ref()
-            .filter(|_| propagate::is_told(request.headers()))
-            .is_some_and(|believe| !believe.believes(request));
-        if doubted {
-            propagate::take_trace(request.headers_mut())
-        } else {
-            (propagate::extract(request.headers()), None)
-        }
-    }
-
-    /// Where the work on a call belongs: in the caller's trace, if it is believed.
+    /// Where the work on a call belongs: in the caller's trace, if it is believed. Else that is linked, and nobody below hears of it.
     fn begin(&self, request: &mut Request<Body>) -> Context {
-        let (parent, linked) = self.told(request);
+        let believe = self.believe.as_ref();
+        let asked = believe.filter(|_| propagate::is_told(request.headers()));
+        let (parent, linked) = match asked.is_some_and(|believe| !believe.believes(request)) {
+            true => propagate::take_trace(request.headers_mut()),
+            false => (propagate::extract(request.headers()), None),
+        };
         let request = &*request;
         let parent = match self.role {
             Some(role) => parent.with_value(role),
@@ -208,12 +201,14 @@ impl TraceLayer {
             tell_of_connection(&mut attributes, &head.extensions);
             attributes
         });
-        let watch = Watch::new(TracedCall {
+        let call = TracedCall {
             context: context.clone(),
-            telling: Some(Telling::Last(Told::default())),
+            is_behind: false,
+            told: Some(Told::default()),
             entered: true,
             started: Instant::now(),
-        });
+        };
+        let watch = Watch::new(call, None);
         let work = pin!(InContext {
             answer: Some(work),
             context: Some(context),
@@ -234,16 +229,6 @@ impl TraceLayer {
                 Err(status)
             }
         }
-    }
-
-    /// The context of a call to `peer`, made within that `around` it.
-    fn begin_asking(&self, around: &Context, request: &Request<Body>, peer: &[KeyValue]) -> Context {
-        let method = self.methods.known(request.uri().path());
-        sampling::begin(around, None, name_of(method), SpanKind::Client, || {
-            let mut attributes = attributes(method, request);
-            attributes.extend_from_slice(peer);
-            attributes
-        })
     }
 }
 
@@ -328,18 +313,12 @@ impl<F: Future> Future for InContext<F> {
 #[derive(Clone, Debug, Default)]
 struct Told(Arc<AtomicI32>);
 
-/// Who has a line for a failed call.
-enum Telling {
-    /// A server behind another one.
-    First(Told),
-    /// The one in front, if nobody behind it told the same.
-    Last(Told),
-}
-
 struct TracedCall {
     context: Context,
+    /// By a server behind another one: it has the line for a failure, the one in front only for another.
+    is_behind: bool,
     /// `None` at the client's end, which has its line where the call is served, or where its error is answered.
-    telling: Option<Telling>,
+    told: Option<Told>,
     entered: bool,
     started: Instant,
 }
@@ -357,7 +336,7 @@ impl Observer for TracedCall {
         let code = code_of(&outcome);
         let name = code_name(code);
         span.set_attribute(KeyValue::new("rpc.status_code", name));
-        if code != Code::Ok && (self.telling.is_none() || is_server_fault(code)) {
+        if code != Code::Ok && (self.told.is_none() || is_server_fault(code)) {
             span.set_status(SpanStatus::error(""));
             span.set_attribute(KeyValue::new("error.type", name));
         }
@@ -386,12 +365,12 @@ impl TracedCall {
     }
 
     fn tell(&self, status: &Status) {
+        let Some(Told(told)) = &self.told else { return };
         let code = i32::from(status.code());
-        match &self.telling {
-            None => return,
-            Some(Telling::First(Told(told))) => told.store(code, Ordering::Release),
-            Some(Telling::Last(Told(told))) if told.load(Ordering::Acquire) == code => return,
-            Some(Telling::Last(_)) => {}
+        if self.is_behind {
+            told.store(code, Ordering::Release);
+        } else if told.load(Ordering::Acquire) == code {
+            return;
         }
         let _entered = self.context.clone().attach();
         log(status, self.started);

@@ -37,6 +37,7 @@ use super::watched::{PREFACE, Watched, peek};
 use super::{Listener, Stack};
 use crate::config::ServerConfig;
 use crate::connection_info::ConnectionInfo;
+use crate::layers::body::FollowedBody;
 use crate::status::StatusBuilder;
 use crate::telemetry::instrument::{meter, whole};
 use crate::telemetry::instruments::CONNECTIONS;
@@ -253,7 +254,7 @@ impl AcceptedConnection {
                 tracing::debug!(remote = %self.remote(), "connection closed: it took too long to begin");
                 None
             }
-            () = self.member.pushed_out() => {
+            () = self.member.pushed_out.cancelled() => {
                 tracing::debug!(remote = %self.remote(), "connection closed: there are too many, and it is the oldest without a call");
                 None
             }
@@ -269,31 +270,22 @@ impl AcceptedConnection {
         let Some(peeked) = self.within_opening(peek(&mut stream)).await else {
             return;
         };
-        let remote = self.remote();
-        let Self {
-            shared, member, info, ..
-        } = self;
+        let (shared, info) = (&self.shared, Arc::clone(&self.info));
         let peeked = peeked.unwrap_or_default();
         let speaks_http2 = peeked == PREFACE[..];
         if peeked.is_empty() || !speaks_http2 && !shared.stack.http1 {
-            tracing::debug!(%remote, "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
+            tracing::debug!(remote = %self.remote(), "connection closed: it doesn't speak HTTP/2 (with prior knowledge)");
             return;
         }
-        member.has_begun();
-        let lingering_max = if speaks_http2 {
-            HTTP2_BYTES_MAX
-        } else {
-            HTTP1_BYTES_MAX
+        self.member.has_begun();
+        let (lingering_max, overhead_max) = match speaks_http2 {
+            true => (HTTP2_BYTES_MAX, Some(shared.config.http2.overhead_frames_max)),
+            false => (HTTP1_BYTES_MAX, None),
         };
         let calls = TaskTracker::new();
         let coalescing = WriteCoalescing::new(calls.clone());
         let activity = Arc::clone(&info.activity);
-        let life = Life {
-            lifetime: Lifetime::new(Arc::clone(&activity), &shared.config.connection, fastrand::f64()),
-            remote,
-            member,
-            goaway: shared.goaway.clone(),
-        };
+        let lifetime = Lifetime::new(Arc::clone(&activity), &shared.config.connection, fastrand::f64());
         let (stack, body_timeout) = (shared.stack.clone(), shared.config.body_timeout);
         let service = service_fn(move |mut request: Request<Incoming>| {
             let extensions = request.extensions_mut();
@@ -303,7 +295,8 @@ impl AcceptedConnection {
             }
             // A stack is always ready: each call waits in it.
             let answer = stack.clone().call(request.map(|body| {
-                let body = Begins::within(body_timeout, body.map_err(broken_off));
+                let begins = Begins::within(body_timeout);
+                let body = FollowedBody::new(body.map_err(broken_off), Some(begins));
                 Body::new(LingeringBody::new(body, lingering_max))
             }));
             // It counts as under way until its answer begins.
@@ -313,46 +306,37 @@ impl AcceptedConnection {
                 answered.map(|response| response.map(Parts::new))
             })
         });
-        let overhead_max = speaks_http2.then_some(shared.config.http2.overhead_frames_max);
         let stream = TokioIo::new(Watched::new(stream, peeked, overhead_max, activity));
         if speaks_http2 {
             let mut connection = Box::pin(shared.http2.serve_connection(stream, service));
-            life.of(connection.as_mut(), coalescing).await;
+            self.live(connection.as_mut(), lifetime, coalescing).await;
         } else {
             let mut connection = Box::pin(shared.http1.serve_connection(stream, service));
-            life.of(connection.as_mut(), coalescing).await;
+            self.live(connection.as_mut(), lifetime, coalescing).await;
         }
     }
-}
 
-/// What ends a connection from outside.
-struct Life {
-    lifetime: Lifetime,
-    remote: SocketAddr,
-    member: Member,
-    goaway: CancellationToken,
-}
-
-impl Life {
     /// Serves `connection` until it ends, or is cut.
-    async fn of<C>(mut self, mut connection: Pin<&mut C>, mut coalescing: WriteCoalescing)
-    where
-        C: GracefulConnection<Error = hyper::Error>,
-    {
-        let remote = self.remote;
+    async fn live<C: GracefulConnection<Error = hyper::Error>>(
+        self,
+        mut connection: Pin<&mut C>,
+        mut lifetime: Lifetime,
+        mut coalescing: WriteCoalescing,
+    ) {
+        let remote = self.remote();
         let mut leaving = false;
         let ended = loop {
             tokio::select! {
                 ended = poll_fn(|cx| coalescing.poll(cx, connection.as_mut())) => break ended,
-                () = self.goaway.cancelled(), if !leaving => {
+                () = self.shared.goaway.cancelled(), if !leaving => {
                     leaving = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                () = self.member.pushed_out() => {
+                () = self.member.pushed_out.cancelled() => {
                     tracing::debug!(%remote, "connection cut: there are too many, and it is the oldest without a call");
                     return;
                 }
-                due = self.lifetime.due() => match due {
+                due = lifetime.due() => match due {
                     Due::Leave(reason) => {
                         tracing::debug!(%remote, ?reason, "connection is asked to end");
                         connection.as_mut().graceful_shutdown();
@@ -412,16 +396,13 @@ fn http1_builder(config: &ServerConfig) -> http1::Builder {
 
 /// Errors of accept that concern one connection only.
 fn is_of_the_peer(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionRefused
-    )
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    [ConnectionAborted, ConnectionReset, ConnectionRefused].contains(&error.kind())
 }
 
 /// CANCELLED: the caller reset the stream, or the connection ended. Not a fault of the server's.
 fn broken_off(error: hyper::Error) -> Status {
     let words = "the caller went away before the whole request was there";
-    StatusBuilder::new(tonic::Code::Cancelled, "CANCELLED", words)
-        .source(error)
-        .build()
+    let status = StatusBuilder::new(tonic::Code::Cancelled, "CANCELLED", words);
+    status.source(error).build()
 }

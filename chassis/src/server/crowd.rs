@@ -150,7 +150,7 @@ impl Crowd {
 pub(super) struct Member {
     id: u64,
     address: IpAddr,
-    pushed_out: CancellationToken,
+    pub(super) pushed_out: CancellationToken,
     open: Arc<Mutex<Open>>,
 }
 
@@ -158,10 +158,6 @@ impl Member {
     /// It has come through TLS and its preface.
     pub(super) fn has_begun(&self) {
         self.open.lock().openings.remove(&self.id);
-    }
-
-    pub(super) async fn pushed_out(&self) {
-        self.pushed_out.cancelled().await;
     }
 }
 

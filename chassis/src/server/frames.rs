@@ -34,13 +34,10 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Before a frame, but for `skip` bytes that come first.
-    pub(super) fn after(skip: usize) -> Self {
-        Self {
-            header: [0; HEADER],
-            have: 0,
-            rest: skip,
-        }
+    /// Before a frame, but for `rest` bytes that come first.
+    pub(super) fn after(rest: usize) -> Self {
+        let (header, have) = ([0; HEADER], 0);
+        Self { header, have, rest }
     }
 
     pub(super) fn is_between(&self) -> bool {
@@ -87,11 +84,8 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new(max: u32) -> Self {
-        Self {
-            left: max,
-            max,
-            filled: Instant::now(),
-        }
+        let (left, filled) = (max, Instant::now());
+        Self { left, max, filled }
     }
 
     /// Takes `count`; false when that is too much.

@@ -75,7 +75,7 @@ impl Lifetime {
 
     /// No call was let in, and health isn't asked for now.
     fn is_of_no_use(&self) -> bool {
-        self.activity.standing() != Standing::Caller && !self.activity.has_health_calls()
+        self.activity.standing() != Standing::Caller && self.activity.health_calls.is_empty()
     }
 
     /// The next that may be due; `None` when it is only time to look again.
@@ -217,7 +217,7 @@ mod tests {
             let mut lifetime = Lifetime::new(Arc::clone(&activity), &config(), 0.5);
             tokio::time::advance(Duration::from_secs(50)).await;
             activity.let_in(Standing::Probe);
-            let _watch = watches.then(|| activity.health_call());
+            let _watch = watches.then(|| activity.health_calls.token());
             let refused = async {
                 loop {
                     activity.note_work();

@@ -124,11 +124,8 @@ impl<S> Watched<S> {
 impl<S: AsyncWrite + Unpin> Watched<S> {
     /// Sends a GOAWAY with the reason, if it can be written at once between two frames.
     fn say_goodbye(&mut self, cx: &mut Context<'_>) {
-        if self
-            .guard
-            .as_ref()
-            .is_some_and(|guard| guard.outbound.is_between())
-        {
+        let guard = self.guard.as_ref();
+        if guard.is_some_and(|guard| guard.outbound.is_between()) {
             // A peer that takes no bytes isn't waited for.
             let _ = Pin::new(&mut self.stream).poll_write(cx, CALM_DOWN);
             let _ = Pin::new(&mut self.stream).poll_flush(cx);

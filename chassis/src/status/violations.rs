@@ -19,6 +19,7 @@ pub const VIOLATIONS_LISTED_MAX: usize = 16;
 /// assert_eq!(must.field("range").to_string(), "search.query.bool.must[1].range");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
 pub struct FieldPath(SmolStr);
 
 impl FieldPath {
@@ -33,7 +34,6 @@ impl FieldPath {
     }
 
     /// A field of the message at this path.
-    #[must_use]
     pub fn field(&self, name: &str) -> Self {
         if self.0.is_empty() {
             Self::root(name)
@@ -47,13 +47,11 @@ impl FieldPath {
     }
 
     /// An element of the repeated field at this path.
-    #[must_use]
     pub fn index(&self, index: usize) -> Self {
         Self(format_smolstr!("{}[{index}]", self.0))
     }
 
     /// An entry of the map at this path. The key is quoted and escaped, since it is the client's text.
-    #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Self(format_smolstr!("{}[{key:?}]", self.0))
     }

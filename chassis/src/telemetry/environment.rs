@@ -127,19 +127,14 @@ struct Variables<'a>(&'a [(String, String)]);
 impl<'a> Variables<'a> {
     /// The value of one; by the specification an empty one counts as unset.
     fn get(&self, name: &str) -> Option<&'a str> {
-        let found = self.0.iter().rev().find(|(key, _)| key == name);
-        found
-            .map(|(_, value)| value.trim())
-            .filter(|value| !value.is_empty())
+        let (_, value) = self.0.iter().rev().find(|(key, _)| key == name)?;
+        Some(value.trim()).filter(|value| !value.is_empty())
     }
 
     /// A variable of an exporter with its name: that of the signal goes over that of all.
     fn of(&self, signal: &str, what: &str) -> Option<(String, &'a str)> {
-        let names = [format!("{OTLP}{signal}_{what}"), format!("{OTLP}{what}")];
-        let mut set = names
-            .into_iter()
-            .filter_map(|name| Some((self.get(&name)?, name)));
-        set.next().map(|(value, name)| (name, value))
+        let mut names = [format!("{OTLP}{signal}_{what}"), format!("{OTLP}{what}")].into_iter();
+        names.find_map(|name| self.get(&name).map(|value| (name, value)))
     }
 
     /// Is the signal exported?

@@ -40,15 +40,7 @@ pub const DISK_SECONDS: &[f64] = &[
 ];
 
 /// Bounds of sizes of messages, in bytes.
-pub const MESSAGE_BYTES: &[f64] = &[
-    128.0,
-    1_024.0,
-    8_192.0,
-    65_536.0,
-    262_144.0,
-    1_048_576.0,
-    4_194_304.0,
-];
+pub const MESSAGE_BYTES: &[f64] = &[128.0, 1_024.0, 8_192.0, 65_536.0, 262_144.0, 1048576.0, 4194304.0];
 
 /// How an instrument counts.
 #[derive(Clone, Copy, Debug, PartialEq)]

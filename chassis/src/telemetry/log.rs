@@ -35,16 +35,12 @@ pub(super) struct LogLayer {
     pub(super) records: Option<LogRecords>,
 }
 
-/// The trace and span of the current context, in which spans of tracing are, too, as long as they are entered.
-fn current_span() -> Option<SpanContext> {
-    let span = opentelemetry::Context::map_current(|context| context.span().span_context().clone());
-    span.is_valid().then_some(span)
-}
-
 impl<S: Subscriber> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let fields = Fields::of(event);
-        let span = current_span();
+        // Spans of tracing are in the current context, too, as long as they are entered.
+        let span = opentelemetry::Context::map_current(|context| context.span().span_context().clone());
+        let span = Some(span).filter(SpanContext::is_valid);
         if let Some(records) = &self.records {
             records.send(event.metadata(), span.as_ref(), &fields);
         }
@@ -78,7 +74,9 @@ fn human(
     ids: impl Iterator<Item = (&'static str, String)>,
 ) -> String {
     let (level, target) = (metadata.level(), metadata.target());
-    let mut line = format!("{} {level:>5} {target}: {}", now(), one_line(&fields.message));
+    // A message can hold what a client sent: it must not be able to forge a line.
+    let message = fields.message.replace(|c: char| c.is_control(), " ");
+    let mut line = format!("{} {level:>5} {target}: {message}", now());
     for (name, value) in fields.others.iter().filter(|(_, value)| *value != "") {
         let _ = write!(line, " {name}={value}");
     }
@@ -104,9 +102,4 @@ fn json(
     }
     line["fields"] = fields.others.into();
     line.to_string()
-}
-
-/// A message can hold what a client sent: it must not be able to forge a line.
-fn one_line(message: &str) -> String {
-    message.replace(|c: char| c.is_control(), " ")
 }

@@ -13,7 +13,7 @@ use opentelemetry::trace::{
 };
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{
-    IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, SamplingResult, ShouldSample as _,
+    IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, ShouldSample as _,
 };
 
 use super::role::RoleTracer;
@@ -53,14 +53,9 @@ impl Recorded {
         let span = parent.span();
         let origin = Some(span.span_context()).filter(|origin| origin.is_valid());
         let trace = origin.map_or_else(|| ids.new_trace_id(), SpanContext::trace_id);
-        let SamplingResult {
-            decision,
-            trace_state,
-            ..
-        } = self
-            .sampler
-            .should_sample(Some(parent), trace, name, &kind, &[], &[]);
-        let sampled = decision == SamplingDecision::RecordAndSample;
+        let sampler = &self.sampler;
+        let result = sampler.should_sample(Some(parent), trace, name, &kind, &[], &[]);
+        let sampled = result.decision == SamplingDecision::RecordAndSample;
         if self.exported && sampled {
             if origin.is_none() {
                 NEXT_TRACE.set(Some(trace));
@@ -72,13 +67,8 @@ impl Recorded {
         }
         // The next process learns the decision even where this one exports no spans.
         let flags = origin.map_or(TraceFlags::NOT_SAMPLED, SpanContext::trace_flags);
-        let own = SpanContext::new(
-            trace,
-            ids.new_span_id(),
-            flags.with_sampled(sampled),
-            false,
-            trace_state,
-        );
+        let (flags, span) = (flags.with_sampled(sampled), ids.new_span_id());
+        let own = SpanContext::new(trace, span, flags, false, result.trace_state);
         parent.with_remote_span_context(own).with_value(Unrecorded)
     }
 }

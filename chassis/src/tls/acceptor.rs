@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider, revocations};
+use super::files::{TlsError, authorities, certificates, key, provider, revocations};
 use super::{ALPN_H2, ALPN_HTTP1, CERTIFICATES};
 use crate::config::ServerTlsConfig;
 use crate::private_files::warn_of_readers;
@@ -74,9 +74,8 @@ impl Acceptor {
         let mut config = self.config.fresh().await;
         if http1 {
             // What is in the configuration is shared by its copies, sessions among them.
-            Arc::make_mut(&mut config)
-                .alpn_protocols
-                .push(ALPN_HTTP1.to_vec());
+            let protocols = &mut Arc::make_mut(&mut config).alpn_protocols;
+            protocols.push(ALPN_HTTP1.to_vec());
         }
         let acceptor = TlsAcceptor::from(config);
         let stream = acceptor.accept(stream).await?;
@@ -96,7 +95,7 @@ impl Acceptor {
 fn make(settings: &ServerTlsConfig) -> Result<ServerConfig, TlsError> {
     let (certificates, key) = (certificates(&settings.cert)?, key(&settings.key)?);
     let builder = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&VERSIONS)
+        .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?;
     let builder = if settings.asks_clients() {
         builder.with_client_cert_verifier(clients(settings)?)
@@ -105,7 +104,7 @@ fn make(settings: &ServerTlsConfig) -> Result<ServerConfig, TlsError> {
     };
     let mut config = builder
         .with_single_cert(certificates, key)
-        .map_err(|error| TlsError::pair(&settings.cert, &settings.key, error))?;
+        .map_err(|error| TlsError::Pair(settings.cert.clone(), settings.key.clone(), error))?;
     config.alpn_protocols = vec![ALPN_H2.to_vec()];
     if settings.has_crl() {
         // A session that is resumed isn't asked for its certificate, which may be revoked by now.

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::files::{TlsError, VERSIONS, authorities, certificates, key, provider};
+use super::files::{TlsError, authorities, certificates, key, provider};
 use super::{ALPN_HTTP1, CERTIFICATES};
 use crate::config::ClientTlsConfig;
 use crate::dial::Dial;
@@ -76,13 +76,14 @@ impl Connector {
 
 fn make(protocol: &[u8], settings: &ClientTlsConfig) -> Result<ClientConfig, TlsError> {
     let builder = ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&VERSIONS)
+        .with_safe_default_protocol_versions()
         .map_err(TlsError::Setup)?
         .with_root_certificates(authorities(&settings.ca)?);
     let mut config = if settings.has_certificate() {
         let (certificates, key) = (certificates(&settings.cert)?, key(&settings.key)?);
         let with_certificate = builder.with_client_auth_cert(certificates, key);
-        with_certificate.map_err(|error| TlsError::pair(&settings.cert, &settings.key, error))?
+        with_certificate
+            .map_err(|error| TlsError::Pair(settings.cert.clone(), settings.key.clone(), error))?
     } else {
         builder.with_no_client_auth()
     };

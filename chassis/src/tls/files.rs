@@ -5,19 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
-use rustls::{RootCertStore, SupportedProtocolVersion};
 
 use crate::private_files;
 
 /// Most bytes of a file with certificates or a key.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-
-/// Newest first; older ones aren't spoken.
-pub(super) const VERSIONS: [&SupportedProtocolVersion; 2] =
-    [&rustls::version::TLS13, &rustls::version::TLS12];
 
 /// Why TLS can't be set up. No text holds anything of a key.
 #[derive(Debug, thiserror::Error)]
@@ -43,12 +39,6 @@ pub enum TlsError {
     /// Versions and suites that don't fit together.
     #[error("TLS can't be set up")]
     Setup(#[source] rustls::Error),
-}
-
-impl TlsError {
-    pub(super) fn pair(cert: &Path, key: &Path, error: rustls::Error) -> Self {
-        Self::Pair(cert.to_owned(), key.to_owned(), error)
-    }
 }
 
 pub(super) fn provider() -> Arc<CryptoProvider> {

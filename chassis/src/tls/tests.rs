@@ -123,9 +123,7 @@ async fn handshake_of_http1(
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let roots = files::authorities(&authority.ca()).expect("good files");
     let builder = rustls::ClientConfig::builder_with_provider(files::provider());
-    let builder = builder
-        .with_protocol_versions(&files::VERSIONS)
-        .expect("versions");
+    let builder = builder.with_safe_default_protocol_versions().expect("versions");
     let mut client = builder.with_root_certificates(roots).with_no_client_auth();
     client.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
     let stream = TcpStream::connect(address).await.expect("a connection");

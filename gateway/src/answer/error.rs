@@ -27,9 +27,8 @@ pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
             serde_json::to_vec(&message).ok()
         });
     full.unwrap_or_else(|| {
-        json!({"code": i32::from(status.code()), "message": status.message()})
-            .to_string()
-            .into_bytes()
+        let plain = json!({"code": i32::from(status.code()), "message": status.message()});
+        plain.to_string().into_bytes()
     })
 }
 

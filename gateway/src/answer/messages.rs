@@ -23,7 +23,7 @@ pub(crate) enum MessageOrEnd {
 
 /// Reads a body of frames, to [`MessageOrEnd::End`]. The call holds its place until this is dropped.
 pub(crate) struct Messages {
-    body: Body,
+    pub(super) body: Body,
     buffer: BytesMut,
     bytes_max: usize,
     /// The status was in the headers, and was OK.
@@ -82,11 +82,6 @@ impl Messages {
         }
     }
 
-    /// The body, which holds the call's place.
-    pub(super) fn into_body(self) -> Body {
-        self.body
-    }
-
     /// A response body in another form: `write` makes a frame of each message, `end` one of the error, if there is one, and the
     /// trailers. The `heartbeat` is sent whenever nothing else was for its time.
     pub(crate) fn rewritten<W, E>(
@@ -140,7 +135,6 @@ fn body(frames: impl Stream<Item = Bytes> + Send + 'static) -> Body {
 /// The refusal of an answer beyond the limit.
 pub(crate) fn too_large(bytes_max: usize) -> Status {
     let message = format!("the answer has more than {bytes_max} bytes; ask for less at a time");
-    StatusBuilder::resource_exhausted("ANSWER_TOO_LARGE", message)
-        .metadata("limit_bytes", bytes_max)
-        .build()
+    let refusal = StatusBuilder::resource_exhausted("ANSWER_TOO_LARGE", message);
+    refusal.metadata("limit_bytes", bytes_max).build()
 }

@@ -34,7 +34,7 @@ pub(super) struct Issuer {
     keys: Arc<Reloaded<KeySet>>,
     age_max: Duration,
     /// Somebody had a token of a key that isn't known.
-    missed: Arc<Notify>,
+    pub(super) missed: Arc<Notify>,
     /// Ends the fetching with the issuer.
     _fetching: Option<DropGuard>,
 }
@@ -71,10 +71,6 @@ impl Issuer {
     pub(super) fn keys(&self) -> Option<Arc<KeySet>> {
         let unconfirmed = self.keys.refused_for().unwrap_or_default();
         (unconfirmed < self.age_max).then(|| self.keys.get())
-    }
-
-    pub(super) fn miss(&self) {
-        self.missed.notify_one();
     }
 }
 

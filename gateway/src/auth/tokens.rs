@@ -38,10 +38,8 @@ pub(super) struct Tokens {
 impl Tokens {
     /// See [`Issuer::follow`].
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
-        Ok(Self {
-            issuer: Arc::new(Issuer::follow(config)?),
-            config: config.clone(),
-        })
+        let (issuer, config) = (Arc::new(Issuer::follow(config)?), config.clone());
+        Ok(Self { issuer, config })
     }
 
     pub(super) fn identify(&self, token: &[u8]) -> Result<Identity, Refused> {
@@ -62,7 +60,7 @@ impl Tokens {
             return Err(Refused::Unready);
         }
         let key = keys.key(header.kid.as_deref()).ok_or_else(|| {
-            self.issuer.miss();
+            self.issuer.missed.notify_one();
             Refused::Invalid
         })?;
         // By the key, never by the token: a token doesn't choose how it is checked.
@@ -76,9 +74,8 @@ impl Tokens {
             })?
             .claims;
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
-        let role = text(&self.config.role_claim)
-            .and_then(Role::of_word)
-            .ok_or(Refused::Invalid)?;
+        let role = text(&self.config.role_claim).and_then(Role::of_word);
+        let role = role.ok_or(Refused::Invalid)?;
         let subject = text("sub").ok_or(Refused::Invalid)?;
         let tables = claims.get(&self.config.tables_claim);
         let tables = tables.map(|claim| tables_of(claim).ok_or(Refused::Invalid));
@@ -87,11 +84,8 @@ impl Tokens {
         // Any token that came this far has an expiry; one that can't be read isn't remembered.
         let expires = claims.get("exp").and_then(Value::as_f64).unwrap_or_default();
         let expires = Duration::try_from_secs_f64(expires).unwrap_or_default() + self.config.leeway;
-        let until = UNIX_EPOCH
-            .checked_add(expires)
-            .unwrap_or(now)
-            .min(now + REMEMBERED);
-        keys.remember(hash, identity.clone(), until);
+        let expires = UNIX_EPOCH.checked_add(expires).unwrap_or(now);
+        keys.remember(hash, identity.clone(), expires.min(now + REMEMBERED));
         Ok(identity)
     }
 

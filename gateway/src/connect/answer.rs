@@ -17,7 +17,7 @@ use tonic_types::pb;
 
 use super::request::{Asked, Codec, Shape};
 use crate::answer::error::failure;
-use crate::answer::{Messages, Representation, Unary, metadata};
+use crate::answer::{Messages, Unary, metadata};
 use crate::json::as_json;
 
 /// The flag of the envelope that ends a stream.
@@ -42,10 +42,8 @@ pub(super) fn error_json(pool: &DescriptorPool, status: &Status) -> Value {
     let details: Vec<Value> = details
         .iter()
         .map(|detail| {
-            let kind = detail
-                .type_url
-                .strip_prefix(TYPE_PREFIX)
-                .unwrap_or(&detail.type_url);
+            let url = &detail.type_url;
+            let kind = url.strip_prefix(TYPE_PREFIX).unwrap_or(url);
             let debug = pool
                 .get_message_by_name(kind)
                 .and_then(|kind| DynamicMessage::decode(kind, detail.value.as_slice()).ok())
@@ -84,14 +82,10 @@ pub(super) async fn unary(
         }
     }
     let shape = asked.shape;
-    let to = Representation {
-        content_type: shape.content_type(),
-        encoding: asked.accepts,
-        ends,
-    };
     let write = move |message: &[u8]| write(shape.codec, &kind, message);
+    let refuse = |status: &Status| error(pool, shape, status);
     answer
-        .rewritten(to, write, |status| error(pool, shape, status))
+        .rewritten(shape.content_type(), asked.accepts, ends, write, refuse)
         .await
 }
 

@@ -75,10 +75,8 @@ impl Shape {
             b"proto" => Codec::Proto,
             _ => return None,
         };
-        Some(Self {
-            codec,
-            streams: false,
-        })
+        let streams = false;
+        Some(Self { codec, streams })
     }
 
     pub(super) fn content_type(self) -> HeaderValue {

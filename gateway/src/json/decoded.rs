@@ -91,11 +91,8 @@ pub(crate) fn work(json: &[u8]) -> usize {
 
 /// Refuses JSON that would take more than [`JSON_BYTES_MAX`] (DECODED_TOO_LARGE) or [`VISITS_MAX`] (NESTED_VALUES_MAX).
 pub(crate) fn check(json: &[u8]) -> Result<(), Status> {
-    let (bytes, visits) = (
-        json.len().saturating_mul(OBJECT),
-        json.len().saturating_mul(DEPTH_MAX),
-    );
-    if bytes <= JSON_BYTES_MAX && visits <= VISITS_MAX {
+    let most = |each: usize| json.len().saturating_mul(each);
+    if most(OBJECT) <= JSON_BYTES_MAX && most(DEPTH_MAX) <= VISITS_MAX {
         return Ok(());
     }
     let cost = Cost::of(json);
@@ -105,9 +102,8 @@ pub(crate) fn check(json: &[u8]) -> Result<(), Status> {
             "the values of the body, each counted once for every level that it lies below, are more than {VISITS_MAX}; nest them less, or \
              send fewer at a time"
         );
-        return Err(StatusBuilder::resource_exhausted("NESTED_VALUES_MAX", message)
-            .metadata("limit_values", VISITS_MAX)
-            .build());
+        let refusal = StatusBuilder::resource_exhausted("NESTED_VALUES_MAX", message);
+        return Err(refusal.metadata("limit_values", VISITS_MAX).build());
     }
     Ok(())
 }

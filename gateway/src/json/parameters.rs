@@ -32,9 +32,8 @@ pub(crate) fn set_all(
     for (count, part) in query.split('&').filter(|part| !part.is_empty()).enumerate() {
         if count >= PARAMETERS_MAX {
             let message = format!("the query has more than {PARAMETERS_MAX} parameters; send them in a body");
-            return Err(StatusBuilder::invalid_argument("TOO_MANY_PARAMETERS", message)
-                .metadata("limit", PARAMETERS_MAX)
-                .build());
+            let refusal = StatusBuilder::invalid_argument("TOO_MANY_PARAMETERS", message);
+            return Err(refusal.metadata("limit", PARAMETERS_MAX).build());
         }
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let (name, value) = (decoded(name)?, decoded(value)?);
@@ -86,29 +85,26 @@ fn set(
     let Some((leaf, parents)) = fields.split_last() else {
         return Ok(());
     };
-    let malformed = |words: String| {
+    let malformed = |words: &str| {
         StatusBuilder::invalid_argument("PARAMETER_MALFORMED", format!("parameter {name:?}: {words}"))
             .metadata("parameter", name)
             .field_violation(name, words)
             .build()
     };
     if leaf.is_map() {
-        return Err(malformed(
-            "a map can't be a parameter; send it in a body".to_owned(),
-        ));
+        return Err(malformed("a map can't be a parameter; send it in a body"));
     }
     if let Kind::Message(kind) = leaf.kind()
         && !is_text(&kind)
     {
-        return Err(malformed(
-            "is a message; name its fields, as in `center.latitude`".to_owned(),
-        ));
+        let words = "is a message; name its fields, as in `center.latitude`";
+        return Err(malformed(words));
     }
     let mut values = texts.iter().map(|text| json(leaf, text));
     let value = if leaf.is_list() {
         Json::Array(values.collect())
     } else if texts.len() > 1 {
-        return Err(malformed("can be given once".to_owned()));
+        return Err(malformed("can be given once"));
     } else {
         values.next().unwrap_or(Json::Null)
     };
@@ -116,13 +112,13 @@ fn set(
     for field in parents {
         match parent.get_field_mut(field) {
             Value::Message(next) => parent = next,
-            _ => return Err(malformed("is no field of the request".to_owned())),
+            _ => return Err(malformed("is no field of the request")),
         }
     }
     // The mapping knows messages: one with this field alone.
     let alone = Json::Object([(leaf.json_name().to_owned(), value)].into_iter().collect());
     let mut alone = DynamicMessage::deserialize(parent.descriptor(), alone)
-        .map_err(|error| malformed(error.to_string()))?;
+        .map_err(|error| malformed(&error.to_string()))?;
     if let Some(value) = alone.take_field(leaf) {
         parent.set_field(leaf, value);
     }

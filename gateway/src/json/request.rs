@@ -34,11 +34,8 @@ impl BodyForm {
         if !media_type(content_type).eq_ignore_ascii_case(JSON.as_bytes()) {
             let given = String::from_utf8_lossy(content_type.as_bytes()).into_owned();
             let message = format!("a body of type {given:?} can't be read; send application/json");
-            return Err(
-                StatusBuilder::invalid_argument("CONTENT_TYPE_UNSUPPORTED", message)
-                    .metadata("content_type", given)
-                    .build(),
-            );
+            let refusal = StatusBuilder::invalid_argument("CONTENT_TYPE_UNSUPPORTED", message);
+            return Err(refusal.metadata("content_type", given).build());
         }
         let name = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
         Encoding::named(Code::InvalidArgument, "a body", name).map(Self::Json)

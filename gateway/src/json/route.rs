@@ -12,6 +12,15 @@ use crate::contract::option;
 /// The extension that holds a rule.
 const RULE: &str = "google.api.http";
 
+/// The methods that a rule can name, of which it has one.
+pub(crate) const VERBS: [Method; 5] = [
+    Method::GET,
+    Method::POST,
+    Method::PATCH,
+    Method::PUT,
+    Method::DELETE,
+];
+
 /// A rule that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
@@ -57,10 +66,8 @@ impl Route {
 pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> {
     pool.get_extension_by_name(RULE).ok_or(RouteError::NoExtension)?;
     let mut routes = Vec::new();
-    for method in pool
-        .services()
-        .flat_map(|service| service.methods().collect::<Vec<_>>())
-    {
+    let services = pool.services();
+    for method in services.flat_map(|service| service.methods().collect::<Vec<_>>()) {
         let rule = option(&method.options(), RULE).filter(|_| !method.is_client_streaming());
         let Some(Value::Message(rule)) = rule else {
             continue;
@@ -75,51 +82,34 @@ pub(crate) fn read_all(pool: &DescriptorPool) -> Result<Vec<Route>, RouteError> 
 }
 
 fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, RouteError> {
-    let problem = |problem: String| RouteError::Rule(method.full_name().to_owned(), problem);
+    let problem = |problem: &str| RouteError::Rule(method.full_name().to_owned(), problem.to_owned());
     let text = |name: &str| {
         let value = rule.get_field_by_name(name)?;
         value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let verbs = [
-        ("get", Method::GET),
-        ("put", Method::PUT),
-        ("post", Method::POST),
-        ("delete", Method::DELETE),
-        ("patch", Method::PATCH),
-    ];
-    let (http, path) = verbs
-        .into_iter()
-        .find_map(|(name, verb)| Some((verb, text(name)?)))
-        .ok_or_else(|| problem("has no path of get, put, post, delete or patch".to_owned()))?;
+    let path = |verb: Method| text(&verb.as_str().to_ascii_lowercase()).map(|path| (verb, path));
+    let found = VERBS.into_iter().find_map(path);
+    let (http, path) = found.ok_or_else(|| problem("has no path of get, put, post, delete or patch"))?;
     if text("response_body").is_some() {
-        return Err(problem("has a response_body, which isn't supported".to_owned()));
+        return Err(problem("has a response_body, which isn't supported"));
     }
-    let template = Template::read(&path).map_err(problem)?;
+    let template = Template::read(&path).map_err(|error| problem(&error))?;
     let input = method.input();
     for name in template.fields() {
         let leaf = field_path(&input, name).and_then(|fields| fields.last().cloned());
-        let single = leaf.is_some_and(|leaf| {
-            !leaf.is_list() && !leaf.is_map() && !matches!(leaf.kind(), Kind::Message(_))
-        });
-        if !single {
-            return Err(problem(format!(
-                "has the variable `{name}`, which is no single field of the request"
-            )));
+        if leaf.is_none_or(|leaf| is_message(&leaf) != Some(false)) {
+            let words = format!("has the variable `{name}`, which is no single field of the request");
+            return Err(problem(&words));
         }
     }
     let body = match text("body").as_deref() {
         None => BodyUse::None,
         Some("*") => BodyUse::Whole,
         Some(name) => match input.get_field_by_name(name) {
-            Some(field)
-                if matches!(field.kind(), Kind::Message(_)) && !field.is_list() && !field.is_map() =>
-            {
-                BodyUse::Field(field)
-            }
+            Some(field) if is_message(&field) == Some(true) => BodyUse::Field(field),
             _ => {
-                return Err(problem(format!(
-                    "has the body `{name}`, which is no message of the request"
-                )));
+                let words = format!("has the body `{name}`, which is no message of the request");
+                return Err(problem(&words));
             }
         },
     };
@@ -127,9 +117,14 @@ fn read(method: &MethodDescriptor, rule: &DynamicMessage) -> Result<Route, Route
         http,
         template,
         body,
-        path: rpc_path(method).ok_or_else(|| problem("is of an RPC whose name is no path".to_owned()))?,
+        path: rpc_path(method).ok_or_else(|| problem("is of an RPC whose name is no path"))?,
         method: method.clone(),
     })
+}
+
+/// Is the field a message; `None` of a list or a map.
+fn is_message(field: &FieldDescriptor) -> Option<bool> {
+    (!field.is_list() && !field.is_map()).then(|| matches!(field.kind(), Kind::Message(_)))
 }
 
 pub(crate) fn rpc_path(method: &MethodDescriptor) -> Option<PathAndQuery> {
@@ -149,10 +144,8 @@ pub(crate) fn field_path(message: &MessageDescriptor, path: &str) -> Option<Vec<
                 _ => return None,
             },
         };
-        let field = message
-            .get_field_by_name(name)
-            .or_else(|| message.get_field_by_json_name(name))?;
-        fields.push(field);
+        let field = message.get_field_by_name(name);
+        fields.push(field.or_else(|| message.get_field_by_json_name(name))?);
     }
     Some(fields)
 }

@@ -54,10 +54,8 @@ pub(super) struct Schemas<'a> {
 
 impl<'a> Schemas<'a> {
     pub(super) fn new(comments: &'a Comments) -> Self {
-        Self {
-            comments,
-            done: BTreeMap::new(),
-        }
+        let done = BTreeMap::new();
+        Self { comments, done }
     }
 
     pub(super) fn finish(self) -> Map<String, Value> {

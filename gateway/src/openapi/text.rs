@@ -27,9 +27,8 @@ fn positive(max: u64) -> String {
     for (at, digit) in digits.chars().enumerate() {
         let least = if at == 0 { '1' } else { '0' };
         let rest = digits.len() - at - 1;
-        if let Some(below) =
-            char::from_u32(u32::from(digit).saturating_sub(1)).filter(|below| *below >= least)
-        {
+        let below = char::from_u32(u32::from(digit).saturating_sub(1));
+        if let Some(below) = below.filter(|below| *below >= least) {
             ways.push(format!("{before}[{least}-{below}][0-9]{{{rest}}}"));
         }
         before.push(digit);

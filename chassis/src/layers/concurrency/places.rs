@@ -17,8 +17,8 @@ const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(super) struct Places {
-    max: usize,
-    free: Arc<Semaphore>,
+    pub(super) max: usize,
+    pub(super) free: Arc<Semaphore>,
     held: HeldCounts,
     /// Where calls wait for others of their caller, by its first column.
     columns: Box<[Column]>,
@@ -72,14 +72,6 @@ impl Places {
         })
     }
 
-    pub(super) fn max(&self) -> usize {
-        self.max
-    }
-
-    pub(super) fn free(&self) -> &Arc<Semaphore> {
-        &self.free
-    }
-
     /// Has the caller its share? One call it may always have, or have waiting.
     fn is_over(&self, caller: Columns) -> bool {
         self.held.by(caller) >= self.free.available_permits().max(1)
@@ -87,10 +79,8 @@ impl Places {
 
     fn share(self: &Arc<Self>, caller: Columns) -> Share {
         self.held.add(caller);
-        Share {
-            places: Arc::clone(self),
-            caller,
-        }
+        let places = Arc::clone(self);
+        Share { places, caller }
     }
 
     /// A place, if there is one for this caller now; there is no share for nobody in particular.
@@ -98,12 +88,9 @@ impl Places {
         if caller.is_some_and(|caller| self.is_over(caller)) {
             return None;
         }
-        let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
-        let share = caller.map(|caller| self.share(caller));
-        Some(Place {
-            _permit: permit,
-            _share: share,
-        })
+        let _permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
+        let _share = caller.map(|caller| self.share(caller));
+        Some(Place { _permit, _share })
     }
 
     /// A place, when there is one for this caller. `None` never: the semaphore isn't closed.
@@ -114,15 +101,11 @@ impl Places {
         };
         let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
         // Others of the caller may have been left waiting while there was less room.
-        if let Some(share) = &share
-            && !self.is_over(share.caller)
-        {
+        if let Some(share) = share.as_ref().filter(|share| !self.is_over(share.caller)) {
             share.tell_next();
         }
-        Some(Place {
-            _permit: permit,
-            _share: share,
-        })
+        let (_permit, _share) = (permit, share);
+        Some(Place { _permit, _share })
     }
 
     /// Waits until the caller has less than its share.

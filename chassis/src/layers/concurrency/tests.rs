@@ -238,7 +238,7 @@ async fn a_caller_works_in_half_of_the_places_and_waits_for_its_own_calls() {
     // Another one finds a place.
     let mut other = Box::pin(call(&service, by(UNARY, "another")));
     assert!(other.as_mut().now_or_never().is_none());
-    assert_eq!(layer.places.free().available_permits(), 1);
+    assert_eq!(layer.places.free.available_permits(), 1);
     go.notify_waiters();
     assert_eq!(code(other.await).await.0, Code::Ok);
     let all = futures_util::future::join_all(calls);
@@ -255,7 +255,7 @@ async fn a_caller_works_in_half_of_the_places_and_waits_for_its_own_calls() {
     for answer in answers {
         assert_eq!(code(answer).await.0, Code::Ok);
     }
-    assert_eq!(layer.places.free().available_permits(), 4);
+    assert_eq!(layer.places.free.available_permits(), 4);
 }
 
 #[tokio::test(start_paused = true)]

@@ -60,11 +60,8 @@ enum End {
 impl DecodedLimit {
     /// For the requests of the RPC at `path`; `None` where it isn't known, and so not decoded.
     pub(super) fn of(layouts: &Arc<Layouts>, path: &str) -> Option<Self> {
-        let shape = layouts.request(path)?;
-        Some(Self {
-            layouts: Arc::clone(layouts),
-            shape,
-        })
+        let (layouts, shape) = (Arc::clone(layouts), layouts.request(path)?);
+        Some(Self { layouts, shape })
     }
 
     /// Refuses a message, or the first bytes of one, that would take too much.
@@ -163,9 +160,8 @@ pub fn too_large(bytes_max: usize) -> Status {
     let message = format!(
         "what stands in the message would take more than {bytes_max} bytes of memory once it is decoded; send fewer elements at a time"
     );
-    StatusBuilder::resource_exhausted("DECODED_TOO_LARGE", message)
-        .metadata("limit_bytes", bytes_max)
-        .build()
+    let refusal = StatusBuilder::resource_exhausted("DECODED_TOO_LARGE", message);
+    refusal.metadata("limit_bytes", bytes_max).build()
 }
 
 #[cfg(test)]

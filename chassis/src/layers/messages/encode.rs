@@ -44,18 +44,16 @@ impl Packing {
             return self.last.take();
         }
         loop {
-            let last = match self.body.frame().await.map(|frame| frame.map(Frame::into_data)) {
-                Some(Ok(Ok(data))) => {
-                    self.buffer.extend_from_slice(&data);
-                    match self.messages() {
-                        Ok(messages) if messages.is_empty() => continue,
-                        messages => return Some(messages.map(Frame::data)),
-                    }
+            let last = self.body.frame().await;
+            if let Some(Ok(frame)) = &last
+                && let Some(data) = frame.data_ref()
+            {
+                self.buffer.extend_from_slice(data);
+                match self.messages() {
+                    Ok(messages) if messages.is_empty() => continue,
+                    messages => return Some(messages.map(Frame::data)),
                 }
-                Some(Ok(Err(trailers))) => Some(Ok(trailers)),
-                Some(Err(status)) => Some(Err(status)),
-                None => None,
-            };
+            }
             if self.buffer.is_empty() {
                 return last;
             }

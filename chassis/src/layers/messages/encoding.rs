@@ -49,17 +49,15 @@ impl Encoding {
         known.map(Some).ok_or_else(|| {
             let given = String::from_utf8_lossy(name);
             let message = format!("{what} encoded as {given:?} can't be read; use identity, gzip or zstd");
-            StatusBuilder::new(code, "ENCODING_UNSUPPORTED", message)
-                .metadata("encoding", given)
-                .build()
+            let refusal = StatusBuilder::new(code, "ENCODING_UNSUPPORTED", message);
+            refusal.metadata("encoding", given).build()
         })
     }
 
     /// The best encoding that a client takes, by the lists in the headers of that name; `None` when it takes none of ours.
     pub fn accepted(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|encoding| encoding.is_accepted(headers, name))
+        let mut all = Self::ALL.into_iter();
+        all.find(|encoding| encoding.is_accepted(headers, name))
     }
 
     /// Whether a client takes this encoding, by the same.
@@ -104,9 +102,8 @@ impl Encoding {
         let malformed = |error: io::Error| {
             let name = self.name();
             let message = format!("the message is not {name}: send it plain or compress it again");
-            StatusBuilder::invalid_argument("ENCODING_MALFORMED", message)
-                .source(error)
-                .build()
+            let refusal = StatusBuilder::invalid_argument("ENCODING_MALFORMED", message);
+            refusal.source(error).build()
         };
         match self {
             Self::Gzip => {

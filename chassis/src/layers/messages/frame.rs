@@ -32,9 +32,8 @@ impl Header {
             }),
             flag => {
                 let message = format!("a message begins with the flag {flag}; gRPC has 0 and 1");
-                Err(StatusBuilder::invalid_argument("FRAME_MALFORMED", message)
-                    .metadata("flag", flag)
-                    .build())
+                let refusal = StatusBuilder::invalid_argument("FRAME_MALFORMED", message);
+                Err(refusal.metadata("flag", flag).build())
             }
         }
     }

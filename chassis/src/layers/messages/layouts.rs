@@ -118,11 +118,10 @@ impl Layouts {
                 _ => continue,
             };
             let most = match laid_out {
-                Field::Message { bytes, .. } | Field::Entry { first: bytes, .. } => {
+                Field::Numbers => NUMBER,
+                Field::Message { bytes, .. } | Field::Entry { first: bytes, .. } | Field::Text { bytes } => {
                     bytes.div_ceil(RECORD_BYTES)
                 }
-                Field::Text { bytes } => bytes.div_ceil(RECORD_BYTES),
-                Field::Numbers => NUMBER,
             };
             self.of_a_byte = self.of_a_byte.max(most);
             fields.insert(field.number().unsigned_abs(), laid_out);
@@ -165,20 +164,16 @@ impl Contract {
     }
 
     fn fields(&self, name: &str) -> impl Iterator<Item = &FieldDescriptorProto> {
-        self.messages
-            .get(name)
-            .into_iter()
-            .flat_map(|message| &message.field)
+        let message = self.messages.get(name).into_iter();
+        message.flat_map(|message| &message.field)
     }
 
     fn is_entry(&self, name: &str) -> bool {
-        let message = self.messages.get(name);
-        message.is_some_and(|message| {
-            message
-                .options
-                .as_ref()
-                .is_some_and(|options| options.map_entry())
-        })
+        let options = self
+            .messages
+            .get(name)
+            .and_then(|message| message.options.as_ref());
+        options.is_some_and(|options| options.map_entry())
     }
 
     /// The size of the message of that name, without what it points to.
