@@ -106,14 +106,16 @@ impl TableHandle {
     /// else to one by the weights of the table's indexes. Its tokens are that of its hits, and those of its composite aggregations.
     ///
     /// # Errors
-    /// [`EngineError::NotSearched`]; [`EngineError::NotFound`] of an index; [`EngineError::PageTokenInvalid`] of tokens of another
-    /// index than the one that is named, of several, or of one that is no more; [`EngineError::ViewExpired`]; as
-    /// [`TableHandle::search`] where own rows are concerned.
+    /// As [`TableHandle::check_call`]; [`EngineError::NotSearched`]; [`EngineError::NotFound`] of an index;
+    /// [`EngineError::PageTokenInvalid`] of tokens of another index than the one that is named, of several, or of one that is no
+    /// more; [`EngineError::ViewExpired`].
     pub fn for_search<'a>(
         &self,
         index: Option<&str>,
         page_tokens: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self> {
+        // First: which indexes a table has is told to those alone who meet it.
+        self.check_call()?;
         let named = index.map(|name| {
             let index = self.open.index(name);
             index.ok_or_else(|| EngineError::no_index(name))

@@ -323,3 +323,21 @@ async fn the_tables_of_other_services_are_met_by_their_names_as_well() -> anyhow
     assert!(refusals > 30, "{refusals}");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_a_service_that_isnt_met_doesnt_tell_which_indexes_it_has() -> anyhow::Result<()> {
+    let (_suite, admin, [limited]) = start(Layout::OneProcess, ["notes_*"]).await?;
+    let method = "souk.order.v1.OrderService/SearchOrders";
+    for (index, code) in [("orders", Code::Ok), ("orders.nope", Code::NotFound)] {
+        let request = json!({"search": {"index": index}});
+        let of_admin = admin.call(method, &request).await?;
+        assert_eq!(
+            of_admin.map_or_else(|status| status.code(), |_| Code::Ok),
+            code,
+            "{index}"
+        );
+        let refused = limited.call(method, &request).await?.expect_err(index);
+        assert_not_allowed(&refused, index);
+    }
+    Ok(())
+}
