@@ -109,9 +109,18 @@ fn entry(line: &str) -> Result<(&str, Vec<u8>, Identity), String> {
     };
     let role = Role::of_word(role)
         .ok_or_else(|| format!("the role must be one of {}", Role::ALL.map(Role::word).join(", ")))?;
-    let identity =
-        Identity::new(role, parts.next().unwrap_or_default()).map_err(|error| error.to_string())?;
+    let subject = parts.next().unwrap_or_default();
+    check_subject(subject)?;
+    let identity = Identity::new(role, subject).map_err(|error| error.to_string())?;
     Ok((id, hash, identity.with_tables(tables)))
+}
+
+/// Refuses a subject that looks like tables with a blank before their colon: its holder would be limited to none of them.
+fn check_subject(subject: &str) -> Result<(), String> {
+    match subject.trim_start().starts_with(':') {
+        true => Err("a subject can't begin with a colon, and tables stand right behind the role".to_owned()),
+        false => Ok(()),
+    }
 }
 
 fn check_id(id: &str) -> Result<(), String> {
@@ -144,9 +153,10 @@ pub fn make_key(id: &str, role: Role, subject: &str) -> Result<NewKey, String> {
 /// [`make_key`] for a holder that may be limited to some tables.
 ///
 /// # Errors
-/// Why there is none: the id can't be, or the operating system gives no random bytes.
+/// Why there is none: the id or the subject can't be, or the operating system gives no random bytes.
 pub fn make_key_for(id: &str, identity: &Identity) -> Result<NewKey, String> {
     check_id(id)?;
+    check_subject(identity.subject())?;
     let secret = credential::new_secret().map_err(|error| error.to_string())?;
     let key = format!("{PREFIX}{id}_{secret}");
     let hash = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, key.as_bytes()));
@@ -234,6 +244,8 @@ mod tests {
             (&format!("a {hash} root:notes u1"), "admin, operator"),
             (&format!("a {hash} user: u1"), "letters, digits and _"),
             (&format!("a {hash} user:notes, u1"), "letters, digits and _"),
+            (&format!("a {hash} operator :notes"), "begin with a colon"),
+            (&format!("a {hash} user \t:notes u1"), "begin with a colon"),
             (&format!("a {hash} user:{} u1", "n".repeat(1_025)), "1024 bytes"),
             (&good, "twice"),
         ] {
@@ -246,5 +258,8 @@ mod tests {
         }
         assert!(make_key("_", Role::Admin, "").is_err());
         assert!(make_key("a", Role::Seller, "").is_err());
+        for subject in [":notes", " :notes"] {
+            assert!(make_key("a", Role::Operator, subject).is_err(), "{subject}");
+        }
     }
 }
