@@ -36,15 +36,13 @@ const FAILED: &str =
 /// # Errors
 /// What store and indexes refuse.
 pub async fn list(engine: &Engine) -> Result<Vec<pb::Index>> {
-    let principal = current_call().principal;
-    let indexes = engine.indexes().await?.into_iter();
-    let met = indexes.filter(|index| principal.meets(&index.table));
-    Ok(met.map(to_wire).collect())
+    let indexes = engine.indexes(&current_call().principal).await?;
+    Ok(indexes.into_iter().map(to_wire).collect())
 }
 
 /// Refuses an index of a table that the current call doesn't meet, as one that isn't there.
-fn check_met(index: &str) -> Result<()> {
-    match current_call().principal.meets(index_name::table_of(index)) {
+fn check_met(engine: &Engine, index: &str) -> Result<()> {
+    match engine.meets(&current_call().principal, index_name::table_of(index))? {
         true => Ok(()),
         false => Err(EngineError::no_index(index).into()),
     }
@@ -55,7 +53,7 @@ fn check_met(index: &str) -> Result<()> {
 /// # Errors
 /// [`souk_engine::EngineError::NotFound`]; what store and indexes refuse.
 pub async fn get(engine: &Engine, name: &str) -> Result<pb::Index> {
-    check_met(name)?;
+    check_met(engine, name)?;
     Ok(to_wire(engine.index(name).await?))
 }
 
@@ -73,7 +71,7 @@ pub async fn create(
         return Err(violations.into());
     }
     // Before whatever else is wrong: a gateway asks another process when the table isn't here.
-    call_on(index_name::table_of(&request.index))?;
+    call_on(engine, index_name::table_of(&request.index))?;
     let mut creation = engine.begin_index(&request.index).await?;
     if !request.source_index.is_empty()
         && let Err(ChangeProblem { reason, message }) = creation.begin_with(&request.source_index)
@@ -117,7 +115,7 @@ pub async fn update(
     mut violations: Violations,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
     // First, whatever else is wrong: a gateway asks another process then.
-    check_met(name)?;
+    check_met(engine, name)?;
     let mut redesign = engine.redesign(name).await?;
     if changes.is_empty() && weights.is_empty() {
         violations.push(
@@ -160,7 +158,7 @@ pub async fn rebuild(
     name: &str,
     validate_only: bool,
 ) -> Result<(pb::Index, pb::IndexUpdateEffect)> {
-    check_met(name)?;
+    check_met(engine, name)?;
     let mut redesign = engine.redesign(name).await?;
     redesign.rebuild();
     Ok(told(redesign.make(validate_only).await?))
@@ -171,7 +169,7 @@ pub async fn rebuild(
 /// # Errors
 /// As [`Engine::drop_index`].
 pub async fn delete(engine: &Engine, name: &str) -> Result<()> {
-    check_met(name)?;
+    check_met(engine, name)?;
     Ok(engine.drop_index(name).await?)
 }
 

@@ -38,7 +38,7 @@ impl Rows {
     /// [`EngineError::TableNotFound`], [`EngineError::TableClosed`], [`EngineError::NoOwnRows`].
     pub fn open(engine: &Engine, table: &str) -> Result<Self> {
         // First: nor does a table that it doesn't meet tell that it is closed.
-        let call = call_on(table)?;
+        let call = call_on(engine, table)?;
         let table = engine.table(table)?.for_call(call);
         table.check_call()?;
         Ok(Self { table })
@@ -87,10 +87,10 @@ impl Rows {
 /// The current call, which is about a table: one that its caller doesn't meet isn't there.
 ///
 /// # Errors
-/// [`EngineError::TableNotFound`].
-pub(crate) fn call_on(table: &str) -> Result<Call, EngineError> {
+/// [`EngineError::TableNotFound`]; as [`Engine::meets`].
+pub(crate) fn call_on(engine: &Engine, table: &str) -> Result<Call, EngineError> {
     let call = current_call();
-    match call.principal.meets(table) {
+    match engine.meets(&call.principal, table)? {
         true => Ok(call),
         false => Err(EngineError::TableNotFound {
             table: table.to_owned(),
@@ -101,9 +101,9 @@ pub(crate) fn call_on(table: &str) -> Result<Call, EngineError> {
 /// Refuses to create a table that the caller of the current call wouldn't meet, whether there is one or not.
 ///
 /// # Errors
-/// [`EngineError::TableNotAllowed`].
-pub fn check_creatable(table: &str) -> Result<()> {
-    match current_call().principal.meets(table) {
+/// [`EngineError::TableNotAllowed`]; as [`Engine::meets`].
+pub fn check_creatable(engine: &Engine, table: &str) -> Result<()> {
+    match engine.meets(&current_call().principal, table)? {
         true => Ok(()),
         false => Err(Error::Engine(EngineError::TableNotAllowed {
             table: table.to_owned(),
@@ -124,7 +124,7 @@ pub fn tables_page(engine: &Engine, page_size: usize, page_token: &str) -> Resul
 /// # Errors
 /// As there.
 pub async fn drop_table(engine: &Engine, table: &str) -> Result<()> {
-    call_on(table)?;
+    call_on(engine, table)?;
     Ok(engine.drop_table(table).await?)
 }
 

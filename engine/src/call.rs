@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use crate::error::{EngineError, Result};
+
 /// The context of one call. The default is a call of nobody known that waits as long as it takes.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
@@ -34,9 +36,21 @@ pub enum Principal {
 }
 
 impl Principal {
-    /// Whether it meets a table: one that it doesn't meet isn't there for it.
-    #[must_use]
-    pub fn meets(&self, table: &str) -> bool {
+    /// The same, if a call may have it. `guarded` says that every call has a known principal here.
+    ///
+    /// # Errors
+    /// [`EngineError::Defect`].
+    pub(crate) fn known(&self, guarded: bool) -> Result<&Self> {
+        match self {
+            Self::Unknown if guarded => Err(EngineError::Defect(
+                "a call lost its caller before it came to its table",
+            )),
+            known => Ok(known),
+        }
+    }
+
+    /// Whether it meets a table, if it is [known](Self::known): one that it doesn't meet isn't there for it.
+    pub(crate) fn meets(&self, table: &str) -> bool {
         let Self::Caller {
             tables: Some(tables), ..
         } = self

@@ -7,6 +7,7 @@ use souk_index::{FieldKind, IndexSize, MisfitReport};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
+use crate::call::Principal;
 use crate::catalog;
 use crate::deadline::Wait;
 use crate::definition::{DateFormat, MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
@@ -139,14 +140,18 @@ pub struct IndexEffect {
 }
 
 impl Engine {
-    /// Describes all indexes, in the order of their tables' names, and those of a table in the order in which they were created. None
-    /// is opened for that: nested objects count as documents of those that aren't.
+    /// Describes all indexes of the tables that a principal meets, in the order of their tables' names, and those of a table in the
+    /// order in which they were created. None is opened for that: nested objects count as documents of those that aren't.
     ///
     /// # Errors
-    /// What store and indexes refuse.
-    pub async fn indexes(&self) -> Result<Vec<IndexDescription>> {
+    /// As [`Engine::meets`]; what store and indexes refuse.
+    pub async fn indexes(&self, principal: &Principal) -> Result<Vec<IndexDescription>> {
+        let principal = principal.known(self.inner().guarded)?;
         let mut indexes = Vec::new();
         for table in self.tables() {
+            if !principal.meets(table.name()) {
+                continue;
+            }
             for index in table.indexes().iter() {
                 indexes.push(described(self, &table, index).await?);
             }

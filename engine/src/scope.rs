@@ -45,12 +45,7 @@ impl Scope {
     /// # Errors
     /// [`EngineError::NoOwnRows`] when it may only meet own rows, and there is nothing like that here.
     pub(crate) fn of_call(principal: &Principal, guarded: bool, table: &TableDefinition) -> Result<Self> {
-        let owner = match principal {
-            Principal::Unknown if guarded => {
-                return Err(EngineError::Defect(
-                    "a call lost its caller before it came to its rows",
-                ));
-            }
+        let owner = match principal.known(guarded)? {
             Principal::Service | Principal::Unknown | Principal::Caller { owner: None, .. } => {
                 return Ok(Self::All);
             }

@@ -112,16 +112,25 @@ impl Engine {
         self.tables().iter().map(|table| table.definition()).collect()
     }
 
+    /// Whether a principal meets a table, or would if there were one: one that it doesn't meet isn't there for it.
+    ///
+    /// # Errors
+    /// [`EngineError::Defect`] of a call that has lost its caller.
+    pub fn meets(&self, principal: &Principal, table: &str) -> Result<bool> {
+        Ok(principal.known(self.inner().guarded)?.meets(table))
+    }
+
     /// A page of the tables that were created at run time, by name: those that a principal meets.
     ///
     /// # Errors
-    /// [`EngineError::PageTokenInvalid`].
+    /// [`EngineError::PageTokenInvalid`]; as [`Engine::meets`].
     pub fn tables_page(
         &self,
         principal: &Principal,
         page_size: usize,
         page_token: &str,
     ) -> Result<TablesPage> {
+        let principal = principal.known(self.inner().guarded)?;
         let after = match page_token {
             "" => Vec::new(),
             sealed => token::open(TokenKind::Tables, 0, sealed)

@@ -125,7 +125,7 @@ impl TableService for TableApi {
         let given = request.table.unwrap_or_default();
         let definition = table::definition(&given, &FieldPath::root("table"), &mut violations);
         let definition = checked(definition, violations)?;
-        check_creatable(definition.name())?;
+        check_creatable(&self.engine, definition.name())?;
         self.check_name(definition.name())?;
         let created = self
             .engine

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use souk_access::{Caller, Identity, Role, RowAccess, as_service};
-use souk_api::{Error, ExportRequest, ListRequest, Resources, SuggestFields, SuggestOrder, SuggestRequest};
+use souk_api::{
+    Error, ExportRequest, ListRequest, Resources, SuggestFields, SuggestOrder, SuggestRequest, indexes, rows,
+};
 use souk_chassis::status::Violations;
 use souk_engine::ChangeKind;
 use souk_engine::storage::{Direction, Value};
 use souk_engine::watch::WATCHES_MAX;
 use souk_engine::{EngineConfig, EngineError, LimitOf};
+use souk_proto::index::v1::CreateIndexRequest;
 use souk_proto::search::v1 as pb;
 
 use crate::note::{self, Note};
@@ -67,6 +70,27 @@ async fn where_callers_are_known_a_call_without_one_meets_nothing() {
     lost(notes.export(ExportRequest::default()).await.map(drop));
     lost(notes.watch(None).await.map(drop));
     lost(notes.list_by(by_author("ada")).await.map(drop));
+    // Nor does it a table or an index, whether there is one or not.
+    lost(rows::tables_page(&engine, 10, "").map(drop));
+    lost(indexes::list(&engine).await.map(drop));
+    for name in ["notes", "nones"] {
+        lost(rows::check_creatable(&engine, name));
+        lost(rows::drop_table(&engine, name).await);
+        lost(indexes::get(&engine, name).await.map(drop));
+        lost(indexes::rebuild(&engine, name, true).await.map(drop));
+        lost(indexes::delete(&engine, name).await);
+        let created = CreateIndexRequest {
+            index: format!("{name}.second"),
+            ..CreateIndexRequest::default()
+        };
+        let violations = Violations::default();
+        lost(indexes::create(&engine, &created, violations).await.map(drop));
+        let violations = Violations::default();
+        let updated = indexes::update(&engine, name, &[], &[], true, violations);
+        lost(updated.await.map(drop));
+    }
+    let listed = as_service(indexes::list(&engine)).await;
+    assert!(!listed.expect("listed").is_empty());
     // A task that a call spawns has lost its caller, too.
     let spawned = notes.clone();
     let task = ada().scope(async { tokio::spawn(async move { spawned.get("n1", 0).await }).await });

@@ -14,8 +14,8 @@ use souk_engine::index::{Field, FieldKind, Query, QueryValue, SearchRequest};
 use souk_engine::index_admin::IndexPhase;
 use souk_engine::key::hashed;
 use souk_engine::{
-    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, IndexChange, Resource,
-    Search, SearchIndexDefinition, Source, TableDefinition, TableHandle, TableWrite, Tables,
+    ColumnReader, Columns, CorruptRow, Engine, EngineConfig, EngineError, Health, IndexChange, Principal,
+    Resource, Search, SearchIndexDefinition, Source, TableDefinition, TableHandle, TableWrite, Tables,
 };
 use souk_proto::index::v1::{CreateIndexRequest, UpdateIndexRequest};
 use souk_proto::search::v1 as pb;
@@ -535,8 +535,11 @@ impl History {
     }
 
     async fn indexes_told(&self) -> BTreeSet<String> {
-        let indexes = self.engine().indexes().await.expect("indexes").into_iter();
-        let ours = indexes.filter(|index| index.table == self.table);
+        let indexes = self.engine().indexes(&Principal::Service).await;
+        let ours = indexes
+            .expect("indexes")
+            .into_iter()
+            .filter(|index| index.table == self.table);
         ours.map(|index| index.name).collect()
     }
 

@@ -5,6 +5,7 @@ use souk_storage::{KeyKind, ManualClock, PrimaryKey, TableSchema};
 use tempfile::TempDir;
 
 use super::*;
+use crate::call::Principal;
 use crate::definition::TableDefinition;
 use crate::engine::{Engine, EngineConfig, Health, Tables};
 use crate::index_admin::IndexPhase;
@@ -178,7 +179,11 @@ async fn an_index_is_opened_by_the_first_search_or_change_of_its_table_and_by_no
     in_time(shelf.engine.refreshed(sequence, None))
         .await
         .expect("all see it");
-    let described = shelf.engine.indexes().await.expect("described");
+    let described = shelf
+        .engine
+        .indexes(&Principal::Service)
+        .await
+        .expect("described");
     assert_eq!(described.len(), TABLES);
     for index in described {
         assert_eq!(index.phase, IndexPhase::Serving);
