@@ -10,7 +10,9 @@ use souk_e2e::guard::Guard;
 use souk_e2e::suite::{Layout, Suite};
 use tonic::{Code, Status};
 
-use super::cells::{CELLS, Cell, Kind, OWN, Sequences, numbers, seed, with_members, with_transactions};
+use super::cells::{
+    CELLS, Cell, Kind, OTHER, OWN, Sequences, Whose, numbers, seed, with_members, with_transactions,
+};
 use super::existence::said;
 use super::{client, reason, subject};
 use crate::SOUK;
@@ -338,6 +340,44 @@ async fn a_table_of_a_service_that_isnt_met_doesnt_tell_which_indexes_it_has() -
         );
         let refused = limited.call(method, &request).await?.expect_err(index);
         assert_not_allowed(&refused, index);
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_rows_of_its_own_and_a_limit_meets_its_rows_of_those_tables() -> anyhow::Result<()> {
+    let mut guard = Guard::new(subject)?;
+    let consumer = Identity::new(Role::Consumer, subject(Role::Consumer))?;
+    let mut keys = Vec::new();
+    for tables in ["letters", "orders"] {
+        let limited = consumer.clone().with_tables(Some(tables.parse()?));
+        keys.push(guard.add(tables, &limited)?);
+    }
+    let suite = Suite::start_guarded(SOUK, Layout::OneProcess, guard, None).await?;
+    let admin = client(&suite, Role::Admin)?;
+    let sequences = seed(&admin, true).await?;
+    let get = |method: &str, whose: &'static Whose| -> anyhow::Result<(&'static str, Value)> {
+        let cell = CELLS.iter().find(|cell| cell.method.ends_with(method));
+        let cell = cell.context("a cell")?;
+        Ok((cell.method, (cell.request)(&numbers(whose, &sequences, 0))))
+    };
+    let gone = (Code::NotFound, "TABLE_NOT_FOUND");
+    let refused = (Code::PermissionDenied, "TABLE_NOT_ALLOWED");
+    for (key, of_letters, of_orders) in [(&keys[0], None, Some(refused)), (&keys[1], Some(gone), None)] {
+        let caller = Dynamic::new(suite.channel()?)?.with("x-api-key", key)?;
+        for (method, limit, missing) in [
+            ("/GetRow", of_letters, "ROW_NOT_FOUND"),
+            ("/GetOrder", of_orders, "ORDER_NOT_FOUND"),
+        ] {
+            let not_own = limit.unwrap_or((Code::NotFound, missing));
+            for (whose, expected) in [(&OWN, limit), (&OTHER, Some(not_own))] {
+                let (method, request) = get(method, whose)?;
+                let answer = caller.call(method, &request).await?;
+                let told = answer.err().map(|status| (status.code(), reason(&status)));
+                let expected = expected.map(|(code, why)| (code, why.to_owned()));
+                assert_eq!(told, expected, "{method} {request}");
+            }
+        }
     }
     Ok(())
 }
