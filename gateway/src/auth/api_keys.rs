@@ -115,7 +115,7 @@ fn entry(line: &str) -> Result<(&str, Vec<u8>, Identity), String> {
     Ok((id, hash, identity.with_tables(tables)))
 }
 
-/// Refuses a subject that looks like tables with a blank before their colon: its holder would be limited to none of them.
+/// Refuses a subject that looks like tables with a blank before their colon: its holder wouldn't be limited.
 fn check_subject(subject: &str) -> Result<(), String> {
     match subject.trim_start().starts_with(':') {
         true => Err("a subject can't begin with a colon, and tables stand right behind the role".to_owned()),
