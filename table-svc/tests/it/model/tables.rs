@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use prost_types::FieldMask;
+use souk_api::hosting::Service as _;
 use souk_proto::table::v1::{
     CreateTableRequest, DeleteTableRequest, GetTableRequest, ListTablesRequest, SearchIndex,
     SecondaryIndexState, Table as WireTable, UpdateTableRequest,
