@@ -15,7 +15,7 @@ mod key_set;
 mod signatures;
 mod tokens;
 
-pub use api_keys::{ApiKeys, NewKey, make_key, make_key_for};
+pub use api_keys::{ApiKeys, MakeKeyError, NewKey, make_key, make_key_for};
 pub use guard::GatewayGuard;
 pub(crate) use guard::LimitedCaller;
 

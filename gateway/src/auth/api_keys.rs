@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
 use ring::{digest, hmac};
+use souk_access::caller::IdentityError;
 use souk_access::credential::{self, KeyError};
 use souk_access::{Identity, Role, TableNames};
 
@@ -139,26 +140,36 @@ pub struct NewKey {
     pub line: String,
 }
 
+/// Why a key can't be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MakeKeyError {
+    /// Its id, or a subject that can't stand in a line.
+    #[error("{0}")]
+    Line(String),
+    /// Its holder.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// Its secret.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
 /// Makes a key named `id` for somebody.
 ///
 /// # Errors
-/// Why there is none: the id or the holder can't be, or the operating system gives no random bytes.
-pub fn make_key(id: &str, role: Role, subject: &str) -> Result<NewKey, String> {
-    make_key_for(
-        id,
-        &Identity::new(role, subject).map_err(|error| error.to_string())?,
-    )
+/// When the id or the holder can't be.
+pub fn make_key(id: &str, role: Role, subject: &str) -> Result<NewKey, MakeKeyError> {
+    make_key_for(id, &Identity::new(role, subject)?)
 }
 
 /// [`make_key`] for a holder that may be limited to some tables.
 ///
 /// # Errors
-/// Why there is none: the id or the subject can't be, or the operating system gives no random bytes.
-pub fn make_key_for(id: &str, identity: &Identity) -> Result<NewKey, String> {
-    check_id(id)?;
-    check_subject(identity.subject())?;
-    let secret = credential::new_secret().map_err(|error| error.to_string())?;
-    let key = format!("{PREFIX}{id}_{secret}");
+/// When the id or the subject can't be.
+pub fn make_key_for(id: &str, identity: &Identity) -> Result<NewKey, MakeKeyError> {
+    check_id(id).map_err(MakeKeyError::Line)?;
+    check_subject(identity.subject()).map_err(MakeKeyError::Line)?;
+    let key = format!("{PREFIX}{id}_{}", credential::new_secret()?);
     let hash = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, key.as_bytes()));
     let tables = identity.tables();
     let tables = tables.map_or_else(String::new, |tables| format!(":{tables}"));
