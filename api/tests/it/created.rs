@@ -1037,7 +1037,7 @@ async fn a_table_without_search_index_is_read_and_written_and_says_that_it_isnt_
         "{searched:?}"
     );
     let names: Vec<String> = engine
-        .indexes()
+        .indexes(&Principal::Service)
         .await
         .expect("indexes")
         .into_iter()

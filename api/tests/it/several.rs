@@ -941,7 +941,7 @@ async fn a_created_index_goes_on_after_a_restart_and_a_dropped_one_leaves_nothin
         assert_eq!(page.total.expect("a total").value, 200, "{name}");
     }
     let weights: Vec<(String, u8)> = engine
-        .indexes()
+        .indexes(&Principal::Service)
         .await
         .expect("indexes")
         .into_iter()
