@@ -8,7 +8,7 @@ const PLACES: usize = 1_024;
 /// Searches of a class are brief when they take less on average.
 const BRIEF: Duration = Duration::from_micros(250);
 /// The longest that counts: a slow search among many brief ones doesn't make its class slow.
-const LONGEST: Duration = Duration::from_micros(600);
+const LONGEST: Duration = Duration::from_millis(1);
 /// The last search counts as one of so many.
 const WINDOW: u32 = 8;
 
