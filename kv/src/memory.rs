@@ -296,7 +296,7 @@ impl KvSnapshot for MemorySnapshot {
                 continue;
             };
             bytes += key.len() + value.len();
-            let full = page.entries.len() >= scan.rows.max(1) || bytes > scan.bytes;
+            let full = page.entries.len() >= scan.entries.max(1) || bytes > scan.bytes;
             if full && !page.entries.is_empty() {
                 page.next = Some(key.clone());
                 return Ok(page);

@@ -26,7 +26,7 @@ pub struct Scan {
     /// The order of the entries.
     pub direction: Direction,
     /// Most entries of the page; 0 counts as 1.
-    pub rows: usize,
+    pub entries: usize,
     /// Bytes of keys and values after which the page ends; it holds at least one entry if there is one.
     pub bytes: usize,
 }

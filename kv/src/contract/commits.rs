@@ -109,7 +109,7 @@ pub fn all(space: Space, low: &[u8], high: &[u8]) -> Scan {
         low: Bytes::copy_from_slice(low),
         high: Bytes::copy_from_slice(high),
         direction: Direction::Forward,
-        rows: usize::MAX,
+        entries: usize::MAX,
         bytes: usize::MAX,
     }
 }

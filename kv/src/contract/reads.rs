@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::commits::*;
 use super::{Store, commit};
-use crate::limits::INLINE_ROWS;
+use crate::limits::INLINE_READS;
 use crate::{Direction, Scan, Space};
 
 /// Later commits don't change what a snapshot shows.
@@ -53,16 +53,16 @@ pub async fn pages_through_a_range(store: Store) {
     commit(&store, unlogged(vec![put(Space::Rows, &[50, 1], b"elsewhere")])).await;
     let snapshot = snapshot(&*store).await;
     for direction in [Direction::Forward, Direction::Backward] {
-        for rows in [0, 1, 7, INLINE_ROWS, INLINE_ROWS + 1, 99, 100, 101, usize::MAX] {
+        for entries in [0, 1, 7, INLINE_READS, INLINE_READS + 1, 99, 100, 101, usize::MAX] {
             let mut request = Scan {
                 direction,
-                rows,
+                entries,
                 ..all(Space::Index, &[20], &[120])
             };
             let mut found = Vec::new();
             loop {
                 let page = scan(&*snapshot, request.clone()).await;
-                assert!(page.entries.len() <= rows.max(1));
+                assert!(page.entries.len() <= entries.max(1));
                 assert!(page.entries.iter().all(|(key, value)| key == value));
                 found.extend(page.entries.into_iter().map(|(key, _)| key.to_vec()));
                 let Some(next) = page.next else { break };
@@ -75,7 +75,7 @@ pub async fn pages_through_a_range(store: Store) {
             if direction == Direction::Backward {
                 found.reverse();
             }
-            assert_eq!(found, keys[10..110], "{direction:?} by {rows}");
+            assert_eq!(found, keys[10..110], "{direction:?} by {entries}");
         }
     }
 }

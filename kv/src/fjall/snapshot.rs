@@ -11,12 +11,12 @@ use super::failure;
 use super::store::Store;
 use crate::engine::{KvSnapshot, values_within};
 use crate::error::Error;
-use crate::limits::INLINE_ROWS;
+use crate::limits::INLINE_READS;
 use crate::scan::{Direction, Page, Scan};
 use crate::space::Space;
 
 /// Most entries that memory is reserved for before they are found.
-const EXPECTED_ROWS: usize = 512;
+const EXPECTED_ENTRIES: usize = 512;
 
 /// The state after a group of commits. The committer makes one after each; readers share it, so that opening a
 /// snapshot waits for nothing and never sees a group that isn't acknowledged.
@@ -60,7 +60,7 @@ impl Cut {
             scan.low.as_ref()..scan.high.as_ref(),
         );
         let mut page = Page {
-            entries: Vec::with_capacity(scan.rows.min(EXPECTED_ROWS)),
+            entries: Vec::with_capacity(scan.entries.min(EXPECTED_ENTRIES)),
             next: None,
         };
         let mut bytes = 0;
@@ -76,7 +76,7 @@ impl Cut {
                 .into_inner()
                 .map_err(|error| failure::unreadable(scan.space, error))?;
             bytes += key.len() + value.len();
-            let full = page.entries.len() >= scan.rows.max(1) || bytes > scan.bytes;
+            let full = page.entries.len() >= scan.entries.max(1) || bytes > scan.bytes;
             if full && !page.entries.is_empty() {
                 page.next = Some(key.into());
                 return Ok(page);
@@ -119,7 +119,7 @@ impl KvSnapshot for FjallSnapshot {
         keys: Vec<Bytes>,
         bytes: usize,
     ) -> Result<Vec<Option<Bytes>>, Error> {
-        if keys.len() <= INLINE_ROWS {
+        if keys.len() <= INLINE_READS {
             return self.0.multi_get(space, &keys, bytes);
         }
         let cut = self.0.clone();
@@ -127,7 +127,7 @@ impl KvSnapshot for FjallSnapshot {
     }
 
     async fn scan(&self, scan: Scan) -> Result<Page, Error> {
-        if scan.rows <= INLINE_ROWS {
+        if scan.entries <= INLINE_READS {
             return self.0.scan(&scan);
         }
         let cut = self.0.clone();

@@ -105,7 +105,7 @@ async fn expired_entries(
         low: from,
         high: high.into(),
         direction: Direction::Forward,
-        rows: MAX_RECLAIMED_ROWS,
+        entries: MAX_RECLAIMED_ROWS,
         bytes: MAX_SCANNED_BYTES,
     };
     let page = shared.kv.snapshot().await?.scan(scan).await?;

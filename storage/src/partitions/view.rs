@@ -156,7 +156,7 @@ fn fill(merged: BTreeMap<Bytes, Bytes>, next: Option<Bytes>, scan: &Scan) -> Pag
     let mut bytes = 0;
     let mut add = |(key, value): (Bytes, Bytes)| {
         bytes += key.len() + value.len();
-        let full = page.entries.len() >= scan.rows.max(1) || bytes > scan.bytes;
+        let full = page.entries.len() >= scan.entries.max(1) || bytes > scan.bytes;
         if full && !page.entries.is_empty() {
             page.next = Some(key);
             return false;

@@ -172,7 +172,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
             low: low.clone(),
             high: high.clone(),
             direction: request.direction,
-            rows: rows.min(rows_left).min(CHUNK_ROWS),
+            entries: rows.min(rows_left).min(CHUNK_ROWS),
             bytes: bytes_left,
         })
     };

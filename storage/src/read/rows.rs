@@ -1,7 +1,7 @@
 //! Reading rows by their keys.
 
 use bytes::Bytes;
-use souk_kv::{Space, limits::INLINE_ROWS};
+use souk_kv::{Space, limits::INLINE_READS};
 
 use crate::catalog::Table;
 use crate::error::Result;
@@ -100,7 +100,7 @@ pub(super) async fn multi_get_within(
     let projection = snapshot.projection(table, &options)?;
     let mut rows: Vec<(Option<Row>, usize)> = Vec::with_capacity(keys.len());
     let mut left = bytes_max;
-    for keys in keys.chunks(INLINE_ROWS) {
+    for keys in keys.chunks(INLINE_READS) {
         let stored = stored_keys(table, keys)?;
         let values = snapshot.kv.multi_get_within(Space::Rows, stored, left).await?;
         for (key, value) in keys.iter().zip(&values) {
