@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::commit::{Commit, KvCommitted};
 use crate::error::Error;
-use crate::scan::{Page, Scan};
+use crate::scan::{Scan, ScanPage};
 use crate::space::Space;
 use crate::statistics::Statistics;
 
@@ -60,7 +60,7 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the engine can't read a part of it.
-    async fn scan(&self, scan: Scan) -> Result<Page, Error>;
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, Error>;
 }
 
 /// Gets the values of as many of the first keys as [`KvSnapshot::multi_get_within`] gives.

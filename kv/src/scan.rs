@@ -33,7 +33,7 @@ pub struct Scan {
 
 /// A page of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct ScanPage {
     /// Keys and values in scan order.
     pub entries: Vec<(Bytes, Bytes)>,
     /// Key of the first entry that didn't fit; `None` when the range is exhausted.

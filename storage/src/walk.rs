@@ -1,7 +1,7 @@
 //! Walking over a part of a space from its lowest key up, page by page, in bounded memory.
 
 use bytes::Bytes;
-use souk_kv::{Direction, Error, KvSnapshot, Page, Scan, Space};
+use souk_kv::{Direction, Error, KvSnapshot, Scan, ScanPage, Space};
 
 use crate::key;
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
@@ -64,7 +64,7 @@ impl Walk {
         snapshot: &dyn KvSnapshot,
         high: Bytes,
         entries: usize,
-    ) -> Result<Page, Error> {
+    ) -> Result<ScanPage, Error> {
         let low = self.low.clone().unwrap_or_else(|| high.clone());
         let scan = self.scan(low, Direction::Backward, entries);
         snapshot.scan(Scan { high, ..scan }).await

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Check, Commit, Direction, Durability, Kv, KvSnapshot, Mutation, Page, Scan, Space};
+use crate::{Check, Commit, Direction, Durability, Kv, KvSnapshot, Mutation, Scan, ScanPage, Space};
 
 /// First byte of a stamped value.
 const FORMAT: u8 = 1;
@@ -128,7 +128,7 @@ pub async fn get(store: &dyn Kv, space: Space, key: &[u8]) -> Option<Bytes> {
 }
 
 /// A page of a snapshot.
-pub async fn scan(snapshot: &dyn KvSnapshot, scan: Scan) -> Page {
+pub async fn scan(snapshot: &dyn KvSnapshot, scan: Scan) -> ScanPage {
     snapshot.scan(scan).await.expect("a scan")
 }
 

@@ -12,7 +12,7 @@ use super::store::Store;
 use crate::engine::{KvSnapshot, values_within};
 use crate::error::Error;
 use crate::limits::INLINE_READS;
-use crate::scan::{Direction, Page, Scan};
+use crate::scan::{Direction, Scan, ScanPage};
 use crate::space::Space;
 
 /// Most entries that memory is reserved for before they are found.
@@ -50,16 +50,16 @@ impl Cut {
         values_within(keys, bytes, |key| self.get(space, key))
     }
 
-    fn scan(&self, scan: &Scan) -> Result<Page, Error> {
+    fn scan(&self, scan: &Scan) -> Result<ScanPage, Error> {
         // The engine panics on an inverted range.
         if scan.low >= scan.high {
-            return Ok(Page::default());
+            return Ok(ScanPage::default());
         }
         let mut range = self.snapshot.range(
             self.store.keyspace(scan.space),
             scan.low.as_ref()..scan.high.as_ref(),
         );
-        let mut page = Page {
+        let mut page = ScanPage {
             entries: Vec::with_capacity(scan.entries.min(EXPECTED_ENTRIES)),
             next: None,
         };
@@ -126,7 +126,7 @@ impl KvSnapshot for FjallSnapshot {
         blocking(move || cut.multi_get(space, &keys, bytes)).await
     }
 
-    async fn scan(&self, scan: Scan) -> Result<Page, Error> {
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
         if scan.entries <= INLINE_READS {
             return self.0.scan(&scan);
         }

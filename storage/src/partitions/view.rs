@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use souk_kv::{self as kv, Direction, KvSnapshot, Page, Scan, Space};
+use souk_kv::{self as kv, Direction, KvSnapshot, Scan, ScanPage, Space};
 
 use crate::key;
 
@@ -91,7 +91,7 @@ impl KvSnapshot for OwnWrites {
         Ok(found)
     }
 
-    async fn scan(&self, scan: Scan) -> Result<Page, kv::Error> {
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, kv::Error> {
         let Some(own) = self.values.in_space(scan.space).filter(|own| !own.is_empty()) else {
             return self.below.scan(scan).await;
         };
@@ -148,8 +148,8 @@ fn merge(
 }
 
 /// As many of the entries as fit the limits of the scan; `next` is the first entry behind them, if there is one.
-fn fill(merged: BTreeMap<Bytes, Bytes>, next: Option<Bytes>, scan: &Scan) -> Page {
-    let mut page = Page {
+fn fill(merged: BTreeMap<Bytes, Bytes>, next: Option<Bytes>, scan: &Scan) -> ScanPage {
+    let mut page = ScanPage {
         entries: Vec::with_capacity(merged.len()),
         next,
     };
