@@ -10,9 +10,9 @@ use souk_storage::{Cell, Columns, KeyValue, PrimaryKey, Row};
 
 use crate::corpus::{FIELDS, Fits, LETTERS};
 
-/// Levels of messages, mostly; above, only what has no messages inside.
+/// Most levels of nested messages; only values (`souk.type`) may be nested below.
 const LEVELS: u32 = 9;
-/// Strings that stand for something somewhere.
+/// Strings that mean something to a part of a search: terms of the corpus, minimum_should_match, tags, time zones, base64.
 pub(crate) const STRINGS: &[&str] = &[
     "image",
     "video",
@@ -37,6 +37,7 @@ pub(crate) const STRINGS: &[&str] = &[
     "a0",
     "中华人民共和国",
 ];
+/// Integers at the ends of their type and around limits, and a time in seconds.
 const INTEGERS: &[i64] = &[
     i64::MIN,
     -1,
@@ -54,6 +55,7 @@ const INTEGERS: &[i64] = &[
     i64::MAX,
     1_700_000_000,
 ];
+/// Doubles at the ends of their type and of latitudes and longitudes, and what isn't finite.
 pub(crate) const DOUBLES: &[f64] = &[
     0.0,
     -0.0,

@@ -66,7 +66,7 @@ macro_rules! contract_tests {
                 ends_a_page_at_its_bytes
                 finds_nothing_in_an_inverted_range
                 gets_many
-                gets_many_within_their_bytes
+                gets_many_within_a_number_of_bytes
             ;
             lifecycle:
                 starts_empty

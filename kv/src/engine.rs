@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::commit::{Commit, KvCommitted};
 use crate::error::Error;
-use crate::scan::{Page, Scan};
+use crate::scan::{Scan, ScanPage};
 use crate::space::Space;
 use crate::statistics::Statistics;
 
@@ -45,7 +45,7 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
         self.multi_get_within(space, keys, usize::MAX).await
     }
 
-    /// The values of the first of several keys, in their order: reading ends behind the value with which they have more bytes than these.
+    /// The values of several keys, in their order, until the values exceed `bytes`: the one that does is the last returned.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the engine can't read one.
@@ -60,10 +60,10 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the engine can't read a part of it.
-    async fn scan(&self, scan: Scan) -> Result<Page, Error>;
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, Error>;
 }
 
-/// Gets the values of as many of the first keys as [`KvSnapshot::multi_get_within`] gives.
+/// [`KvSnapshot::multi_get_within`] by a `get` of each key.
 ///
 /// # Errors
 /// Those of `get`.

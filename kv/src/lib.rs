@@ -44,6 +44,6 @@ pub use fjall::{FjallKv, FjallOptions, Recovery};
 pub use free_space::{DeviceSpace, FreeSpace};
 pub use memory::MemoryKv;
 pub use observer::{CommitGroup, Observer, Unobserved};
-pub use scan::{Direction, Page, Scan};
+pub use scan::{Direction, Scan, ScanPage};
 pub use space::Space;
 pub use statistics::Statistics;

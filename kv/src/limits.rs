@@ -12,8 +12,8 @@ pub const COMMIT_QUEUE_BYTES: usize = 256 << 20;
 pub const MAX_GROUP_COMMITS: usize = 1024;
 /// Bytes after which a group takes no further commit.
 pub const MAX_GROUP_BYTES: usize = 4 << 20;
-/// Reads of more rows than this leave the async runtime's threads.
-pub const INLINE_ROWS: usize = 50;
+/// Reads of more keys or entries than this leave the async runtime's threads.
+pub const INLINE_READS: usize = 50;
 /// Most histories that a store knows apart. What the oldest gave then counts as of the one behind it, which gave nothing of it.
 pub const MAX_HISTORIES: usize = 256;
 

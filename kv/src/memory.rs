@@ -15,7 +15,7 @@ use crate::engine::{Health, Kv, KvLimits, KvSnapshot, values_within};
 use crate::error::Error;
 use crate::keys;
 use crate::limits::{MAX_COMMIT_BYTES, MAX_KEY_BYTES};
-use crate::scan::{Direction, Page, Scan};
+use crate::scan::{Direction, Scan, ScanPage};
 use crate::space::Space;
 use crate::statistics::{SpaceStatistics, Statistics};
 
@@ -273,8 +273,8 @@ impl KvSnapshot for MemorySnapshot {
         })
     }
 
-    async fn scan(&self, scan: Scan) -> Result<Page, Error> {
-        let mut page = Page::default();
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
+        let mut page = ScanPage::default();
         if scan.low >= scan.high {
             return Ok(page);
         }
@@ -296,7 +296,7 @@ impl KvSnapshot for MemorySnapshot {
                 continue;
             };
             bytes += key.len() + value.len();
-            let full = page.entries.len() >= scan.rows.max(1) || bytes > scan.bytes;
+            let full = page.entries.len() >= scan.entries.max(1) || bytes > scan.bytes;
             if full && !page.entries.is_empty() {
                 page.next = Some(key.clone());
                 return Ok(page);

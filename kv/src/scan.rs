@@ -1,4 +1,4 @@
-//! Pages of sorted keys.
+//! Range scans over sorted keys, page by page.
 
 use bytes::Bytes;
 
@@ -23,19 +23,19 @@ pub struct Scan {
     pub low: Bytes,
     /// Highest key, exclusive.
     pub high: Bytes,
-    /// The order of the entries.
+    /// The end that the scan starts at.
     pub direction: Direction,
     /// Most entries of the page; 0 counts as 1.
-    pub rows: usize,
-    /// Bytes of keys and values after which the page ends; it holds at least one entry if there is one.
+    pub entries: usize,
+    /// Most bytes of keys and values of the page; a larger first entry is a page alone.
     pub bytes: usize,
 }
 
 /// A page of a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
+pub struct ScanPage {
     /// Keys and values in scan order.
     pub entries: Vec<(Bytes, Bytes)>,
-    /// Key of the first entry that didn't fit; `None` when the range is exhausted.
+    /// Key of the next entry in scan order, which didn't fit; `None` when the range is exhausted.
     pub next: Option<Bytes>,
 }

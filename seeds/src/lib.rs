@@ -1,38 +1,38 @@
-//! Where random tests take their seeds from: one rule for all of them, by the variable `SOUK_SEED`.
+//! Where random tests take their seeds from: one rule for all of them, by the environment variable `SOUK_SEED`.
 //!
 //! - Unset, or `fixed`: each test has a seed of its own, made of its name, the same in every run. What fails then fails
 //!   because of what changed.
-//! - `fresh`: by chance. A seed that fails becomes a named test.
-//! - A number: this seed, to run again what failed. Every seed is printed, so that there is one.
+//! - `fresh`: a random seed in each run. One that fails becomes a named test.
+//! - A number: this seed, to repeat a failure. [`seed`], [`named`] and [`random`] print theirs for it.
 
 use fastrand::Rng;
 
-/// The variable that chooses.
-pub const VARIABLE: &str = "SOUK_SEED";
+/// The environment variable.
+const VARIABLE: &str = "SOUK_SEED";
 
-/// The seed that the variable names, if it names one.
+/// The seed that `SOUK_SEED` gives as a number, if it does. Not printed.
 ///
 /// # Panics
-/// When the variable holds anything else than the crate says.
+/// When `SOUK_SEED` is set, and isn't a number, `fixed` or `fresh`.
 #[must_use]
 pub fn given() -> Option<u64> {
-    match rule(std::env::var(VARIABLE).ok().as_deref()) {
-        Rule::Given(seed) => Some(seed),
-        Rule::Fixed | Rule::Fresh => None,
+    match mode(std::env::var(VARIABLE).ok().as_deref()) {
+        SeedMode::Given(seed) => Some(seed),
+        SeedMode::Fixed | SeedMode::Fresh => None,
     }
 }
 
-/// The seed of what is called `name`; printed.
+/// The seed of the test, or of the source of faults, that is called `name`; printed.
 ///
 /// # Panics
-/// When the variable holds anything else than the crate says.
+/// When `SOUK_SEED` is set, and isn't a number, `fixed` or `fresh`.
 #[must_use]
 #[expect(clippy::print_stdout, reason = "a failed test shows its seed")]
 pub fn named(name: &str) -> u64 {
-    let seed = match rule(std::env::var(VARIABLE).ok().as_deref()) {
-        Rule::Given(seed) => seed,
-        Rule::Fixed => hash(name),
-        Rule::Fresh => fastrand::u64(..),
+    let seed = match mode(std::env::var(VARIABLE).ok().as_deref()) {
+        SeedMode::Given(seed) => seed,
+        SeedMode::Fixed => hash(name),
+        SeedMode::Fresh => fastrand::u64(..),
     };
     println!("{name}: {VARIABLE}={seed}");
     seed
@@ -41,7 +41,7 @@ pub fn named(name: &str) -> u64 {
 /// The seed of the test that runs on this thread, which the harness names after it; printed.
 ///
 /// # Panics
-/// When the variable holds anything else than the crate says.
+/// When `SOUK_SEED` is set, and isn't a number, `fixed` or `fresh`.
 #[must_use]
 pub fn seed() -> u64 {
     named(std::thread::current().name().unwrap_or("a thread without a name"))
@@ -50,31 +50,32 @@ pub fn seed() -> u64 {
 /// Random numbers from [`seed`].
 ///
 /// # Panics
-/// When the variable holds anything else than the crate says.
+/// When `SOUK_SEED` is set, and isn't a number, `fixed` or `fresh`.
 #[must_use]
 pub fn random() -> Rng {
     Rng::with_seed(seed())
 }
 
+/// What `SOUK_SEED` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum SeedMode {
     Fixed,
     Fresh,
     Given(u64),
 }
 
-fn rule(value: Option<&str>) -> Rule {
+fn mode(value: Option<&str>) -> SeedMode {
     match value {
-        None | Some("fixed") => Rule::Fixed,
-        Some("fresh") => Rule::Fresh,
+        None | Some("fixed") => SeedMode::Fixed,
+        Some("fresh") => SeedMode::Fresh,
         Some(number) => match number.parse() {
-            Ok(seed) => Rule::Given(seed),
+            Ok(seed) => SeedMode::Given(seed),
             Err(_) => panic!("{VARIABLE} is {number:?}; it can be a number, `fixed` or `fresh`"),
         },
     }
 }
 
-/// FNV-1a: the same in every run, on every machine, whatever the compiler.
+/// 64-bit FNV-1a, of its offset basis and prime: the same in every run, on every machine, whatever the compiler.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -83,15 +84,15 @@ fn hash(name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Rule, hash, rule};
+    use super::{SeedMode, hash, mode};
 
     #[test]
     fn the_variable_says_fixed_fresh_or_which() {
-        assert_eq!(rule(None), Rule::Fixed);
-        assert_eq!(rule(Some("fixed")), Rule::Fixed);
-        assert_eq!(rule(Some("fresh")), Rule::Fresh);
-        assert_eq!(rule(Some("18446744073709551615")), Rule::Given(u64::MAX));
-        assert!(std::panic::catch_unwind(|| rule(Some("frsh"))).is_err());
+        assert_eq!(mode(None), SeedMode::Fixed);
+        assert_eq!(mode(Some("fixed")), SeedMode::Fixed);
+        assert_eq!(mode(Some("fresh")), SeedMode::Fresh);
+        assert_eq!(mode(Some("18446744073709551615")), SeedMode::Given(u64::MAX));
+        assert!(std::panic::catch_unwind(|| mode(Some("frsh"))).is_err());
     }
 
     #[test]

@@ -113,7 +113,7 @@ struct Step<'a> {
 /// Does at most `rows` rows or entries of a job, if it is still there; fewer when writers are in the way. Gives how
 /// many it was.
 async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<usize> {
-    let _tables = shared.schema_lock.read().await;
+    let _schemas = shared.schema_lock.read().await;
     let Some(mut job) = shared.jobs.get(job) else {
         return Ok(rows);
     };

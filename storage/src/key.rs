@@ -16,7 +16,7 @@
 //! | catalog | 10, table u32                                   | `catalog::codec`                         |
 //! | catalog | 11, table u32, kind u8, index u16               | `jobs::codec`                            |
 //! | catalog | 20, name                                        | consumer: position u64                   |
-//! | catalog | 21, name                                        | feed: `feed::codec`                      |
+//! | catalog | 21, name                                        | feed: `feeds::codec`                     |
 //! | catalog | 30, request id (16)                             | `replay`                                 |
 //! | catalog | 31, time i64 (sign-flipped), request id (16)    | empty: request ids by age                |
 //! | catalog | 40, table u32, partition key                    | last number of an appended row: i64      |
@@ -91,6 +91,11 @@ pub(crate) fn row(table: TableId, key: &PrimaryKey) -> Bytes {
     out.extend_from_slice(&table.0.to_be_bytes());
     put_primary_key(&mut out, key);
     out.into()
+}
+
+/// The table in the key of a row or of an index entry.
+pub(crate) fn table_prefix(bytes: &[u8]) -> Option<TableId> {
+    bytes.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)))
 }
 
 /// What the keys of all rows of a partition begin with.

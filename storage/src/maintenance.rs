@@ -105,7 +105,7 @@ async fn sweep_ages(
             low: low.clone(),
             high: high.clone(),
             direction: Direction::Forward,
-            rows: SWEEP_STEP,
+            entries: SWEEP_STEP,
             bytes: MAX_SCANNED_BYTES,
         };
         let page = shared.kv.snapshot().await?.scan(scan).await?;

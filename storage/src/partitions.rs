@@ -303,8 +303,8 @@ fn conflict(table: &Table, partition: &KeyValue) -> Error {
 pub(crate) struct Writers {
     partitions: Arc<Partitions>,
     held: BTreeSet<Bytes>,
-    /// Keeps the tables as they are.
-    tables: Option<OwnedRwLockReadGuard<()>>,
+    /// Keeps the schemas of tables as they are: the guard of the schema lock.
+    schemas: Option<OwnedRwLockReadGuard<()>>,
 }
 
 impl Writers {
@@ -313,13 +313,13 @@ impl Writers {
         Self {
             partitions: Arc::clone(partitions),
             held: BTreeSet::new(),
-            tables: None,
+            schemas: None,
         }
     }
 
-    /// Keeps the tables as they are, too, until the outcome of the commit is known.
-    pub(crate) fn under(mut self, tables: OwnedRwLockReadGuard<()>) -> Self {
-        self.tables = Some(tables);
+    /// Keeps the schemas of tables as they are, too, until the outcome of the commit is known.
+    pub(crate) fn under(mut self, schemas: OwnedRwLockReadGuard<()>) -> Self {
+        self.schemas = Some(schemas);
         self
     }
 

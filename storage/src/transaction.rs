@@ -316,7 +316,7 @@ async fn commit(staged: Staged, shared: &Arc<Shared>, options: CommitOptions) ->
         }
         None => None,
     };
-    let _tables = shared.schema_lock.read().await;
+    let _schemas = shared.schema_lock.read().await;
     shared.catalog.read().check_owned(&staged.table)?;
     let keys: Vec<Bytes> = staged.rows.keys().cloned().collect();
     // Trimming leaves revisions as they are, so that only the locks keep it away.

@@ -1,7 +1,7 @@
 //! Walking over a part of a space from its lowest key up, page by page, in bounded memory.
 
 use bytes::Bytes;
-use souk_kv::{Direction, Error, KvSnapshot, Page, Scan, Space};
+use souk_kv::{Direction, Error, KvSnapshot, Scan, ScanPage, Space};
 
 use crate::key;
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
@@ -47,12 +47,12 @@ impl Walk {
     pub(crate) async fn next_of(
         &mut self,
         snapshot: &dyn KvSnapshot,
-        rows: usize,
+        entries: usize,
     ) -> Result<Option<Vec<(Bytes, Bytes)>>, Error> {
         let Some(low) = self.low.clone() else {
             return Ok(None);
         };
-        let page = snapshot.scan(self.scan(low, Direction::Forward, rows)).await?;
+        let page = snapshot.scan(self.scan(low, Direction::Forward, entries)).await?;
         self.low = page.next;
         // A page without entries is the last.
         Ok((!page.entries.is_empty()).then_some(page.entries))
@@ -63,10 +63,10 @@ impl Walk {
         &self,
         snapshot: &dyn KvSnapshot,
         high: Bytes,
-        rows: usize,
-    ) -> Result<Page, Error> {
+        entries: usize,
+    ) -> Result<ScanPage, Error> {
         let low = self.low.clone().unwrap_or_else(|| high.clone());
-        let scan = self.scan(low, Direction::Backward, rows);
+        let scan = self.scan(low, Direction::Backward, entries);
         snapshot.scan(Scan { high, ..scan }).await
     }
 
@@ -85,13 +85,13 @@ impl Walk {
         self.low = key;
     }
 
-    fn scan(&self, low: Bytes, direction: Direction, rows: usize) -> Scan {
+    fn scan(&self, low: Bytes, direction: Direction, entries: usize) -> Scan {
         Scan {
             space: self.space,
             low,
             high: self.high.clone(),
             direction,
-            rows,
+            entries,
             bytes: MAX_SCANNED_BYTES,
         }
     }
@@ -109,7 +109,7 @@ pub(crate) async fn all(
             low,
             high: high.clone(),
             direction: Direction::Forward,
-            rows: MAX_SCANNED_ROWS,
+            entries: MAX_SCANNED_ROWS,
             bytes: MAX_SCANNED_BYTES,
         };
         let page = snapshot.scan(scan).await?;

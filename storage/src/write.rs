@@ -110,10 +110,10 @@ pub(crate) fn check_of(shared: &Arc<Shared>, acknowledgement: &Acknowledgement) 
 /// Writes a batch unless it was written before, and `besides` with it.
 async fn apply(shared: &Arc<Shared>, batch: &WriteBatch, besides: Option<Mutation>) -> Result<Committed> {
     // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
-    let tables = Arc::clone(&shared.schema_lock).read_owned().await;
+    let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
     let places = validate::batch(&shared.catalog.read(), batch, now)?.places;
-    let mut writers = Writers::new(&shared.partitions).under(tables);
+    let mut writers = Writers::new(&shared.partitions).under(schemas);
     for write in &batch.writes {
         writers.join(write, now)?;
     }

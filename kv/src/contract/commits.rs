@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Check, Commit, Direction, Durability, Kv, KvSnapshot, Mutation, Page, Scan, Space};
+use crate::{Check, Commit, Direction, Durability, Kv, KvSnapshot, Mutation, Scan, ScanPage, Space};
 
 /// First byte of a stamped value.
 const FORMAT: u8 = 1;
@@ -109,7 +109,7 @@ pub fn all(space: Space, low: &[u8], high: &[u8]) -> Scan {
         low: Bytes::copy_from_slice(low),
         high: Bytes::copy_from_slice(high),
         direction: Direction::Forward,
-        rows: usize::MAX,
+        entries: usize::MAX,
         bytes: usize::MAX,
     }
 }
@@ -128,7 +128,7 @@ pub async fn get(store: &dyn Kv, space: Space, key: &[u8]) -> Option<Bytes> {
 }
 
 /// A page of a snapshot.
-pub async fn scan(snapshot: &dyn KvSnapshot, scan: Scan) -> Page {
+pub async fn scan(snapshot: &dyn KvSnapshot, scan: Scan) -> ScanPage {
     snapshot.scan(scan).await.expect("a scan")
 }
 

@@ -200,7 +200,7 @@ pub async fn gives_snapshots_their_exact_sequence(store: Store) {
         assert_eq!(row.map_or(0, |row| stamp(&row).0), sequence);
         let backward = Scan {
             direction: Direction::Backward,
-            rows: 1,
+            entries: 1,
             ..all(Space::Log, &[], &END)
         };
         let last = scan(&*snapshot, backward).await.entries;

@@ -23,12 +23,13 @@ pub(super) struct PendingGroup {
     number: u64,
     /// The last value of each key that the group writes.
     changes: HashMap<(Space, Bytes), Option<Bytes>>,
+    /// Last sequence before the group.
+    base: u64,
     /// Last sequence assigned.
     last: u64,
-    first: u64,
     bytes: usize,
     sync: bool,
-    /// None is completed before all is written: a commit may have been refused because of one before it.
+    /// All are completed after the write, refused ones too: a check may have failed because of a commit of this group.
     decided: Vec<Decided>,
 }
 
@@ -40,12 +41,12 @@ struct Decided {
 
 impl PendingGroup {
     /// An empty group of this number, on top of a sequence.
-    pub(super) fn new(number: u64, last: u64) -> Self {
+    pub(super) fn new(number: u64, base: u64) -> Self {
         Self {
             number,
             changes: HashMap::new(),
-            last,
-            first: last,
+            base,
+            last: base,
             bytes: 0,
             sync: false,
             decided: Vec::new(),
@@ -75,7 +76,7 @@ impl PendingGroup {
         !self.changes.is_empty()
     }
 
-    /// Decides a commit.
+    /// Checks a commit, and applies it to the group if its checks hold.
     pub(super) fn add(&mut self, queued: QueuedCommit, store: &Store, conflicts: &mut ConflictWindow) {
         let outcome = self.check(&queued.commit, store, conflicts);
         let outcome = outcome.map(|()| {
@@ -158,7 +159,7 @@ impl PendingGroup {
         self.sync
     }
 
-    /// Writes it all at once, synced if anyone wants that. After an error nothing of it is visible.
+    /// Writes it all at once, synced if one of its commits asks for that. After an error nothing of it is visible.
     pub(super) fn write(&mut self, store: &Store, mark: GroupMark) -> Result<(), StoreFailure> {
         let mode = if self.sync {
             PersistMode::SyncData
@@ -175,7 +176,7 @@ impl PendingGroup {
                 None => batch.remove(store.keyspace(space), key),
             }
         }
-        if self.last != self.first {
+        if self.last != self.base {
             let head = self.last.to_be_bytes();
             batch.insert(store.keyspace(Space::Catalog), keys::HEAD, head);
         }
@@ -193,8 +194,8 @@ impl PendingGroup {
         complete(decided.map(|decided| (decided.completion, decided.outcome)));
     }
 
-    /// Completes its commits after writing failed. A refused one stays unwritten, but not for the reason found: it
-    /// may have been a commit of this group.
+    /// Completes its commits after the write failed. Refused ones get the failure, too, not their conflict: it may be with
+    /// a commit of this group.
     pub(super) fn fail(self, failure: &StoreFailure) {
         complete(self.decided.into_iter().map(|decided| {
             let error = match decided.outcome {

@@ -12,9 +12,9 @@ use crate::error::Error;
 use crate::free_space::FreeSpace;
 use crate::space::Space;
 
-/// Most bytes committed between two polls of the device.
+/// Bytes of commits after which the device is polled before the next group.
 const POLL_BYTES: usize = 1 << 20;
-/// Most groups committed between two polls of the device.
+/// Commit groups after which the device is polled before the next one.
 const POLL_GROUPS: u32 = 64;
 
 /// Admits commits by the free space of the device, which it polls.
@@ -23,8 +23,10 @@ pub(super) struct DiskSpaceGuard {
     directory: PathBuf,
     /// Bytes that have to stay free; 0 turns the guard off.
     reserve: u64,
-    /// Bytes and groups committed since the last poll.
-    unpolled: (usize, u32),
+    /// Bytes committed since the last poll.
+    unpolled_bytes: usize,
+    /// Groups committed since the last poll.
+    unpolled_groups: u32,
     /// Free bytes at the last poll, if they were less than the reserve.
     short: Option<u64>,
 }
@@ -35,7 +37,8 @@ impl DiskSpaceGuard {
             source: options.free_space.clone(),
             directory,
             reserve: options.reserve_bytes,
-            unpolled: (0, 0),
+            unpolled_bytes: 0,
+            unpolled_groups: 0,
             short: None,
         };
         guard.poll();
@@ -52,16 +55,16 @@ impl DiskSpaceGuard {
         self.short.map(|free| (free, self.reserve))
     }
 
-    /// Whether to poll the device before the next group: now and then, and always while it is short of space.
+    /// Whether to poll the device before the next group: after [`POLL_BYTES`] or [`POLL_GROUPS`], and always while it is
+    /// short of space.
     pub(super) fn is_poll_due(&self) -> bool {
-        let (bytes, groups) = self.unpolled;
-        self.short.is_some() || bytes >= POLL_BYTES || groups >= POLL_GROUPS
+        self.is_short() || self.unpolled_bytes >= POLL_BYTES || self.unpolled_groups >= POLL_GROUPS
     }
 
-    /// Records that a group was written.
+    /// Records that a group of so many bytes was written.
     pub(super) fn record(&mut self, bytes: usize) {
-        let (seen, groups) = self.unpolled;
-        self.unpolled = (seen.saturating_add(bytes), groups.saturating_add(1));
+        self.unpolled_bytes += bytes;
+        self.unpolled_groups += 1;
     }
 
     /// Free bytes of the device now; `None` when it can't tell them.
@@ -69,9 +72,10 @@ impl DiskSpaceGuard {
         self.source.free_bytes(&self.directory).ok()
     }
 
-    /// Asks the device for its free bytes. A device that can't tell them changes nothing.
+    /// Asks the device for its free bytes. One that can't tell them counts as having enough.
     pub(super) fn poll(&mut self) {
-        self.unpolled = (0, 0);
+        self.unpolled_bytes = 0;
+        self.unpolled_groups = 0;
         if self.reserve == 0 {
             return;
         }

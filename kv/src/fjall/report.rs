@@ -1,4 +1,4 @@
-//! Statistics of the store.
+//! Collects the statistics of a store: memory, journals, compactions, spaces, disk.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::statistics::{
     CompactionStatistics, DiskStatistics, JournalStatistics, MemoryStatistics, Statistics,
 };
 
-/// Reads all counters, and lists the directory.
+/// Reads the counters of fjall and of the committer, and adds up the files in the directory.
 pub(super) fn report(
     published: &Published,
     options: &FjallOptions,
@@ -25,12 +25,7 @@ pub(super) fn report(
     let store = &published.store;
     let database = store.database();
     let plan = MemoryPlan::new(options);
-    let sum = |of: fn(&::fjall::Keyspace) -> u64| -> u64 {
-        Space::ALL
-            .into_iter()
-            .map(|space| of(store.keyspace(space)))
-            .sum()
-    };
+    let keyspaces = Space::ALL.into_iter().map(|space| store.keyspace(space));
     let journals = internals::journal_bytes(database).map_err(|error| Error::Unavailable {
         reason: format!("cannot look at the journals: {}", failure::describe(&error)),
     })?;
@@ -42,7 +37,7 @@ pub(super) fn report(
             cache_limit: plan.cache(),
             memtables: internals::all_memtables_bytes(database),
             memtables_limit: plan.memtables(),
-            pinned: sum(internals::pinned_bytes),
+            pinned: keyspaces.map(internals::pinned_bytes).sum(),
         },
         journals: JournalStatistics {
             files: database.journal_count(),
@@ -71,7 +66,7 @@ pub(super) fn report(
     })
 }
 
-/// What the files below a directory take on the disk. A file that is removed meanwhile counts nothing.
+/// Bytes that the files below a directory take on the disk. A file that is removed meanwhile counts nothing.
 fn used_bytes(directory: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(directory)? {
@@ -86,10 +81,10 @@ fn used_bytes(directory: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Not the length: of a journal most is reserved, but takes no room yet.
+/// Bytes allocated to a file: less than its length for a journal, most of which is a hole that was reserved.
 #[cfg(unix)]
 fn allocated(metadata: &fs::Metadata) -> u64 {
-    /// Unit of the blocks of a file, whatever the file system's own.
+    /// Unit of `st_blocks`, whatever the block size of the file system.
     const BLOCK_BYTES: u64 = 512;
     std::os::unix::fs::MetadataExt::blocks(metadata) * BLOCK_BYTES
 }

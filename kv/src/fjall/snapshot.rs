@@ -11,12 +11,12 @@ use super::failure;
 use super::store::Store;
 use crate::engine::{KvSnapshot, values_within};
 use crate::error::Error;
-use crate::limits::INLINE_ROWS;
-use crate::scan::{Direction, Page, Scan};
+use crate::limits::INLINE_READS;
+use crate::scan::{Direction, Scan, ScanPage};
 use crate::space::Space;
 
 /// Most entries that memory is reserved for before they are found.
-const EXPECTED_ROWS: usize = 512;
+const EXPECTED_ENTRIES: usize = 512;
 
 /// The state after a group of commits. The committer makes one after each; readers share it, so that opening a
 /// snapshot waits for nothing and never sees a group that isn't acknowledged.
@@ -50,17 +50,17 @@ impl Cut {
         values_within(keys, bytes, |key| self.get(space, key))
     }
 
-    fn scan(&self, scan: &Scan) -> Result<Page, Error> {
+    fn scan(&self, scan: &Scan) -> Result<ScanPage, Error> {
         // The engine panics on an inverted range.
         if scan.low >= scan.high {
-            return Ok(Page::default());
+            return Ok(ScanPage::default());
         }
         let mut range = self.snapshot.range(
             self.store.keyspace(scan.space),
             scan.low.as_ref()..scan.high.as_ref(),
         );
-        let mut page = Page {
-            entries: Vec::with_capacity(scan.rows.min(EXPECTED_ROWS)),
+        let mut page = ScanPage {
+            entries: Vec::with_capacity(scan.entries.min(EXPECTED_ENTRIES)),
             next: None,
         };
         let mut bytes = 0;
@@ -76,7 +76,7 @@ impl Cut {
                 .into_inner()
                 .map_err(|error| failure::unreadable(scan.space, error))?;
             bytes += key.len() + value.len();
-            let full = page.entries.len() >= scan.rows.max(1) || bytes > scan.bytes;
+            let full = page.entries.len() >= scan.entries.max(1) || bytes > scan.bytes;
             if full && !page.entries.is_empty() {
                 page.next = Some(key.into());
                 return Ok(page);
@@ -119,15 +119,15 @@ impl KvSnapshot for FjallSnapshot {
         keys: Vec<Bytes>,
         bytes: usize,
     ) -> Result<Vec<Option<Bytes>>, Error> {
-        if keys.len() <= INLINE_ROWS {
+        if keys.len() <= INLINE_READS {
             return self.0.multi_get(space, &keys, bytes);
         }
         let cut = self.0.clone();
         blocking(move || cut.multi_get(space, &keys, bytes)).await
     }
 
-    async fn scan(&self, scan: Scan) -> Result<Page, Error> {
-        if scan.rows <= INLINE_ROWS {
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
+        if scan.entries <= INLINE_READS {
             return self.0.scan(&scan);
         }
         let cut = self.0.clone();

@@ -304,7 +304,7 @@ async fn raw(directory: &Path, report: &mut BenchReport<impl Write>) -> Result<(
                 low: low.clone(),
                 high: high.clone(),
                 direction,
-                rows: limits::MAX_SCANNED_ROWS,
+                entries: limits::MAX_SCANNED_ROWS,
                 bytes: limits::MAX_SCANNED_BYTES,
             };
             let page = snapshot.scan(scan).await?;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space, histories::Histories};
 
 use super::report::{Findings, ProblemKind};
-use super::tables::{Tables, index_of, table_of};
+use super::tables::{Tables, index_of};
 use super::walk::{Through, hexadecimal};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
@@ -28,13 +28,13 @@ pub(super) struct CheckedCatalog {
 impl CheckedCatalog {
     /// Whether a job is removing the rows and entries of the table that a key of a row or an entry is of.
     pub(super) fn removes_table(&self, key: &[u8]) -> bool {
-        table_of(key).is_some_and(|table| self.jobs.contains(&(table, JobKind::RemoveTable, 0)))
+        key::table_prefix(key).is_some_and(|table| self.jobs.contains(&(table, JobKind::RemoveTable, 0)))
     }
 
     /// Whether a job is removing the entries of the index with this number, of the table that the key of an entry is of.
     pub(super) fn removes_index(&self, key: &[u8], number: u16) -> bool {
         let removed = |table| self.jobs.contains(&(table, JobKind::RemoveIndex, number));
-        self.removes_table(key) || table_of(key).is_some_and(removed)
+        self.removes_table(key) || key::table_prefix(key).is_some_and(removed)
     }
 
     /// Whether an index still lacks the entries of some rows.
@@ -127,7 +127,7 @@ fn check_entry(
                 findings.problem(ProblemKind::CatalogDisagrees, Space::Catalog, what);
             }
         }
-        Some(CatalogKind::Table) => catalog.tables.take(key, value)?,
+        Some(CatalogKind::Table) => catalog.tables.add(key, value)?,
         Some(CatalogKind::Consumer) => {
             let name = key::consumer_of(key)?;
             // It may lie beyond the end of a log that was shortened.

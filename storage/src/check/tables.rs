@@ -1,4 +1,4 @@
-//! What tables there are, by what the catalog says.
+//! Tables and their secondary indexes, read from the entries of a catalog: of a snapshot, or of a backup.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::id::TableId;
 use crate::key;
 use crate::secondary::EXPIRY_INDEX;
 
-/// The tables of a cut.
+/// The tables of a catalog.
 #[derive(Debug, Default)]
 pub(crate) struct Tables(BTreeMap<TableId, Table>);
 
 impl Tables {
-    /// Takes an entry of the catalog, if it is of a table.
-    pub(crate) fn take(&mut self, key: &Bytes, value: &[u8]) -> Result<()> {
+    /// Adds the table of an entry of the catalog; ignores other entries.
+    pub(crate) fn add(&mut self, key: &Bytes, value: &[u8]) -> Result<()> {
         let (low, high) = key::tables();
         if (low..high).contains(key) {
             let id = key::table_of(key)?;
@@ -33,7 +33,7 @@ impl Tables {
 
     /// The table of a row or of an entry of an index.
     pub(crate) fn of_row(&self, key: &[u8]) -> Option<&Table> {
-        self.0.get(&table_of(key)?)
+        self.0.get(&key::table_prefix(key)?)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Table> {
@@ -41,52 +41,37 @@ impl Tables {
     }
 }
 
-/// The number of the table that a row or an entry of an index is of, from its key.
-pub(super) fn table_of(key: &[u8]) -> Option<TableId> {
-    key.first_chunk().map(|id| TableId(u32::from_be_bytes(*id)))
-}
-
 /// A secondary index as a check sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownIndex {
-    pub(crate) number: u16,
     pub(crate) name: String,
     /// How many values stand before the primary key in the keys of its entries.
     pub(crate) columns: usize,
     /// Whether every row that can have an entry has one.
     pub(crate) complete: bool,
-    /// Whether writes keep its entries: those of an index that couldn't be filled are of no account.
+    /// Whether writes keep its entries. The entries of an index that couldn't be filled aren't checked.
     pub(crate) kept: bool,
-}
-
-/// The indexes that a table declares.
-pub(crate) fn indexes_of(table: &Table) -> Vec<KnownIndex> {
-    let definition = table.definition();
-    let indexes = definition.indexes.iter().map(|index| KnownIndex {
-        number: index.number,
-        name: index.name.clone(),
-        columns: index.columns.len(),
-        complete: index.state == IndexState::Ready && !index.partial,
-        kept: index.is_kept(),
-    });
-    indexes.collect()
 }
 
 /// An index of a table by its number, the hidden one included.
 pub(super) fn index_of(table: &Table, number: u16) -> Option<KnownIndex> {
-    if number != EXPIRY_INDEX {
-        return indexes_of(table).into_iter().find(|index| index.number == number);
+    let definition = table.definition();
+    if number == EXPIRY_INDEX {
+        return Some(KnownIndex {
+            name: "of times to live".to_owned(),
+            columns: 1,
+            complete: match definition.expiry {
+                ExpiryIndex::Absent => return None,
+                ExpiryIndex::Building => false,
+                ExpiryIndex::Ready => true,
+            },
+            kept: true,
+        });
     }
-    let complete = match table.definition().expiry {
-        ExpiryIndex::Absent => return None,
-        ExpiryIndex::Building => false,
-        ExpiryIndex::Ready => true,
-    };
-    Some(KnownIndex {
-        number,
-        name: "of times to live".to_owned(),
-        columns: 1,
-        complete,
-        kept: true,
+    definition.numbered(number).map(|index| KnownIndex {
+        name: index.name.clone(),
+        columns: index.columns.len(),
+        complete: index.state == IndexState::Ready && !index.partial,
+        kept: index.is_kept(),
     })
 }

@@ -2,17 +2,17 @@
 
 use super::{ConditionFailure, Error};
 
-/// The kinds of errors, for whoever turns them into a status.
+/// The kinds of errors, to match on: several errors that call for the same reaction are one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The argument is wrong.
+    /// An argument is wrong.
     InvalidArgument,
-    /// The argument is too large.
+    /// An argument is larger than a limit, or takes more work than one allows.
     LimitExceeded,
-    /// The table or index doesn't exist.
+    /// The table, index or feed doesn't exist.
     NotFound,
-    /// The table exists and differs, or the index exists.
+    /// The table exists and differs, or the index or feed exists.
     AlreadyExists,
     /// The index is still being built.
     NotReady,
@@ -22,57 +22,60 @@ pub enum ErrorKind {
     ConditionFailed,
     /// The request id belongs to another request.
     RequestIdReused,
-    /// Other writers were faster.
+    /// Concurrent writes changed the rows on every attempt.
     Contended,
-    /// A transaction holds the partition.
+    /// A transaction holds the partition that was to be written.
     TransactionConflict,
-    /// The transaction isn't open.
+    /// The transaction isn't open: it never was, has ended, or has timed out.
     TransactionNotFound,
-    /// The transaction is busy.
+    /// Another call of the transaction hasn't finished.
     TransactionBusy,
-    /// The changes are trimmed.
+    /// The log no longer has the changes: they are trimmed, or were lost.
     ChangesTrimmed,
-    /// The directory is in use.
+    /// The directory is open in this process or another.
     Locked,
-    /// The directory can't be opened by this program.
+    /// The directory holds no database, or one of another format.
     UnsupportedFormat,
     /// Data is lost or damaged.
     Corrupt,
     /// The backup can't be used.
     UnusableBackup,
-    /// The store has stopped.
+    /// The store has stopped after a failure, or is closed.
     Unavailable,
     /// The outcome of a commit isn't known.
     OutcomeUnknown,
-    /// The disk is full.
+    /// The device has less free space than is kept in reserve.
     DiskFull,
     /// The file system failed.
     Io,
 }
 
 impl Error {
-    /// The kind, to match on.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Invalid { .. } => ErrorKind::InvalidArgument,
+            Self::Invalid { .. }
+            | Self::FeedTokenInvalid { .. }
+            | Self::FeedTokenStale { .. }
+            | Self::OutsidePartition { .. } => ErrorKind::InvalidArgument,
             Self::LimitExceeded { .. } | Self::MatchedTooMuch { .. } => ErrorKind::LimitExceeded,
-            Self::TableExists { .. } | Self::IndexExists { .. } => ErrorKind::AlreadyExists,
+            Self::TableExists { .. } | Self::IndexExists { .. } | Self::FeedExists { .. } => {
+                ErrorKind::AlreadyExists
+            }
             Self::IndexNotReady { .. } => ErrorKind::NotReady,
             Self::IndexFailed { .. } => ErrorKind::IndexFailed,
-            Self::TableNotFound { .. } | Self::IndexNotFound { .. } => ErrorKind::NotFound,
+            Self::TableNotFound { .. } | Self::IndexNotFound { .. } | Self::FeedNotFound { .. } => {
+                ErrorKind::NotFound
+            }
             Self::ConditionFailed { .. } => ErrorKind::ConditionFailed,
             Self::RequestIdReused { .. } => ErrorKind::RequestIdReused,
             Self::Contended { .. } => ErrorKind::Contended,
             Self::ChangesTrimmed { .. } | Self::TimeTrimmed { .. } | Self::FeedAheadOfLog { .. } => {
                 ErrorKind::ChangesTrimmed
             }
-            Self::FeedExists { .. } => ErrorKind::AlreadyExists,
-            Self::FeedNotFound { .. } => ErrorKind::NotFound,
-            Self::FeedTokenInvalid { .. } | Self::FeedTokenStale { .. } => ErrorKind::InvalidArgument,
             Self::TransactionConflict { .. } => ErrorKind::TransactionConflict,
             Self::TransactionNotFound { .. } => ErrorKind::TransactionNotFound,
             Self::TransactionBusy { .. } => ErrorKind::TransactionBusy,
-            Self::OutsidePartition { .. } => ErrorKind::InvalidArgument,
             Self::Locked { .. } => ErrorKind::Locked,
             Self::NotADatabase { .. } | Self::UnsupportedFormat { .. } => ErrorKind::UnsupportedFormat,
             Self::LogShortened { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,

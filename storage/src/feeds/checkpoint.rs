@@ -102,8 +102,8 @@ impl Cut {
 
     /// Its table, and the key of the row behind it unless it is before the whole table.
     pub(crate) fn place(&self) -> (TableId, Option<PrimaryKey>) {
-        let table = self.0.first_chunk().map_or(0, |table| u32::from_be_bytes(*table));
-        (TableId(table), key::primary_key_of_row(&self.0).ok())
+        let table = key::table_prefix(&self.0).unwrap_or(TableId(0));
+        (table, key::primary_key_of_row(&self.0).ok())
     }
 
     /// Whether a row, given by its encoded key, is before the cut.

@@ -1,4 +1,4 @@
-//! The bytes of a feed and of its tokens.
+//! Encodes and decodes feeds and their tokens.
 //!
 //! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, of a
 //! shard (format 2) its number and the number of shards, then its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
@@ -23,16 +23,17 @@ const FORMAT: u8 = 1;
 const SHARD_FORMAT: u8 = 2;
 const TOKEN_FORMAT: u8 = 2;
 
+/// As what is delivered, and as a stage; [`CHANGES`] likewise.
 const BASE: u8 = 1;
 const CHANGES: u8 = 2;
-/// Both, as what is delivered; none, as a stage.
+/// Only as what is delivered; [`FINISHED`] is a stage.
 const BASE_AND_CHANGES: u8 = 3;
 const FINISHED: u8 = 3;
 const LOST: u8 = 4;
-/// The bit of a stage that stands within a change.
+/// Bit set in the stage of a checkpoint that is within a change.
 const WITHIN: u8 = 0x80;
 
-/// A place in a feed; survives being sent away as bytes.
+/// A checkpoint of a feed, encoded: a reader may keep it, even elsewhere, and acknowledge it later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedToken(Bytes);
 
@@ -45,7 +46,7 @@ impl FeedToken {
         Self(out.into())
     }
 
-    /// Its bytes.
+    /// The encoded token.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -55,7 +56,7 @@ impl FeedToken {
         Self(bytes.into())
     }
 
-    /// The place, if it is of this feed, and of a history that the database has had.
+    /// The checkpoint, if it is of this feed, and of a history that the database has had.
     pub(crate) fn checkpoint(&self, definition: &Definition, histories: &Histories) -> Result<Checkpoint> {
         let read = || -> Result<Checkpoint, Malformed> {
             let mut reader = Reader::new(&self.0);

@@ -21,7 +21,7 @@ pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Resu
         low: start.max(job.cursor.low.clone()),
         high,
         direction: Direction::Forward,
-        rows,
+        entries: rows,
         bytes: MAX_JOB_STEP_BYTES,
     };
     let page = shared.kv.snapshot().await?.scan(scan).await?;

@@ -109,7 +109,7 @@ impl Store {
             low,
             high,
             direction: Direction::Forward,
-            rows: usize::MAX,
+            entries: usize::MAX,
             bytes: usize::MAX,
         };
         let snapshot = self.database.shared.kv.snapshot().await.unwrap();

@@ -23,7 +23,7 @@ use crate::row::codec;
 use crate::secondary::{self, EXPIRY_INDEX};
 use crate::value::{PrimaryKey, Value};
 
-/// Reclaims expired cells of all tables, in bounded steps; returns whether some may be left.
+/// Reclaims expired cells, in at most [`MAX_SWEEP_STEPS`] bounded steps a table; returns whether some may be left.
 pub(super) async fn reclaim_expired(shared: &Shared) -> Result<bool> {
     let tables = shared.catalog.read().tables();
     let mut more = false;
@@ -56,7 +56,7 @@ struct ExpiryEntry {
 /// Reclaims the expired cells of some rows, the oldest first, from a key of the hidden index on. Returns the key to
 /// continue at, if there may be more.
 async fn reclaim_step(shared: &Shared, table: &Table, from: Bytes) -> Result<Option<Bytes>> {
-    let tables = Arc::clone(&shared.schema_lock).read_owned().await;
+    let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     if shared.catalog.read().check_owned(table).is_err() {
         return Ok(None);
     }
@@ -70,7 +70,7 @@ async fn reclaim_step(shared: &Shared, table: &Table, from: Bytes) -> Result<Opt
         return Ok(None);
     };
     // Rows in partitions that a transaction holds are left to a later pass.
-    let mut writers = Writers::new(&shared.partitions).under(tables);
+    let mut writers = Writers::new(&shared.partitions).under(schemas);
     entries.retain(|entry| {
         let partition = entry.primary_key.values().first();
         partition.is_some_and(|partition| writers.join_partition(table, partition, now).is_ok())
@@ -105,7 +105,7 @@ async fn expired_entries(
         low: from,
         high: high.into(),
         direction: Direction::Forward,
-        rows: MAX_RECLAIMED_ROWS,
+        entries: MAX_RECLAIMED_ROWS,
         bytes: MAX_SCANNED_BYTES,
     };
     let page = shared.kv.snapshot().await?.scan(scan).await?;

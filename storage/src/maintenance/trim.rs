@@ -35,7 +35,7 @@ pub(super) async fn trim(shared: &Shared) -> Result<()> {
             low: key::log(trimmed.saturating_add(1)),
             high: key::log(last.saturating_add(1)),
             direction: Direction::Forward,
-            rows: SWEEP_STEP,
+            entries: SWEEP_STEP,
             bytes: MAX_SCANNED_BYTES,
         };
         let page = snapshot.scan(scan).await?;

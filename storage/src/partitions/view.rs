@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use souk_kv::{self as kv, Direction, KvSnapshot, Page, Scan, Space};
+use souk_kv::{self as kv, Direction, KvSnapshot, Scan, ScanPage, Space};
 
 use crate::key;
 
@@ -91,7 +91,7 @@ impl KvSnapshot for OwnWrites {
         Ok(found)
     }
 
-    async fn scan(&self, scan: Scan) -> Result<Page, kv::Error> {
+    async fn scan(&self, scan: Scan) -> Result<ScanPage, kv::Error> {
         let Some(own) = self.values.in_space(scan.space).filter(|own| !own.is_empty()) else {
             return self.below.scan(scan).await;
         };
@@ -148,15 +148,15 @@ fn merge(
 }
 
 /// As many of the entries as fit the limits of the scan; `next` is the first entry behind them, if there is one.
-fn fill(merged: BTreeMap<Bytes, Bytes>, next: Option<Bytes>, scan: &Scan) -> Page {
-    let mut page = Page {
+fn fill(merged: BTreeMap<Bytes, Bytes>, next: Option<Bytes>, scan: &Scan) -> ScanPage {
+    let mut page = ScanPage {
         entries: Vec::with_capacity(merged.len()),
         next,
     };
     let mut bytes = 0;
     let mut add = |(key, value): (Bytes, Bytes)| {
         bytes += key.len() + value.len();
-        let full = page.entries.len() >= scan.rows.max(1) || bytes > scan.bytes;
+        let full = page.entries.len() >= scan.entries.max(1) || bytes > scan.bytes;
         if full && !page.entries.is_empty() {
             page.next = Some(key);
             return false;

@@ -6,7 +6,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use souk_kv::{Space, limits::INLINE_ROWS};
+use souk_kv::{Space, limits::INLINE_READS};
 use tokio::task::yield_now;
 
 use crate::catalog::Table;
@@ -121,7 +121,7 @@ fn check<'a>(snapshot: &Snapshot, tables: &'a [TableKeys]) -> Result<Vec<Checked
 /// The stored values of the first of some keys, of one at least: as many as are held in memory together. What can't be read spoils no
 /// other row.
 async fn values(snapshot: &Snapshot, keys: &[Bytes]) -> Vec<Result<Option<Bytes>>> {
-    let keys = keys.get(..INLINE_ROWS).unwrap_or(keys);
+    let keys = keys.get(..INLINE_READS).unwrap_or(keys);
     let read = snapshot
         .kv
         .multi_get_within(Space::Rows, keys.to_vec(), MAX_SCANNED_BYTES);

@@ -52,7 +52,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &IndexRequ
         low,
         high,
         direction: request.direction,
-        rows: bounded(request.limit, MAX_SCANNED_ROWS),
+        entries: bounded(request.limit, MAX_SCANNED_ROWS),
         bytes: bounded(request.bytes, MAX_SCANNED_BYTES / rules.max(1)),
     };
     let scanned = snapshot.kv.scan(scan).await?;

@@ -59,7 +59,7 @@ pub(crate) async fn entries_until(
         low: key::log(after.saturating_add(1)),
         high: key::log(last.saturating_add(1)),
         direction: Direction::Forward,
-        rows: limit.clamp(1, MAX_CHANGES_PER_READ),
+        entries: limit.clamp(1, MAX_CHANGES_PER_READ),
         bytes: MAX_CHANGES_BYTES,
     };
     let page = snapshot.scan(scan).await?;
@@ -103,7 +103,7 @@ pub(crate) async fn check_gap_free(snapshot: &dyn KvSnapshot, depth: usize, byte
             low: key::log(first + 1),
             high: key::log(expected + 1),
             direction: Direction::Backward,
-            rows: SWEEP_STEP,
+            entries: SWEEP_STEP,
             bytes: MAX_SCANNED_BYTES.min(bytes - read),
         };
         let page = snapshot.scan(scan).await?;

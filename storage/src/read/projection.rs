@@ -118,23 +118,29 @@ impl<'a> Projection<'a> {
             && self.versions >= self.visible_versions
     }
 
-    /// What it wants of a row that may not be there, which takes less time with another row of the table.
+    /// What it wants of a row that may not be there; `previous` as in [`Self::row_after`].
     pub(crate) fn stored(
         &self,
-        other: Option<&Row>,
+        previous: Option<&Row>,
         key: &PrimaryKey,
         value: Option<&Bytes>,
     ) -> Result<Projected> {
         value.map_or_else(
             || Ok(Projected::default()),
-            |value| self.row_after(other, key.clone(), value),
+            |value| self.row_after(previous, key.clone(), value),
         )
     }
 
-    /// What it wants of a stored value, which takes less time with another row of the table.
-    pub(crate) fn row_after(&self, other: Option<&Row>, key: PrimaryKey, value: &[u8]) -> Result<Projected> {
+    /// What it wants of a stored value. It shares the names of its columns with `previous`, another row of the table, where they
+    /// are the same.
+    pub(crate) fn row_after(
+        &self,
+        previous: Option<&Row>,
+        key: PrimaryKey,
+        value: &[u8],
+    ) -> Result<Projected> {
         let key = if self.takes_whole() && value.len() <= self.bytes {
-            let mut row = codec::decode_after(other, key, value, &ColumnSelection::All)?;
+            let mut row = codec::decode_after(previous, key, value, &ColumnSelection::All)?;
             drop_surplus(&mut row, self.visible_versions);
             if self.bytes == usize::MAX || row.message_bytes() <= self.bytes {
                 return Ok(Projected {

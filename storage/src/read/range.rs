@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use souk_kv::{self as kv, Direction, Page, Scan, Space};
+use souk_kv::{self as kv, Direction, Scan, ScanPage, Space};
 use tokio::task::yield_now;
 
 use crate::catalog::Table;
@@ -172,7 +172,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
             low: low.clone(),
             high: high.clone(),
             direction: request.direction,
-            rows: rows.min(rows_left).min(CHUNK_ROWS),
+            entries: rows.min(rows_left).min(CHUNK_ROWS),
             bytes: bytes_left,
         })
     };
@@ -261,13 +261,13 @@ async fn project(
     Ok(None)
 }
 
-type Scanning<'a> = Pin<Box<dyn Future<Output = std::result::Result<Page, kv::Error>> + Send + 'a>>;
+type Scanning<'a> = Pin<Box<dyn Future<Output = std::result::Result<ScanPage, kv::Error>> + Send + 'a>>;
 
 /// A scan that was begun: a store that reads on threads of its own goes on with it while the caller does something
 /// else.
 enum Ahead<'a> {
     Begun(Scanning<'a>),
-    Done(std::result::Result<Page, kv::Error>),
+    Done(std::result::Result<ScanPage, kv::Error>),
 }
 
 impl<'a> Ahead<'a> {
@@ -282,7 +282,7 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    async fn finish(self) -> std::result::Result<Page, kv::Error> {
+    async fn finish(self) -> std::result::Result<ScanPage, kv::Error> {
         match self {
             Self::Begun(scan) => scan.await,
             Self::Done(done) => done,

@@ -1,7 +1,7 @@
 //! Reading rows by their keys.
 
 use bytes::Bytes;
-use souk_kv::{Space, limits::INLINE_ROWS};
+use souk_kv::{Space, limits::INLINE_READS};
 
 use crate::catalog::Table;
 use crate::error::Result;
@@ -81,14 +81,15 @@ pub(super) async fn multi_get(
         .await?;
     let mut rows: Vec<Option<Row>> = Vec::with_capacity(keys.len());
     for (key, value) in keys.iter().zip(&values) {
-        let other = rows.last().and_then(Option::as_ref);
-        let row = projection.stored(other, key, value.as_ref())?.row;
+        let previous = rows.last().and_then(Option::as_ref);
+        let row = projection.stored(previous, key, value.as_ref())?.row;
         rows.push(row);
     }
     Ok(rows)
 }
 
-/// As many of the first as have at most so many bytes, each with its own; see [`Snapshot::multi_get_within`].
+/// Whole rows by the first of their keys, up to so many stored bytes, each with its own; see
+/// [`Snapshot::multi_get_within`]. Reads so few keys at a time that the engine stays on this thread.
 pub(super) async fn multi_get_within(
     snapshot: &Snapshot,
     table: &Table,
@@ -100,7 +101,7 @@ pub(super) async fn multi_get_within(
     let projection = snapshot.projection(table, &options)?;
     let mut rows: Vec<(Option<Row>, usize)> = Vec::with_capacity(keys.len());
     let mut left = bytes_max;
-    for keys in keys.chunks(INLINE_ROWS) {
+    for keys in keys.chunks(INLINE_READS) {
         let stored = stored_keys(table, keys)?;
         let values = snapshot.kv.multi_get_within(Space::Rows, stored, left).await?;
         for (key, value) in keys.iter().zip(&values) {
@@ -109,8 +110,8 @@ pub(super) async fn multi_get_within(
                 return Ok(rows);
             }
             left = left.saturating_sub(bytes);
-            let other = rows.last().and_then(|(row, _)| row.as_ref());
-            let row = projection.stored(other, key, value.as_ref())?.row;
+            let previous = rows.last().and_then(|(row, _)| row.as_ref());
+            let row = projection.stored(previous, key, value.as_ref())?.row;
             rows.push((row, bytes));
         }
         if values.len() < keys.len() {

@@ -64,7 +64,7 @@ pub(super) async fn points(snapshot: &Snapshot, table: &Table, bytes: usize) -> 
             low,
             high: high.clone(),
             direction: Direction::Forward,
-            rows: MAX_SCANNED_ROWS,
+            entries: MAX_SCANNED_ROWS,
             bytes: MAX_SCANNED_BYTES,
         };
         let page = snapshot.kv.scan(scan).await?;

@@ -84,7 +84,7 @@ pub(super) async fn all(fill: &mut Fill<'_>, backups: &[Backup]) -> Result<()> {
                         Error::corrupt(format!("the end of trimming has {} bytes", value.len()))
                     })?);
                 }
-                tables.take(&key, &value)?;
+                tables.add(&key, &value)?;
                 if key == key::HISTORIES {
                     histories = Histories::decode(&value)?;
                 }

@@ -24,10 +24,10 @@ pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec
         ));
     }
     // Until the last commit: so no write misses an index that is created, or keeps one that is dropped.
-    let tables = Arc::clone(&shared.schema_lock).read_owned().await;
+    let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
     let places = validate::batch(&shared.catalog.read(), &batch, now)?.places;
-    let mut writers = Writers::new(&shared.partitions).under(tables);
+    let mut writers = Writers::new(&shared.partitions).under(schemas);
     let mut results = BTreeMap::new();
     let mut pending = Vec::with_capacity(batch.writes.len());
     for (position, write) in batch.writes.iter().enumerate() {

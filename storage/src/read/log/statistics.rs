@@ -54,7 +54,7 @@ pub(crate) async fn statistics(snapshot: &dyn KvSnapshot) -> Result<LogStatistic
             low: key::log(before.saturating_add(1)),
             high: key::log(last.saturating_add(1)),
             direction: Direction::Forward,
-            rows: MAX_SCANNED_ROWS,
+            entries: MAX_SCANNED_ROWS,
             bytes: MAX_SCANNED_BYTES,
         };
         let page = snapshot.scan(scan).await?;

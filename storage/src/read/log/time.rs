@@ -131,7 +131,7 @@ async fn first_since(snapshot: &dyn KvSnapshot, before: u64, time: i64, now: i64
             low: key::log(before.saturating_add(1)),
             high: key::log(last.saturating_add(1)),
             direction: Direction::Forward,
-            rows: SWEEP_STEP,
+            entries: SWEEP_STEP,
             bytes: MAX_SCANNED_BYTES,
         };
         let page = snapshot.scan(scan).await?;

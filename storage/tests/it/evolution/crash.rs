@@ -102,7 +102,7 @@ async fn stored(store: &FjallKv, space: Space) -> usize {
         low: Bytes::new(),
         high: Bytes::from_static(&[0xff; 16]),
         direction: Direction::Forward,
-        rows: usize::MAX,
+        entries: usize::MAX,
         bytes: usize::MAX,
     };
     snapshot.scan(scan).await.expect("a page").entries.len()
