@@ -59,7 +59,10 @@ fn generate(pool: &DescriptorPool, package: &str, by_hand: &[&str], modules: &Mo
         .filter(|service| service.package_name() == package)
     {
         if let Some(table) = option(&service.options(), TABLE)? {
-            code += &Resource::read(&service, table, by_hand)?.code(&mut unused);
+            for method in service.methods() {
+                unused.remove(method.name());
+            }
+            code += &Resource::read(&service, table, by_hand)?.code();
         }
     }
     if let Some(name) = unused.first() {
@@ -193,10 +196,9 @@ impl Resource {
         format!("{}: {problem}", self.service.full_name()).into()
     }
 
-    /// The code of the resource. RPCs that the service has to write are removed from `unused`.
-    fn code(&self, unused: &mut BTreeSet<&str>) -> String {
-        let mut code = self.engine_resource() + &self.message_resource();
-        code += &self.server(unused);
+    /// The code of the resource.
+    fn code(&self) -> String {
+        let mut code = self.engine_resource() + &self.message_resource() + &self.server();
         let names = [
             ("ITEM", self.item.clone()),
             ("MARKER", self.marker.clone()),
@@ -359,12 +361,9 @@ impl ::souk_api::generated::MessageResource for $MARKER$ {{
     }
 
     /// The server of the RPCs, and the trait of those that the service has to write.
-    fn server(&self, unused: &mut BTreeSet<&str>) -> String {
+    fn server(&self) -> String {
         let (standard, written): (Vec<&ResourceMethod>, Vec<&ResourceMethod>) =
             self.methods.iter().partition(|method| method.is_standard());
-        for method in &written {
-            unused.remove(method.name());
-        }
         let bound = if written.is_empty() {
             "::souk_api::Domain<$MARKER$>".to_owned()
         } else {
@@ -487,7 +486,7 @@ mod tests {
         let service = service.expect("the service");
         let table = option(&service.options(), TABLE)?.expect("the table");
         let resource = Resource::read(&service, table, &[]).map_err(|error| error.to_string())?;
-        Ok(resource.code(&mut BTreeSet::new()))
+        Ok(resource.code())
     }
 
     #[test]

@@ -62,10 +62,6 @@ impl ResourceMethod {
         })
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(super) fn is_standard(&self) -> bool {
         self.standard.is_some()
     }
