@@ -26,11 +26,11 @@ const TABLE: &str = "souk.resource.v1.table";
 const OUTPUT_ONLY: [&str; 4] = ["create_time", "update_time", "revision", "etag"];
 
 /// Generates the resources of a package of souk-proto's contract, but for the RPCs named `by_hand`. The crate has to depend on
-/// souk-proto.
+/// souk-proto: cargo then tells the build script where the descriptors are.
 ///
 /// # Errors
-/// What of the contract can't be generated; when there is no RPC of a name in `by_hand`.
-pub fn shared(package: &str, by_hand: &[&str]) -> Result<()> {
+/// What of the contract can't be generated; when there is no RPC of a name in `by_hand`, or no souk-proto to depend on.
+pub fn generate_shared(package: &str, by_hand: &[&str]) -> Result<()> {
     let path = std::env::var("DEP_SOUK_PROTO_DESCRIPTORS")?;
     rerun_if_changed(Path::new(&path));
     let pool = DescriptorPool::decode(&*std::fs::read(path)?)?;
@@ -45,8 +45,8 @@ pub fn shared(package: &str, by_hand: &[&str]) -> Result<()> {
 /// Generates the resources of a package of the crate's own contract, which [`crate::compile`] compiled.
 ///
 /// # Errors
-/// As [`shared`].
-pub fn own(pool: &DescriptorPool, package: &str, by_hand: &[&str]) -> Result<()> {
+/// As [`generate_shared`].
+pub fn generate_own(pool: &DescriptorPool, package: &str, by_hand: &[&str]) -> Result<()> {
     let modules = Modules::new(vec![package.to_owned()], Some("::souk_proto"));
     generate(pool, package, by_hand, &modules)
 }
