@@ -17,7 +17,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDes
 use self::field::{Field, refuse_search};
 use self::method::ResourceMethod;
 use crate::names::{Modules, camel, server_module, snake, snake_identifier};
-use crate::options::{messages, names, option, text, texts};
+use crate::options::{enum_names, messages, option, text, texts};
 use crate::{Result, access, out_dir, rerun_if_changed};
 
 /// The option of a service that has a table.
@@ -172,7 +172,7 @@ impl Resource {
             )));
         }
         let rule = option(&method.options(), access::ACCESS)?;
-        let own = rule.map(|rule| names(&rule, "own")).unwrap_or_default();
+        let own = rule.map(|rule| enum_names(&rule, "own")).unwrap_or_default();
         match own
             .into_iter()
             .find(|role| self.owned_by(role) != by.first().cloned())
@@ -188,7 +188,7 @@ impl Resource {
     /// Name of the field with the owner of a row, for a role that has rows of its own; `None` for other roles.
     fn owned_by(&self, role: &str) -> Option<String> {
         let owners = messages(&self.table, "owners");
-        let owner = owners.iter().find(|owner| names(owner, "role") == [role])?;
+        let owner = owners.iter().find(|owner| enum_names(owner, "role") == [role])?;
         Some(text(owner, "field"))
     }
 
@@ -283,7 +283,7 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
             );
         }
         for owner in messages(&self.table, "owners") {
-            let role = names(&owner, "role").concat();
+            let role = enum_names(&owner, "role").concat();
             let role = camel(&role.trim_start_matches("ROLE_").to_lowercase());
             let _ = write!(
                 code,
