@@ -132,13 +132,13 @@ impl RuleCompiler<'_> {
             return Ok(arms);
         }
         let name = snake_identifier(oneof.name());
-        // The fields without rules, if there are any.
-        let others = if required && checked == oneof.fields().len() {
+        // Fields without rules; also no field at all, unless one is required.
+        let fallback = if required && checked == oneof.fields().len() {
             ""
         } else {
             "_ => {}\n"
         };
-        Ok(format!("match &self.{name} {{\n{arms}{others}}}\n"))
+        Ok(format!("match &self.{name} {{\n{arms}{fallback}}}\n"))
     }
 
     /// The statements that check a field.
