@@ -170,10 +170,10 @@ impl RuleCompiler<'_> {
             let check = rules.value(&field.kind(), "value", add_message)?;
             match (check.is_empty(), required) {
                 (true, false) => check,
-                (true, true) => format!("check::required({place}.is_some(), at, report);\n"),
+                (true, true) => format!("if {place}.is_none() {{\ncheck::missing(at, report);\n}}\n"),
                 (false, false) => format!("if let Some(value) = &{place} {{\n{check}}}\n"),
                 (false, true) => format!(
-                    "match &{place} {{\nSome(value) => {{\n{check}}}\nNone => check::required(false, at, report),\n}}\n"
+                    "match &{place} {{\nSome(value) => {{\n{check}}}\nNone => check::missing(at, report),\n}}\n"
                 ),
             }
         } else {
