@@ -537,6 +537,9 @@ impl<'a> FieldRules<'a> {
         add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         let mut rules = Self::read(rules, &self.name, self.modules)?;
+        if rules.ignore == Ignore::Always {
+            return rules.finish(String::new());
+        }
         let check = rules.value(kind, variable, add_message)?;
         rules.finish(check)
     }
@@ -611,6 +614,13 @@ mod tests {
             let filled = compiled(&format!("{kind} a = 1 [{options}, {ignored}];")).expect("known");
             assert!(filled.contains("if !self.a.is_empty() {"), "{filled}");
         }
+    }
+
+    #[test]
+    fn items_that_are_always_ignored_are_not_checked() {
+        let ignored = "[(buf.validate.field).repeated.items.ignore = IGNORE_ALWAYS]";
+        let code = compiled(&format!("repeated M a = 1 {ignored};")).expect("known");
+        assert!(!code.contains(".validate("), "{code}");
     }
 
     #[test]
