@@ -1,5 +1,5 @@
 //! Generates the resources of the service from its contract.
 
 fn main() -> souk_codegen::Result<()> {
-    souk_codegen::resources::shared("souk.media.v1", &["UpdateMedia"])
+    souk_codegen::resources::generate_shared("souk.media.v1", &["UpdateMedia"])
 }

@@ -1,5 +1,5 @@
 //! Generates the resources of the service from its contract.
 
 fn main() -> souk_codegen::Result<()> {
-    souk_codegen::resources::shared("souk.shop.v1", &[])
+    souk_codegen::resources::generate_shared("souk.shop.v1", &[])
 }

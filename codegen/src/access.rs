@@ -2,7 +2,7 @@
 
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
-use crate::options::{names, option};
+use crate::options::{enum_names, option};
 
 /// The option with an RPC's access rule.
 pub(crate) const ACCESS: &str = "souk.auth.v1.access";
@@ -31,8 +31,8 @@ pub(crate) fn check(pool: &DescriptorPool) -> Result<(), String> {
 
 /// What is wrong with an access rule; `None` when nothing is.
 fn problem(rule: &DynamicMessage) -> Option<&'static str> {
-    let all = names(rule, "all");
-    let mut named = [all.clone(), names(rule, "own")].concat();
+    let all = enum_names(rule, "all");
+    let mut named = [all.clone(), enum_names(rule, "own")].concat();
     let count = named.len();
     named.sort_unstable();
     named.dedup();

@@ -8,7 +8,7 @@
 //! The build fails on an RPC without an HTTP path, without an access rule, or with an access rule that contradicts itself; on a
 //! field with a rule that isn't enforced; and on a resource that the generator can't keep.
 //!
-//! It is **not** linked into any program, and knows no domain.
+//! Only build scripts, tests and the program `souk-codegen` link it. It knows no domain.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -33,8 +33,8 @@ pub(crate) fn flag(message: &DynamicMessage, name: &str) -> bool {
     value.and_then(|value| value.as_bool()).unwrap_or_default()
 }
 
-/// A field that is an integer; 0 when unset.
-pub(crate) fn number(message: &DynamicMessage, name: &str) -> i64 {
+/// A field that is an int32, uint32 or int64; 0 when unset.
+pub(crate) fn integer(message: &DynamicMessage, name: &str) -> i64 {
     match message.get_field_by_name(name).as_deref() {
         Some(Value::I32(number)) => i64::from(*number),
         Some(Value::U32(number)) => i64::from(*number),
@@ -65,12 +65,12 @@ pub(crate) fn messages(message: &DynamicMessage, name: &str) -> Vec<DynamicMessa
 }
 
 /// The names of the values of an enum field, which may be repeated.
-pub(crate) fn names(message: &DynamicMessage, name: &str) -> Vec<String> {
+pub(crate) fn enum_names(message: &DynamicMessage, name: &str) -> Vec<String> {
     let kind = message
         .descriptor()
         .get_field_by_name(name)
         .map(|field| field.kind());
-    let Some(of) = kind.as_ref().and_then(|kind| kind.as_enum()) else {
+    let Some(descriptor) = kind.as_ref().and_then(|kind| kind.as_enum()) else {
         return Vec::new();
     };
     let one = message.get_field_by_name(name).map(|value| value.into_owned());
@@ -79,7 +79,7 @@ pub(crate) fn names(message: &DynamicMessage, name: &str) -> Vec<String> {
         one => one.into_iter().collect(),
     };
     let numbers = values.iter().filter_map(Value::as_enum_number);
-    let values = numbers.filter_map(|number| of.get_value(number));
+    let values = numbers.filter_map(|number| descriptor.get_value(number));
     values.map(|value| value.name().to_owned()).collect()
 }
 

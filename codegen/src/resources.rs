@@ -17,7 +17,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDes
 use self::field::{Field, refuse_search};
 use self::method::ResourceMethod;
 use crate::names::{Modules, camel, server_module, snake, snake_identifier};
-use crate::options::{messages, names, option, text, texts};
+use crate::options::{enum_names, messages, option, text, texts};
 use crate::{Result, access, out_dir, rerun_if_changed};
 
 /// The option of a service that has a table.
@@ -26,11 +26,11 @@ const TABLE: &str = "souk.resource.v1.table";
 const OUTPUT_ONLY: [&str; 4] = ["create_time", "update_time", "revision", "etag"];
 
 /// Generates the resources of a package of souk-proto's contract, but for the RPCs named `by_hand`. The crate has to depend on
-/// souk-proto.
+/// souk-proto: cargo then tells the build script where the descriptors are.
 ///
 /// # Errors
-/// What of the contract can't be generated; when there is no RPC of a name in `by_hand`.
-pub fn shared(package: &str, by_hand: &[&str]) -> Result<()> {
+/// What of the contract can't be generated; when there is no RPC of a name in `by_hand`, or no souk-proto to depend on.
+pub fn generate_shared(package: &str, by_hand: &[&str]) -> Result<()> {
     let path = std::env::var("DEP_SOUK_PROTO_DESCRIPTORS")?;
     rerun_if_changed(Path::new(&path));
     let pool = DescriptorPool::decode(&*std::fs::read(path)?)?;
@@ -45,8 +45,8 @@ pub fn shared(package: &str, by_hand: &[&str]) -> Result<()> {
 /// Generates the resources of a package of the crate's own contract, which [`crate::compile`] compiled.
 ///
 /// # Errors
-/// As [`shared`].
-pub fn own(pool: &DescriptorPool, package: &str, by_hand: &[&str]) -> Result<()> {
+/// As [`generate_shared`].
+pub fn generate_own(pool: &DescriptorPool, package: &str, by_hand: &[&str]) -> Result<()> {
     let modules = Modules::new(vec![package.to_owned()], Some("::souk_proto"));
     generate(pool, package, by_hand, &modules)
 }
@@ -59,7 +59,10 @@ fn generate(pool: &DescriptorPool, package: &str, by_hand: &[&str], modules: &Mo
         .filter(|service| service.package_name() == package)
     {
         if let Some(table) = option(&service.options(), TABLE)? {
-            code += &Resource::read(&service, table, by_hand)?.code(&mut unused);
+            for method in service.methods() {
+                unused.remove(method.name());
+            }
+            code += &Resource::read(&service, table, by_hand)?.code();
         }
     }
     if let Some(name) = unused.first() {
@@ -169,7 +172,7 @@ impl Resource {
             )));
         }
         let rule = option(&method.options(), access::ACCESS)?;
-        let own = rule.map(|rule| names(&rule, "own")).unwrap_or_default();
+        let own = rule.map(|rule| enum_names(&rule, "own")).unwrap_or_default();
         match own
             .into_iter()
             .find(|role| self.owned_by(role) != by.first().cloned())
@@ -185,7 +188,7 @@ impl Resource {
     /// Name of the field with the owner of a row, for a role that has rows of its own; `None` for other roles.
     fn owned_by(&self, role: &str) -> Option<String> {
         let owners = messages(&self.table, "owners");
-        let owner = owners.iter().find(|owner| names(owner, "role") == [role])?;
+        let owner = owners.iter().find(|owner| enum_names(owner, "role") == [role])?;
         Some(text(owner, "field"))
     }
 
@@ -193,10 +196,9 @@ impl Resource {
         format!("{}: {problem}", self.service.full_name()).into()
     }
 
-    /// The code of the resource. RPCs that the service has to write are removed from `unused`.
-    fn code(&self, unused: &mut BTreeSet<&str>) -> String {
-        let mut code = self.engine_resource() + &self.message_resource();
-        code += &self.server(unused);
+    /// The code of the resource.
+    fn code(&self) -> String {
+        let mut code = self.engine_resource() + &self.message_resource() + &self.server();
         let names = [
             ("ITEM", self.item.clone()),
             ("MARKER", self.marker.clone()),
@@ -281,7 +283,7 @@ impl ::souk_api::generated::Resource for $MARKER$ {{
             );
         }
         for owner in messages(&self.table, "owners") {
-            let role = names(&owner, "role").concat();
+            let role = enum_names(&owner, "role").concat();
             let role = camel(&role.trim_start_matches("ROLE_").to_lowercase());
             let _ = write!(
                 code,
@@ -359,12 +361,9 @@ impl ::souk_api::generated::MessageResource for $MARKER$ {{
     }
 
     /// The server of the RPCs, and the trait of those that the service has to write.
-    fn server(&self, unused: &mut BTreeSet<&str>) -> String {
+    fn server(&self) -> String {
         let (standard, written): (Vec<&ResourceMethod>, Vec<&ResourceMethod>) =
             self.methods.iter().partition(|method| method.is_standard());
-        for method in &written {
-            unused.remove(method.name());
-        }
         let bound = if written.is_empty() {
             "::souk_api::Domain<$MARKER$>".to_owned()
         } else {
@@ -487,7 +486,7 @@ mod tests {
         let service = service.expect("the service");
         let table = option(&service.options(), TABLE)?.expect("the table");
         let resource = Resource::read(&service, table, &[]).map_err(|error| error.to_string())?;
-        Ok(resource.code(&mut BTreeSet::new()))
+        Ok(resource.code())
     }
 
     #[test]

@@ -132,13 +132,13 @@ impl RuleCompiler<'_> {
             return Ok(arms);
         }
         let name = snake_identifier(oneof.name());
-        // The fields without rules, if there are any.
-        let others = if required && checked == oneof.fields().len() {
+        // Fields without rules; also no field at all, unless one is required.
+        let fallback = if required && checked == oneof.fields().len() {
             ""
         } else {
             "_ => {}\n"
         };
-        Ok(format!("match &self.{name} {{\n{arms}{others}}}\n"))
+        Ok(format!("match &self.{name} {{\n{arms}{fallback}}}\n"))
     }
 
     /// The statements that check a field.
@@ -170,10 +170,10 @@ impl RuleCompiler<'_> {
             let check = rules.value(&field.kind(), "value", add_message)?;
             match (check.is_empty(), required) {
                 (true, false) => check,
-                (true, true) => format!("check::required({place}.is_some(), at, report);\n"),
+                (true, true) => format!("if {place}.is_none() {{\ncheck::missing(at, report);\n}}\n"),
                 (false, false) => format!("if let Some(value) = &{place} {{\n{check}}}\n"),
                 (false, true) => format!(
-                    "match &{place} {{\nSome(value) => {{\n{check}}}\nNone => check::required(false, at, report),\n}}\n"
+                    "match &{place} {{\nSome(value) => {{\n{check}}}\nNone => check::missing(at, report),\n}}\n"
                 ),
             }
         } else {
@@ -537,6 +537,9 @@ impl<'a> FieldRules<'a> {
         add_message: &mut dyn FnMut(MessageDescriptor),
     ) -> Result<String, String> {
         let mut rules = Self::read(rules, &self.name, self.modules)?;
+        if rules.ignore == Ignore::Always {
+            return rules.finish(String::new());
+        }
         let check = rules.value(kind, variable, add_message)?;
         rules.finish(check)
     }
@@ -611,6 +614,13 @@ mod tests {
             let filled = compiled(&format!("{kind} a = 1 [{options}, {ignored}];")).expect("known");
             assert!(filled.contains("if !self.a.is_empty() {"), "{filled}");
         }
+    }
+
+    #[test]
+    fn items_that_are_always_ignored_are_not_checked() {
+        let ignored = "[(buf.validate.field).repeated.items.ignore = IGNORE_ALWAYS]";
+        let code = compiled(&format!("repeated M a = 1 {ignored};")).expect("known");
+        assert!(!code.contains(".validate("), "{code}");
     }
 
     #[test]

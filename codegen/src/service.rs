@@ -6,7 +6,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MessageDescriptor};
 
 use crate::Result;
 use crate::names::{camel, snake};
-use crate::options::{flag, message, messages, names, option, text, texts};
+use crate::options::{enum_names, flag, message, messages, option, text, texts};
 
 /// The option of a message whose service is generated.
 const RESOURCE: &str = "souk.resource.v1.resource";
@@ -71,7 +71,7 @@ fn table_option(item: &MessageDescriptor, table: &DynamicMessage) -> String {
         ));
     }
     for owner in messages(table, "owners") {
-        let (role, field) = (names(&owner, "role").concat(), text(&owner, "field"));
+        let (role, field) = (enum_names(&owner, "role").concat(), text(&owner, "field"));
         parts.push(format!("owners: {{role: {role}, field: {field:?}}}"));
     }
     format!("{{\n    {}\n  }}", parts.join("\n    "))
@@ -81,9 +81,9 @@ fn table_option(item: &MessageDescriptor, table: &DynamicMessage) -> String {
 /// among `owners`, if given.
 fn access_option(resource: &DynamicMessage, name: &str, owners: Option<&[String]>) -> Result<String> {
     let rule = message(resource, name).ok_or("a resource without an access rule")?;
-    let mut own = names(&rule, "own");
+    let mut own = enum_names(&rule, "own");
     own.retain(|role| owners.is_none_or(|owners| owners.contains(role)));
-    let named = [("all", names(&rule, "all")), ("own", own)];
+    let named = [("all", enum_names(&rule, "all")), ("own", own)];
     let parts = named.iter().filter(|(_, roles)| !roles.is_empty());
     let parts: String = parts
         .map(|(row_access, roles)| format!("      {row_access}: [{}]\n", roles.join(", ")))
@@ -129,7 +129,7 @@ fn list_rpcs(resource: &DynamicMessage, table: &DynamicMessage, listings: &[List
         };
         let owners = messages(table, "owners").into_iter();
         let owners = owners.filter(|owner| text(owner, "field") == *by);
-        let owners: Vec<String> = owners.flat_map(|owner| names(&owner, "role")).collect();
+        let owners: Vec<String> = owners.flat_map(|owner| enum_names(&owner, "role")).collect();
         let access = access_option(resource, "read", Some(&owners))?;
         let path = rpc.to_lower_camel_case();
         code += &format!(

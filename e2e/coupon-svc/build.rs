@@ -10,5 +10,5 @@ fn main() -> souk_codegen::Result<()> {
     ];
     let folders = [Path::new("proto"), Path::new(&shared)];
     let contract = souk_codegen::compile(&folders, &files, Some("::souk_proto"), &[])?;
-    souk_codegen::resources::own(&contract, "souk.coupon.v1", &[])
+    souk_codegen::resources::generate_own(&contract, "souk.coupon.v1", &[])
 }

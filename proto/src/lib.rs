@@ -1,7 +1,8 @@
 //! The gRPC contract of Souk: messages, clients, servers and the descriptor set of `proto/`.
 //!
-//! The `.proto` files are the documentation that clients read through reflection. This crate only compiles them, with the
-//! rules of their fields ([`rules`]), but for one message that is written by hand ([`row`]). Conversions belong to the crates that receive a message.
+//! The `.proto` files are the documentation that clients read through reflection. This crate compiles them, with the rules of
+//! their fields ([`rules`]), but for one message that is written by hand ([`row`]), and reads the options of services
+//! ([`options`]). Conversions belong to the crates that receive a message.
 //!
 //! ```
 //! use souk_proto::search::v1::{Query, TermQuery, query::Kind};

@@ -6,7 +6,7 @@ use prost_reflect::{DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, Messa
 
 use crate::Result;
 use crate::names::{camel, snake, snake_identifier};
-use crate::options::{flag, message, messages, names, number, option, text};
+use crate::options::{enum_names, flag, integer, message, messages, option, text};
 
 /// The option of a field whose search field differs from what its type implies.
 pub(super) const SEARCH: &str = "souk.resource.v1.search";
@@ -330,14 +330,14 @@ impl ColumnType {
         let rules_of = |kind: &str| rules.and_then(|rules| message(rules, kind));
         let nanos = |rules: &DynamicMessage, bound: &str| {
             let bound = message(rules, bound)?;
-            let seconds = i128::from(number(&bound, "seconds"));
-            Some(seconds * 1_000_000_000 + i128::from(number(&bound, "nanos")))
+            let seconds = i128::from(integer(&bound, "seconds"));
+            Some(seconds * 1_000_000_000 + i128::from(integer(&bound, "nanos")))
         };
         let is_within = |kind: &str, nanos_min: i64| {
             let bounds = rules_of(kind).and_then(|rules| nanos(&rules, "gte").zip(nanos(&rules, "lte")));
             bounds.is_some_and(|(gte, lte)| gte >= i128::from(nanos_min) && lte <= i128::from(i64::MAX))
         };
-        let unchecked = rules.is_some_and(|rules| names(rules, "ignore") == ["IGNORE_ALWAYS"]);
+        let unchecked = rules.is_some_and(|rules| enum_names(rules, "ignore") == ["IGNORE_ALWAYS"]);
         match self {
             Self::Time | Self::Duration | Self::Enum(_) if unchecked => {
                 Err("ignores its rules, but its column can't hold everything".to_owned())
@@ -440,8 +440,8 @@ fn analyzer(option: &DynamicMessage) -> Option<String> {
         }
         "fuzzy" => format!(
             "Analyzer::Fuzzy {{ min_chars: {}, max_chars: {}, case_sensitive: {case_sensitive} }}",
-            number(&options, "min_chars"),
-            number(&options, "max_chars")
+            integer(&options, "min_chars"),
+            integer(&options, "max_chars")
         ),
         other => format!("Analyzer::{}", camel(other)),
     };

@@ -4,7 +4,7 @@
 //! Generated code has placeholders: `$MARKER$` and `$MESSAGE$` are filled in by [`super`], `$OUTPUT$`, the response's type, here.
 //! What it calls is in `souk_api::generated`.
 
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{Kind, MessageDescriptor, MethodDescriptor};
 
 use crate::Result;
 use crate::names::{snake, snake_identifier, unescaped};
@@ -60,10 +60,6 @@ impl ResourceMethod {
             streams: method.is_server_streaming(),
             standard: body,
         })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(super) fn is_standard(&self) -> bool {
@@ -152,16 +148,12 @@ impl StandardMethod<'_> {
 
     /// The field of a message that holds the resource, or a list of resources.
     fn resource_field(&self, message: &MessageDescriptor, is_list: bool) -> Result<String> {
-        first_field(message, |field| {
-            field.kind().as_message() == Some(self.message) && field.is_list() == is_list
-        })
+        first_field(message, &Kind::Message(self.message.clone()), is_list)
     }
 
     /// The field of the request that holds the id, or the list of ids: the first that can.
     fn id_field(&self, is_list: bool) -> Result<String> {
-        first_field(&self.method.input(), |field| {
-            field.kind() == Kind::String && field.is_list() == is_list
-        })
+        first_field(&self.method.input(), &Kind::String, is_list)
     }
 
     fn create(&self) -> Result<String> {
@@ -373,7 +365,7 @@ impl StandardMethod<'_> {
         ))
     }
 
-    /// The message that the items of a list in the response have.
+    /// The message type of a repeated field of the response.
     fn element(&self, list: &str) -> Result<MessageDescriptor> {
         let output = self.method.output();
         let field = output.get_field_by_name(list);
@@ -383,9 +375,13 @@ impl StandardMethod<'_> {
     }
 }
 
-/// The first field that passes, as an identifier.
-fn first_field(message: &MessageDescriptor, passes: impl Fn(&FieldDescriptor) -> bool) -> Result<String> {
-    let found = message.fields().find(passes);
-    let found = found.ok_or_else(|| format!("{} isn't what such an RPC has", message.full_name()))?;
+/// The first field of a type, repeated or not, as an identifier.
+fn first_field(message: &MessageDescriptor, kind: &Kind, is_list: bool) -> Result<String> {
+    let mut fields = message.fields();
+    let found = fields.find(|field| field.kind() == *kind && field.is_list() == is_list);
+    let found = found.ok_or_else(|| {
+        let repeated = if is_list { "repeated " } else { "" };
+        format!("{} has no field of type {repeated}{kind:?}", message.full_name())
+    })?;
     Ok(snake_identifier(found.name()))
 }

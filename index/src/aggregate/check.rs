@@ -232,6 +232,7 @@ impl Check<'_> {
     }
 }
 
+/// A field, and the path of the nested objects that it is a field of.
 type Placed = (FieldOf, Option<String>);
 type Shaped = (Shape, Option<String>);
 type Grouped = (Grouping, Option<String>);

@@ -248,7 +248,13 @@ impl<'a> Conclusion<'a> {
 
     /// Adds the empty groups between the bounds of a histogram that has both.
     fn fill(&mut self, node: &Node, grouping: &Grouping, own: &mut Vec<Candidate>) -> Result<()> {
-        let (By::Steps { steps, bounds, .. }, Size::All(most)) = (&grouping.by, grouping.size) else {
+        let (
+            By::Intervals {
+                intervals, bounds, ..
+            },
+            Size::All(most),
+        ) = (&grouping.by, grouping.size)
+        else {
             return Ok(());
         };
         if !bounds.closed {
@@ -256,7 +262,7 @@ impl<'a> Conclusion<'a> {
         }
         let mut filled = Vec::new();
         let mut present = std::mem::take(own).into_iter().peekable();
-        let mut next = Some(bounds.first).filter(|first| bounds.hold(*first));
+        let mut next = Some(bounds.first).filter(|first| bounds.contains(*first));
         while let Some(key) = next {
             let name = Raw::Number(key);
             while let Some(group) = present.next_if(|group| group.name <= name) {
@@ -268,7 +274,7 @@ impl<'a> Conclusion<'a> {
             if filled.len() > most {
                 return Err(self.run.give_up(too_many(node, filled.len())));
             }
-            next = steps.next(key).filter(|next| bounds.hold(*next));
+            next = intervals.next(key).filter(|next| bounds.contains(*next));
         }
         filled.extend(present);
         let empty = filled.iter().filter(|group| group.place.is_none()).count();

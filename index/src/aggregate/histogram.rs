@@ -11,15 +11,15 @@ use crate::result::Datum;
 /// Width that wider whole intervals are treated as, 2⁶⁸: at most one boundary of theirs lies among all integers of 64 bits.
 const WIDEST: f64 = (1_i128 << 68) as f64;
 
-/// How values become intervals.
+/// The intervals of a histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Steps {
-    /// Whole numbers: intervals begin at `offset`, and whole intervals before and behind it.
+pub(super) enum Intervals {
+    /// Intervals with whole numbers as boundaries: one is `offset`, the others are multiples of `interval` from it.
     Whole {
         interval: i128,
         offset: i128,
-        /// The last double that isn't behind where the first of all intervals begins, and the first one that isn't before
-        /// where the last one ends.
+        /// The greatest double that isn't above the beginning of the first interval with numbers, and the least one that
+        /// isn't below the end of the last.
         reach: (f64, f64),
     },
     /// Intervals with doubles as boundaries. The offset is less than an interval from 0. `long`: the values are integers.
@@ -31,8 +31,8 @@ pub(super) enum Steps {
     Calendar(Calendar),
 }
 
-impl Steps {
-    /// The steps of a LONG, whole ones if they can be.
+impl Intervals {
+    /// The intervals of a LONG, whole ones if they can be.
     pub(super) fn of_long(interval: f64, offset: f64) -> Self {
         // Remainders of doubles are exact.
         let offset = offset % interval;
@@ -185,7 +185,7 @@ fn whole_begin(number: i128, interval: i128, offset: i128) -> i128 {
 
 /// Which intervals are shown: those that overlap a range of real numbers, whichever numbers the field can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(super) struct IntervalBounds {
     pub(super) first: u64,
     /// The first key behind; [`OPEN`] when there is none.
     end: u128,
@@ -193,25 +193,27 @@ pub(super) struct Bounds {
     pub(super) closed: bool,
 }
 
-impl Bounds {
+impl IntervalBounds {
     /// The intervals of a field's numbers that overlap `range`, whose ends were checked.
-    pub(super) fn new(steps: &Steps, kind: Kind, range: &ValueRange) -> Self {
+    pub(super) fn new(intervals: &Intervals, kind: Kind, range: &ValueRange) -> Self {
         // Keys of real intervals are doubles, whatever the numbers in them are.
-        let of_keys = match steps {
-            Steps::Real { .. } => Kind::Double,
-            Steps::Whole { .. } | Steps::Calendar(_) => kind,
+        let of_keys = match intervals {
+            Intervals::Real { .. } => Kind::Double,
+            Intervals::Whole { .. } | Intervals::Calendar(_) => kind,
         };
         let first_from = |value: &QueryValue| first_from(of_keys, value).map_or(OPEN, |(first, _)| first);
         let number = |first: u128| u64::try_from(first).unwrap_or(u64::MAX);
         // The interval that holds the lower end; none that begins behind all numbers.
-        let first = match (steps, &range.from) {
+        let first = match (intervals, &range.from) {
             (_, None) => Some(0),
             // What lies before all numbers is where they begin.
-            (Steps::Whole { reach, .. }, Some(QueryValue::Double(from))) => {
-                (*from < reach.1).then(|| steps.key((from.floor() as i64).to_u64()))
+            (Intervals::Whole { reach, .. }, Some(QueryValue::Double(from))) => {
+                (*from < reach.1).then(|| intervals.key((from.floor() as i64).to_u64()))
             }
-            (Steps::Real { .. }, Some(from)) => Some(steps.real_key(f64::from_u64(number(first_from(from))))),
-            (_, Some(from)) => Some(steps.key(number(first_from(from)))),
+            (Intervals::Real { .. }, Some(from)) => {
+                Some(intervals.real_key(f64::from_u64(number(first_from(from)))))
+            }
+            (_, Some(from)) => Some(intervals.key(number(first_from(from)))),
         };
         Self {
             first: first.unwrap_or(u64::MAX),
@@ -219,8 +221,8 @@ impl Bounds {
                 (None, _) => 0,
                 (Some(_), None) => OPEN,
                 // Before all numbers there is a part of the first interval.
-                (Some(_), Some(to @ QueryValue::Double(before))) => match steps {
-                    Steps::Whole { reach, .. } if *before > reach.0 => first_from(to).max(1),
+                (Some(_), Some(to @ QueryValue::Double(before))) => match intervals {
+                    Intervals::Whole { reach, .. } if *before > reach.0 => first_from(to).max(1),
                     _ => first_from(to),
                 },
                 (Some(_), Some(to)) => first_from(to),
@@ -229,7 +231,7 @@ impl Bounds {
         }
     }
 
-    pub(super) fn hold(&self, key: u64) -> bool {
+    pub(super) fn contains(&self, key: u64) -> bool {
         key >= self.first && u128::from(key) < self.end
     }
 }
@@ -242,14 +244,14 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// [`Steps::key`], quicker for values of the same interval.
-    pub(super) fn key(&mut self, steps: &Steps, number: u64) -> u64 {
-        if !matches!(steps, Steps::Calendar(_)) {
-            return steps.key(number);
+    /// [`Intervals::key`], quicker for values of the same interval.
+    pub(super) fn key(&mut self, intervals: &Intervals, number: u64) -> u64 {
+        if !matches!(intervals, Intervals::Calendar(_)) {
+            return intervals.key(number);
         }
         if !(self.begin..self.end).contains(&number) {
-            self.begin = steps.key(number);
-            self.end = steps.next(self.begin).unwrap_or(self.begin);
+            self.begin = intervals.key(number);
+            self.end = intervals.next(self.begin).unwrap_or(self.begin);
             // Where clocks go back, the next interval may begin before a number of this one.
             if !(self.begin..self.end).contains(&number) {
                 let begin = self.begin;
@@ -267,10 +269,10 @@ mod tests {
 
     #[test]
     fn whole_numbers_are_exact_at_the_ends() {
-        let steps = Steps::of_long(10.0, 23.0);
+        let intervals = Intervals::of_long(10.0, 23.0);
         assert!(matches!(
-            steps,
-            Steps::Whole {
+            intervals,
+            Intervals::Whole {
                 interval: 10,
                 offset: 3,
                 ..
@@ -285,34 +287,34 @@ mod tests {
             (i64::MIN, i64::MIN),
         ] {
             assert_eq!(
-                steps.datum(steps.key(number.to_u64())),
+                intervals.datum(intervals.key(number.to_u64())),
                 Datum::Long(begin),
                 "{number}"
             );
         }
-        assert_eq!(steps.next(steps.key(i64::MAX.to_u64())), None);
+        assert_eq!(intervals.next(intervals.key(i64::MAX.to_u64())), None);
     }
 
     #[test]
     fn offsets_far_from_the_numbers_are_those_of_a_boundary_among_them() {
-        let key = |steps: &Steps, number: f64| f64::from_u64(steps.key(number.to_u64()));
-        let tens = Steps::of_double(10.0, 1.7e18);
+        let key = |intervals: &Intervals, number: f64| f64::from_u64(intervals.key(number.to_u64()));
+        let tens = Intervals::of_double(10.0, 1.7e18);
         assert_eq!(
             [5.0, 15.0, 100.0, 300.0].map(|number| key(&tens, number)),
             [0.0, 10.0, 100.0, 300.0]
         );
-        assert_eq!(Steps::of_long(10.0, 9.1e18), Steps::of_long(10.0, 0.0));
+        assert_eq!(Intervals::of_long(10.0, 9.1e18), Intervals::of_long(10.0, 0.0));
         assert_eq!(
-            Steps::of_long(10.0, -9.3e18 - 2_048.0 * 5.0),
-            Steps::of_long(10.0, 0.0)
+            Intervals::of_long(10.0, -9.3e18 - 2_048.0 * 5.0),
+            Intervals::of_long(10.0, 0.0)
         );
-        let widest = Steps::of_double(1e308, 1e308);
+        let widest = Intervals::of_double(1e308, 1e308);
         assert_eq!(
             [-1.2e308, -1.0, 5.0, 1e308].map(|number| key(&widest, number)),
             [f64::MIN, -1e308, 0.0, 1e308]
         );
         // Differences and products beyond all doubles, of boundaries within them.
-        let apart = Steps::of_double(1.7e308, -9e307);
+        let apart = Intervals::of_double(1.7e308, -9e307);
         assert_eq!(
             [f64::MIN, -1e308, -9e307, 7.9e307, 8.1e307, f64::MAX].map(|number| key(&apart, number)),
             [
@@ -325,18 +327,18 @@ mod tests {
             ]
         );
         let power = |exponent: i32| 2_f64.powi(exponent);
-        let behind = Steps::of_double(power(1023), power(1021));
+        let behind = Intervals::of_double(power(1023), power(1021));
         assert_eq!(key(&behind, -1.25 * power(1023)), -1.75 * power(1023));
     }
 
     #[test]
     fn whole_intervals_wider_than_all_numbers_have_whole_keys() {
         let ends = [i64::MIN, -1, 0, 1, i64::MAX];
-        let keys = |steps: &Steps| ends.map(|number| steps.datum(steps.key(number.to_u64())));
+        let keys = |intervals: &Intervals| ends.map(|number| intervals.datum(intervals.key(number.to_u64())));
         let long = |keys: [i64; 5]| keys.map(Datum::Long);
         let negative = i64::MIN;
         for width in [9e18, 9.3e18, 1e19, 2e19, 1e30, 1e100, 1.7e308] {
-            let steps = Steps::of_long(width, 0.0);
+            let intervals = Intervals::of_long(width, 0.0);
             let last = if width < 9.2e18 {
                 9_000_000_000_000_000_000
             } else {
@@ -347,31 +349,31 @@ mod tests {
             } else {
                 negative
             };
-            assert_eq!(keys(&steps), long([negative, first, 0, 0, last]), "{width}");
+            assert_eq!(keys(&intervals), long([negative, first, 0, 0, last]), "{width}");
             // Of a boundary beside 0.
             assert_eq!(
-                keys(&Steps::of_long(width, 1.0)).first(),
+                keys(&Intervals::of_long(width, 1.0)).first(),
                 Some(&Datum::Long(negative)),
                 "{width}"
             );
             assert_eq!(
-                keys(&Steps::of_long(width, width)),
-                keys(&steps),
+                keys(&Intervals::of_long(width, width)),
+                keys(&intervals),
                 "an offset of {width}"
             );
         }
         assert_eq!(
-            keys(&Steps::of_long(1e300, 1.0)),
+            keys(&Intervals::of_long(1e300, 1.0)),
             long([negative, negative, negative, 1, 1])
         );
         // No boundary among the numbers.
-        assert_eq!(keys(&Steps::of_long(1e300, 4e299)), long([negative; 5]));
-        assert_eq!(keys(&Steps::of_long(1e300, -6e299)), long([negative; 5]));
+        assert_eq!(keys(&Intervals::of_long(1e300, 4e299)), long([negative; 5]));
+        assert_eq!(keys(&Intervals::of_long(1e300, -6e299)), long([negative; 5]));
         assert_eq!(
-            Steps::of_long(1e300, 1.0).next(negative.to_u64()),
+            Intervals::of_long(1e300, 1.0).next(negative.to_u64()),
             Some(1_i64.to_u64())
         );
-        assert_eq!(Steps::of_long(1e300, 1.0).next(1_i64.to_u64()), None);
+        assert_eq!(Intervals::of_long(1e300, 1.0).next(1_i64.to_u64()), None);
 
         // What lies behind all numbers may lie in the interval of the last of them.
         for (interval, offset, from, expected) in [
@@ -389,12 +391,12 @@ mod tests {
             (1e20, 7.0, 1e20, vec![7]),
             (1e20, 7.0, 1e20_f64.next_up(), vec![]),
         ] {
-            let steps = Steps::of_long(interval, offset);
+            let intervals = Intervals::of_long(interval, offset);
             let all = [negative, -1, 0, 1, 7].map(|key| key.to_u64());
-            let shown = shown(&steps, Kind::Long, (Some(from.into()), None), &all);
+            let shown = shown(&intervals, Kind::Long, (Some(from.into()), None), &all);
             let expected: Vec<Datum> = expected.into_iter().map(Datum::Long).collect();
-            // Those of later boundaries are no keys of these steps.
-            let last = steps.datum(steps.key(i64::MAX.to_u64()));
+            // Those of later boundaries are no keys of these intervals.
+            let last = intervals.datum(intervals.key(i64::MAX.to_u64()));
             let shown: Vec<Datum> = shown.into_iter().filter(|key| *key == last).collect();
             assert_eq!(shown, expected, "{interval} {offset} {from}");
         }
@@ -410,28 +412,33 @@ mod tests {
             (1e20, 0.0, -9e19, true),
             (1e20, -7.0, -1e20, true),
         ] {
-            let steps = Steps::of_long(interval, offset);
-            let shown = shown(&steps, Kind::Long, (None, Some(to.into())), &[negative.to_u64()]);
+            let intervals = Intervals::of_long(interval, offset);
+            let shown = shown(
+                &intervals,
+                Kind::Long,
+                (None, Some(to.into())),
+                &[negative.to_u64()],
+            );
             assert_eq!(shown.len(), usize::from(is_shown), "{interval} {offset} {to}");
         }
     }
 
     fn shown(
-        steps: &Steps,
+        intervals: &Intervals,
         kind: Kind,
         range: (Option<QueryValue>, Option<QueryValue>),
         keys: &[u64],
     ) -> Vec<Datum> {
         let (from, to) = range;
-        let bounds = Bounds::new(steps, kind, &ValueRange { from, to });
-        let shown = keys.iter().filter(|key| bounds.hold(**key));
-        shown.map(|key| steps.datum(*key)).collect()
+        let bounds = IntervalBounds::new(intervals, kind, &ValueRange { from, to });
+        let shown = keys.iter().filter(|key| bounds.contains(**key));
+        shown.map(|key| intervals.datum(*key)).collect()
     }
 
     #[test]
     fn intervals_are_shown_that_overlap_a_range() {
-        let whole = Steps::of_long(10.0, 0.0);
-        let real = Steps::of_long(2.5, 0.0);
+        let whole = Intervals::of_long(10.0, 0.0);
+        let real = Intervals::of_long(2.5, 0.0);
         let long = |from: Option<QueryValue>, to: Option<QueryValue>, keys: &[i64]| {
             let keys: Vec<u64> = keys.iter().map(|key| key.to_u64()).collect();
             shown(&whole, Kind::Long, (from, to), &keys)
@@ -466,7 +473,7 @@ mod tests {
         );
         // 2⁶³ is behind every number.
         let (end, ends) = (9_223_372_036_854_775_808.0, [i64::MIN, i64::MAX]);
-        let ones = Steps::of_long(1.0, 0.0);
+        let ones = Intervals::of_long(1.0, 0.0);
         let one = |from: Option<QueryValue>, to: Option<QueryValue>| {
             shown(&ones, Kind::Long, (from, to), &ends.map(|key| key.to_u64()))
         };
@@ -475,7 +482,7 @@ mod tests {
         assert_eq!(one(Some(end.into()), None), []);
         assert_eq!(one(None, Some((-end).into())), []);
         let threes = shown(
-            &Steps::of_long(10.0, 3.0),
+            &Intervals::of_long(10.0, 3.0),
             Kind::Long,
             (Some(f64::MIN.into()), Some(f64::MAX.into())),
             &[-7, 3].map(|key: i64| key.to_u64()),
@@ -487,16 +494,16 @@ mod tests {
 
     #[test]
     fn doubles_are_intervals_of_their_own_where_intervals_are_narrower_than_they_are_apart() {
-        let steps = Steps::Real {
+        let intervals = Intervals::Real {
             interval: 1e-10,
             offset: 0.0,
             long: false,
         };
         for number in [1e300, -1e300, f64::MAX, f64::MIN] {
-            let key = steps.key(number.to_u64());
-            assert_eq!(steps.datum(key), Datum::Double(number));
+            let key = intervals.key(number.to_u64());
+            assert_eq!(intervals.datum(key), Datum::Double(number));
             let next = Some(number.next_up()).filter(|next| next.is_finite());
-            assert_eq!(steps.next(key).map(f64::from_u64), next, "{number}");
+            assert_eq!(intervals.next(key).map(f64::from_u64), next, "{number}");
         }
     }
 
@@ -509,15 +516,15 @@ mod tests {
 
     #[test]
     fn intervals_follow_each_other() {
-        let steps = Steps::of_long(0.1, 0.0);
-        assert_eq!(steps.datum(steps.key(3_i64.to_u64())), Datum::Double(3.0));
-        let mut key = steps.key(0_i64.to_u64());
+        let intervals = Intervals::of_long(0.1, 0.0);
+        assert_eq!(intervals.datum(intervals.key(3_i64.to_u64())), Datum::Double(3.0));
+        let mut key = intervals.key(0_i64.to_u64());
         for _ in 0..100 {
-            let next = steps.next(key).expect("there is another");
+            let next = intervals.next(key).expect("there is another");
             assert!(next > key);
             key = next;
         }
-        let Datum::Double(tenth) = steps.datum(key) else {
+        let Datum::Double(tenth) = intervals.datum(key) else {
             panic!("a double")
         };
         assert!((tenth - 10.0).abs() < 1e-9, "{tenth}");

@@ -4,7 +4,7 @@ use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, SegmentReader};
 
 use super::column::{Block, Buffer, Raw, Values};
-use super::histogram::{Bounds, Recent, Steps};
+use super::histogram::{IntervalBounds, Intervals, Recent};
 use super::node::{By, Range};
 use crate::doc_walk::go_to;
 use crate::geo::GeoPoint;
@@ -14,10 +14,10 @@ use crate::run::Run;
 /// What documents are grouped by, on one segment.
 pub(super) enum Keys<'a> {
     Values(Values),
-    Steps {
+    Intervals {
         values: Values,
-        steps: &'a Steps,
-        bounds: Bounds,
+        intervals: &'a Intervals,
+        bounds: IntervalBounds,
         recent: Recent,
     },
     Ranges {
@@ -42,9 +42,13 @@ impl<'a> Keys<'a> {
     ) -> tantivy::Result<Self> {
         Ok(match by {
             By::Value(field) => Self::Values(Values::open(reader, field, run)?),
-            By::Steps { field, steps, bounds } => Self::Steps {
+            By::Intervals {
+                field,
+                intervals,
+                bounds,
+            } => Self::Intervals {
                 values: Values::open(reader, field, run)?,
-                steps,
+                intervals,
                 bounds: *bounds,
                 recent: Recent::default(),
             },
@@ -69,7 +73,7 @@ impl<'a> Keys<'a> {
         let up_to = |groups: usize| (0, (groups as u64).saturating_sub(1));
         match self {
             Self::Values(values) => values.span(),
-            Self::Steps { .. } => None,
+            Self::Intervals { .. } => None,
             Self::Ranges { ranges, .. } => Some(up_to(ranges.len())),
             Self::Distances { ranges, .. } => Some(up_to(ranges.len())),
             Self::Filters(filters) => Some(up_to(filters.len())),
@@ -114,18 +118,18 @@ impl<'a> Keys<'a> {
         out.clear();
         match self {
             Self::Values(values) => return values.read(docs, slots, true, room),
-            Self::Steps {
+            Self::Intervals {
                 values,
-                steps,
+                intervals,
                 bounds,
                 recent,
             } => {
                 let block = values.read(docs, slots, true, room);
                 let mut before = None;
                 for ((value, doc), slot) in block.values.iter().zip(block.docs).zip(block.slots) {
-                    let key = recent.key(steps, *value);
+                    let key = recent.key(intervals, *value);
                     let now = Some((key, *doc, *slot));
-                    if bounds.hold(key) && before != now {
+                    if bounds.contains(key) && before != now {
                         before = now;
                         out.push(key, *doc, *slot);
                     }

@@ -3,7 +3,7 @@
 use tantivy::query::Query as PhysicalQuery;
 
 use super::column::{Kind, Raw};
-use super::histogram::{Bounds, Steps};
+use super::histogram::{IntervalBounds, Intervals};
 use super::quantiles::Percentage;
 use crate::geo::GeoPoint;
 use crate::page::Origin;
@@ -98,10 +98,10 @@ pub(super) enum Size {
 /// What documents are grouped by.
 pub(super) enum By {
     Value(FieldOf),
-    Steps {
+    Intervals {
         field: FieldOf,
-        steps: Steps,
-        bounds: Bounds,
+        intervals: Intervals,
+        bounds: IntervalBounds,
     },
     Ranges {
         field: FieldOf,
@@ -125,7 +125,7 @@ impl By {
         let nth = usize::try_from(number).unwrap_or(usize::MAX);
         match self {
             Self::Value(field) => vec![Some(name.datum(field.kind))],
-            Self::Steps { steps, .. } => vec![Some(steps.datum(number))],
+            Self::Intervals { intervals, .. } => vec![Some(intervals.datum(number))],
             Self::Ranges { ranges, .. } => ranges.get(nth).map_or_else(Vec::new, |range| range.ends.to_vec()),
             Self::Distances { ranges, .. } => ranges.get(nth).map_or_else(Vec::new, |(from, to)| {
                 let end = |end: f64| Some(Datum::Double(end)).filter(|_| end.is_finite());
@@ -148,7 +148,7 @@ pub(super) struct Range {
 }
 
 pub(super) struct Source {
-    /// Values or steps.
+    /// Values or intervals.
     pub(super) by: By,
     pub(super) descending: bool,
     /// Documents without a value have a key, the lowest.

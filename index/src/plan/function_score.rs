@@ -29,6 +29,7 @@ use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::{Standing, unexplained};
 
+/// Values of functions that are computed between two checks of the deadline.
 const VALUES_PER_CHECK: u32 = 1_024;
 
 /// The value of a document of one segment; `None` where the function doesn't count for it.
@@ -49,7 +50,7 @@ impl Formula for One {
     }
 }
 
-/// A checked function, on its way to a segment.
+/// A checked function. Its filter is a query, then a weight, then a scorer; its value a formula, then open on a segment.
 #[derive(Clone, Debug)]
 struct PlannedFunction<V = Arc<dyn Formula>, F = Arc<dyn PhysicalQuery>> {
     value: V,
@@ -232,8 +233,8 @@ impl Weight for FunctionScored<Box<dyn Weight>> {
 type OpenFunction = PlannedFunction<Value, Box<dyn Scorer>>;
 
 impl OpenFunction {
-    /// The value and the weight, where the function counts. Documents come in ascending order.
-    fn of(&mut self, doc: DocId) -> Option<(f64, f64)> {
+    /// The value times the weight, and the weight; `None` where the function doesn't count. Documents come in ascending order.
+    fn weighted_value(&mut self, doc: DocId) -> Option<(f64, f64)> {
         if let Some(filter) = &mut self.filter
             && go_to(filter, doc) != doc
         {
@@ -260,21 +261,24 @@ impl FunctionScorer {
         if self.functions.is_empty() {
             return score;
         }
-        let values = self.functions.iter_mut().filter_map(|function| function.of(doc));
+        let values = self
+            .functions
+            .iter_mut()
+            .filter_map(|function| function.weighted_value(doc));
         self.combine.score(score, values)
     }
 
-    /// Whether the document has the least score, on which the query stands.
+    /// Whether the score of the document that the scorer stands on reaches `min_score`.
     fn passes(&mut self) -> bool {
         self.min_score.is_none_or(|least| self.computed() >= least)
     }
 
-    /// Counts what a document costs here: whoever walks over documents counts only documents.
+    /// Counts the values of a document, and the document; whether the search has to stop. Callers count documents alone.
     fn stops(&mut self) -> bool {
         self.pace.stops(1 + self.functions.len() as u32)
     }
 
-    /// Goes on to a document that passes, if this one doesn't. A search that has to stop finds no more: it will be told.
+    /// Goes on to a document that passes, if this one doesn't. A search that has to stop finds no more; [`Run::outcome`] says why.
     fn settle(&mut self) -> DocId {
         while self.inner.doc() != TERMINATED {
             if self.stops() {
@@ -288,6 +292,7 @@ impl FunctionScorer {
         self.inner.doc()
     }
 
+    /// What [`DocSet::seek_danger`] answers of `target`, given what the query `found`: the score has to pass, too.
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
         match found {
             SeekDangerResult::Found if self.stops() => SeekDangerResult::SeekLowerBound(TERMINATED),
@@ -311,7 +316,7 @@ impl DocSet for FunctionScorer {
         self.settle()
     }
 
-    /// The rest of an intersection leaves over the documents whose scores are computed.
+    /// Computes the score of `target` alone, which cheaper clauses of an intersection match; `seek` would look for the next match.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
         let found = self.inner.seek_danger(target);
         self.verified(found, target)

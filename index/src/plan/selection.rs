@@ -21,7 +21,7 @@ use crate::unexplained::{Standing, unexplained};
 
 /// Blocks, or documents one at a time, between two looks at the deadline.
 const STEPS_PER_CHECK: u32 = 256;
-/// What a search was doing whose columns can't be read.
+/// What a search was doing when a column couldn't be read, for its error.
 pub(super) const READING: &str = "reading a column";
 
 /// The documents of one segment that a clause selects.
@@ -60,7 +60,7 @@ impl ValueSet {
     }
 }
 
-/// From the lowest to the highest of ascending values.
+/// From the lowest to the highest of ascending values; empty without any.
 fn ends(listed: &[u64]) -> RangeInclusive<u64> {
     listed.first().copied().unwrap_or(1)..=listed.last().copied().unwrap_or(0)
 }
@@ -232,6 +232,7 @@ impl Selection {
     }
 }
 
+/// Walks over the matches of a [`Selection`], a block at a time.
 pub(super) struct SelectionScorer {
     selection: Selection,
     doc: DocId,
@@ -345,7 +346,7 @@ impl Scorer for SelectionScorer {
     }
 }
 
-/// The query of the documents that a clause selects.
+/// The query of the documents that a clause selects. Its scores don't count: [`super::clause::Clause::constant`] is around it.
 #[derive(Clone, Debug)]
 pub(super) struct SelectionQuery(pub(super) Arc<dyn Select>);
 

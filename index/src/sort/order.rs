@@ -216,7 +216,7 @@ impl Order {
     }
 
     /// How many keys, from the first on, compare numbers: what behind them decides may have to be read from a dictionary.
-    pub(super) fn numbers(&self) -> usize {
+    pub(super) fn number_keys(&self) -> usize {
         self.keys.iter().take_while(|key| key.is_number()).count()
     }
 

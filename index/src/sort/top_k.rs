@@ -2,7 +2,7 @@
 //!
 //! What an order compares last is the document's key, a string, which has to be read from a segment's dictionary. It decides
 //! only between documents that are equal up to there. So the keys of an order up to its first string are compared before any
-//! string is read; those are read of documents that are equal so far, and in the end of those that made it.
+//! string is read. Strings are read of documents that are equal so far, and in the end of the winners.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::segment::SegmentOrder;
 use super::top::{SegmentTopCollector, Winner};
 use crate::allowance::Grant;
 
-/// A document that made it so far.
+/// One of the best documents of the segments so far.
 struct Candidate {
     /// The place of its segment among those taken.
     segment: usize,
@@ -51,7 +51,7 @@ impl<'a> TopCollector<'a> {
         }
     }
 
-    /// Where a document has to stand before to get in, once there are enough.
+    /// Sort values of the last document, once there are `size`: further ones have to come before it.
     pub(super) fn last(&self) -> Option<&[RawSortValue]> {
         let full = self.kept.len() >= self.size;
         let last = self.kept.last().filter(|_| full);
@@ -72,7 +72,7 @@ impl<'a> TopCollector<'a> {
         let held = self.held.get_or_insert_with(|| segment.run.allowance().grant());
         held.grow(best.len() * each)?;
         let ranks: Vec<&[Rank]> = best.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let numbers = segment.sort_values_of(0..self.order.numbers(), &ranks)?;
+        let numbers = segment.sort_values_of(0..self.order.number_keys(), &ranks)?;
         let nth = self.segments.len();
         self.segments.push(segment);
         let best = best.into_iter().zip(numbers);
@@ -88,7 +88,7 @@ impl<'a> TopCollector<'a> {
         if let Some(held) = &mut self.held {
             held.shrink_to(self.kept.len() * each);
         }
-        // The next segment is told in its own terms what it has to beat.
+        // The next segment turns all sort values of the last document, strings too, into ranks of its own.
         let kept = self.kept.len();
         if kept >= self.size {
             self.read_strings(kept.saturating_sub(1)..kept)?;
@@ -107,19 +107,19 @@ impl<'a> TopCollector<'a> {
 
     /// Brings them into order, as far as that matters for the first `size`.
     fn sort(&mut self) -> io::Result<()> {
-        let (order, numbers) = (self.order, self.order.numbers());
+        let (order, number_keys) = (self.order, self.order.number_keys());
         let by_numbers = |one: &Candidate, other: &Candidate| {
-            let one = one.sort_values.get(..numbers).unwrap_or_default();
-            let other = other.sort_values.get(..numbers).unwrap_or_default();
+            let one = one.sort_values.get(..number_keys).unwrap_or_default();
+            let other = other.sort_values.get(..number_keys).unwrap_or_default();
             order.compare(one, other)
         };
         // It is stable: those of one segment stay in their order.
         self.kept.sort_by(by_numbers);
         let equal = self.kept.chunk_by(|one, other| by_numbers(one, other).is_eq());
         let lengths: Vec<(usize, bool)> = equal
-            .map(|run| {
-                let first = run.first().map(|each| each.segment);
-                (run.len(), run.iter().all(|each| Some(each.segment) == first))
+            .map(|ties| {
+                let first = ties.first().map(|each| each.segment);
+                (ties.len(), ties.iter().all(|each| Some(each.segment) == first))
             })
             .collect();
         let mut begin = 0;
@@ -127,14 +127,14 @@ impl<'a> TopCollector<'a> {
             if begin >= self.size {
                 break;
             }
-            let run = begin..begin + length;
-            begin = run.end;
+            let ties = begin..begin + length;
+            begin = ties.end;
             if of_one_segment {
                 continue;
             }
-            self.read_strings(run.clone())?;
-            if let Some(run) = self.kept.get_mut(run) {
-                run.sort_by(|one, other| order.compare(&one.sort_values, &other.sort_values));
+            self.read_strings(ties.clone())?;
+            if let Some(ties) = self.kept.get_mut(ties) {
+                ties.sort_by(|one, other| order.compare(&one.sort_values, &other.sort_values));
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl<'a> TopCollector<'a> {
 
     /// Reads the strings of those at `places` that have none yet.
     fn read_strings(&mut self, places: Range<usize>) -> io::Result<()> {
-        let keys = self.order.numbers()..self.order.len();
+        let keys = self.order.number_keys()..self.order.len();
         for (nth, segment) in self.segments.iter().enumerate() {
             let unread = |each: &&Candidate| each.segment == nth && each.sort_values.len() < keys.end;
             let among = self.kept.get(places.clone()).unwrap_or_default();
@@ -153,8 +153,8 @@ impl<'a> TopCollector<'a> {
             }
             let strings = segment.sort_values_of(keys.clone(), &ranks)?;
             let among = self.kept.get_mut(places.clone()).unwrap_or_default();
-            let unread = among.iter_mut().filter(|each| unread(&&**each));
-            for (each, strings) in unread.zip(strings) {
+            let among = among.iter_mut().filter(|each| unread(&&**each));
+            for (each, strings) in among.zip(strings) {
                 each.sort_values.extend(strings);
             }
         }

@@ -1,10 +1,12 @@
 //! Enforces the rules of each type. Generated code calls this with rules that are constants; their fields are named as in
-//! `buf.validate`, whose comments say what they mean.
+//! `buf.validate`, whose comments say what they mean. Bounds stand for `gt`, `gte`, `lt` and `lte`, `ignore_zero` for
+//! `IGNORE_IF_ZERO_VALUE`, `defined` for `defined_only`; `printable` is `souk.rule.v1`'s.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{Debug, Display, LowerExp};
 use std::hash::Hash;
 pub use std::ops::Bound;
+use std::ops::RangeBounds as _;
 use std::sync::LazyLock;
 
 use prost_types::{Duration, Timestamp};
@@ -22,11 +24,9 @@ pub fn regex(pattern: &str) -> Option<Regex> {
     Regex::new(pattern).ok()
 }
 
-/// Reports a field that isn't set, unless it `is_set`.
-pub fn required(is_set: bool, at: &Path<'_>, report: &mut Report<'_>) {
-    if !is_set {
-        add_violation(at, "FIELD_REQUIRED", format_args!("is required"), report);
-    }
+/// Reports that a required field isn't set.
+pub fn missing(at: &Path<'_>, report: &mut Report<'_>) {
+    add_violation(at, "FIELD_REQUIRED", format_args!("is required"), report);
 }
 
 /// Reports that no field of a oneof is set: `at` is the first of them, `others` are the names of the rest.
@@ -109,7 +109,7 @@ impl StringRules {
     pub fn check(&self, text: &str, at: &Path<'_>, report: &mut Report<'_>) {
         if text.is_empty() && (self.required || self.ignore_zero || self.min_len > 0) {
             if self.required || !self.ignore_zero {
-                required(false, at, report);
+                missing(at, report);
             }
             return;
         }
@@ -221,26 +221,16 @@ impl<T: Numeric> NumberRules<T> {
         if is_zero && self.ignore_zero {
             return;
         }
-        // NaN is in no range that ends anywhere.
-        let above = match self.lower {
-            Bound::Unbounded => true,
-            Bound::Included(least) => number >= least,
-            Bound::Excluded(least) => number > least,
-        };
-        let below = match self.upper {
-            Bound::Unbounded => true,
-            Bound::Included(most) => number <= most,
-            Bound::Excluded(most) => number < most,
-        };
         if self.finite && !number.is_finite() {
             let message = format_args!("is {number}, must be finite");
             add_violation(at, "OUT_OF_RANGE", message, report);
-        } else if !above || !below {
+        } else if !(self.lower, self.upper).contains(&number) {
+            // NaN is outside every range with a bound.
             let range = RangeInWords(self.lower.map(NumberInWords), self.upper.map(NumberInWords));
             let message = format_args!("is {}, must {range}", NumberInWords(number));
             add_violation(at, "OUT_OF_RANGE", message, report);
         } else if self.required && is_zero {
-            required(false, at, report);
+            missing(at, report);
         }
     }
 }
@@ -312,7 +302,7 @@ impl EnumRules {
     pub fn check(&self, value: &i32, at: &Path<'_>, report: &mut Report<'_>) {
         if *value == 0 {
             if self.required {
-                required(false, at, report);
+                missing(at, report);
             }
             if self.required || self.ignore_zero {
                 return;
@@ -370,8 +360,6 @@ impl TimeRules {
 
     #[inline]
     pub fn check<P: SecondsAndNanos>(&self, value: &P, at: &Path<'_>, report: &mut Report<'_>) {
-        use std::ops::RangeBounds as _;
-
         let parts = value.parts();
         if !(0..NANOS_PER_SECOND).contains(&parts.1) {
             let message = format_args!("nanos is {}, must be 0 to 999,999,999", parts.1);

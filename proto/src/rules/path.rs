@@ -51,7 +51,7 @@ impl<'a> Path<'a> {
         self.join(Segment::Key(key))
     }
 
-    /// Name of the first field behind the beginning, [`Self::root`] or [`Self::at`]; empty when no field follows it.
+    /// Name of the first field after the start, which is [`Self::root`] or [`Self::at`]; empty when no field follows it directly.
     #[must_use]
     pub fn first_field(&self) -> &str {
         match (self.parent, self.segment) {

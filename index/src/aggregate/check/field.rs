@@ -1,4 +1,4 @@
-//! The fields of aggregations, and what stands in for missing values.
+//! The fields of aggregations, and `missing`: the value of documents that have none.
 
 use h3o::Resolution;
 use tantivy::columnar::MonotonicallyMappableToU64;
@@ -16,9 +16,9 @@ use crate::schema::{FieldKind, ResolvedField};
 /// Which fields an aggregation takes.
 #[derive(Clone, Copy)]
 pub(super) enum Wanted {
-    /// All that have values.
+    /// All but texts and nested objects.
     Value,
-    /// All that have keys.
+    /// All whose values can be keys of groups.
     Key,
     Number,
     LongOrDouble,
@@ -27,7 +27,7 @@ pub(super) enum Wanted {
     Point,
     /// Points, each as its cell.
     Cell(Resolution),
-    /// Points, each as its geohash of so many characters.
+    /// Points, each as its geohash of this many characters.
     GeoHash(u8),
 }
 
@@ -94,7 +94,7 @@ impl<'a> Check<'a> {
         }
         let missing = match missing {
             None => None,
-            Some(value) => Some(self.stand_in(value, kind, attribute, at)?),
+            Some(value) => Some(self.missing_value(value, kind, attribute, at)?),
         };
         let attribute = attribute.map(str::to_owned);
         let field = FieldOf {
@@ -122,8 +122,8 @@ impl<'a> Check<'a> {
         self.refuse(path, Reason::OutsideNestedPath, message, advice)
     }
 
-    /// The value of documents without one.
-    fn stand_in(
+    /// Checks `missing`, the value of documents that have none.
+    fn missing_value(
         &mut self,
         value: &QueryValue,
         kind: Kind,
@@ -148,6 +148,7 @@ impl<'a> Check<'a> {
             | (Kind::Date, QueryValue::Time(number)) => Some(number.to_u64()),
             (Kind::Double, QueryValue::Integer(number)) => Some((*number as f64).to_u64()),
             (Kind::Double, QueryValue::Double(number)) if number.is_finite() => {
+                // -0.0 becomes 0.0.
                 Some((*number + 0.0).to_u64())
             }
             _ => None,

@@ -6,7 +6,7 @@ use super::field::Wanted;
 use super::{At, Check, Grouped, Placed, is_number};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
-use crate::aggregate::histogram::{Bounds, Steps};
+use crate::aggregate::histogram::{IntervalBounds, Intervals};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
 use crate::error::{Checker, Reason, every};
@@ -98,9 +98,9 @@ impl Check<'_> {
             } => {
                 let ordered = self.order(order, inside, at);
                 let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at);
-                let (field, scope, steps) = placed?;
+                let (field, scope, intervals) = placed?;
                 ordered?;
-                let (by, scope) = self.stepped((field, scope), steps, bounds, at)?;
+                let (by, scope) = self.by_intervals((field, scope), intervals, bounds, at)?;
                 let size = Size::All(MAX_HISTOGRAM_GROUPS);
                 (by, scope, size, *min_doc_count, order.clone())
             }
@@ -120,8 +120,8 @@ impl Check<'_> {
                 let wide = self.interval(*interval, at);
                 let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at)?;
                 ordered.and(wide)?;
-                let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
-                let (by, scope) = self.stepped((field, scope), steps, bounds, at)?;
+                let intervals = Intervals::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
+                let (by, scope) = self.by_intervals((field, scope), intervals, bounds, at)?;
                 let size = Size::All(MAX_HISTOGRAM_GROUPS);
                 (by, scope, size, *min_doc_count, order.clone())
             }
@@ -238,7 +238,7 @@ impl Check<'_> {
         offset: f64,
         missing: Option<&QueryValue>,
         at: At<'_>,
-    ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Steps)> {
+    ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Intervals)> {
         let placed = self.field(field, Wanted::LongOrDouble, missing, at);
         let wide = interval > 0.0 && interval.is_finite();
         if !wide {
@@ -250,23 +250,30 @@ impl Check<'_> {
             self.note(path, Reason::OutOfRange, message, "give a finite number");
         }
         let (field, scope) = placed.filter(|_| wide && offset.is_finite())?;
-        let steps = match field.kind {
-            Kind::Long => Steps::of_long(interval, offset),
-            _ => Steps::of_double(interval, offset),
+        let intervals = match field.kind {
+            Kind::Long => Intervals::of_long(interval, offset),
+            _ => Intervals::of_double(interval, offset),
         };
-        Some((field, scope, steps))
+        Some((field, scope, intervals))
     }
 
-    pub(super) fn stepped(
+    pub(super) fn by_intervals(
         &mut self,
         (field, scope): Placed,
-        steps: Steps,
+        intervals: Intervals,
         bounds: &ValueRange,
         at: At<'_>,
     ) -> Option<(By, Option<String>)> {
         self.range(bounds, field.kind, &format!("{at}.bounds"))?;
-        let bounds = Bounds::new(&steps, field.kind, bounds);
-        Some((By::Steps { field, steps, bounds }, scope))
+        let bounds = IntervalBounds::new(&intervals, field.kind, bounds);
+        Some((
+            By::Intervals {
+                field,
+                intervals,
+                bounds,
+            },
+            scope,
+        ))
     }
 }
 

@@ -4,7 +4,7 @@ use super::field::Wanted;
 use super::{At, Check, Shaped};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
-use crate::aggregate::histogram::Steps;
+use crate::aggregate::histogram::Intervals;
 use crate::aggregate::node::{By, Composite, Shape, Source};
 use crate::error::{Checker, Error, Reason, every};
 use crate::limits::limit;
@@ -97,8 +97,9 @@ impl Check<'_> {
                 Some((By::Value(field), scope))
             }
             SourceKind::Histogram { interval, offset } => {
-                let (field, scope, steps) = self.histogram(&source.field, *interval, *offset, missing, at)?;
-                self.stepped((field, scope), steps, &open, at)
+                let (field, scope, intervals) =
+                    self.histogram(&source.field, *interval, *offset, missing, at)?;
+                self.by_intervals((field, scope), intervals, &open, at)
             }
             SourceKind::DateHistogram {
                 interval,
@@ -108,8 +109,8 @@ impl Check<'_> {
             } => {
                 self.interval(*interval, at)?;
                 let placed = self.field(&source.field, Wanted::Date, missing, at)?;
-                let steps = Steps::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
-                self.stepped(placed, steps, &open, at)
+                let intervals = Intervals::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
+                self.by_intervals(placed, intervals, &open, at)
             }
         }
     }
