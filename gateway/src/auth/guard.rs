@@ -62,7 +62,7 @@ impl GatewayGuard {
             methods,
             traces: config.traces,
         };
-        if !config.knows_callers() {
+        if !config.authenticates_callers() {
             tracing::warn!(
                 "authentication is off: whoever reaches this port may do everything; see docs/SECURITY.md"
             );
