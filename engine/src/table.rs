@@ -202,7 +202,7 @@ impl TableHandle {
     /// # Errors
     /// [`EngineError::NotSearched`].
     pub fn schema(&self) -> Result<impl Deref<Target = Schema> + use<>> {
-        Ok(ServedSchema(self.target_index()?.served()))
+        Ok(ServedSchema(self.target_index()?.served_design()))
     }
 
     /// Refuses a call that doesn't meet the table, or may only meet own rows where there is nothing like that.
@@ -271,7 +271,7 @@ impl TableHandle {
     /// As [`TableHandle::scope`]; [`EngineError::OwnerNotIndexed`].
     fn scoped_search(&self, index: &OpenIndex, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
         let scope = self.scope()?;
-        scope.restrict(&mut request, &index.served(), index.name())?;
+        scope.restrict(&mut request, &index.served_design(), index.name())?;
         Ok((scope, request))
     }
 

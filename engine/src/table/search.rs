@@ -162,7 +162,7 @@ impl TableHandle {
         let mut request = search.request.clone();
         let kept = self.kept_view(&mut request, search)?;
         let after = request.after.clone();
-        let design = self.target_index()?.served();
+        let design = self.target_index()?.served_design();
         let highlight = search.highlight.clone();
         let highlighter = highlight
             .map(|highlight| Highlighter::new(&design.schema, &search.request.query, highlight))
