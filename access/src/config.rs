@@ -131,8 +131,8 @@ pub enum ProcessKind {
 }
 
 impl AuthConfig {
-    /// Whether a gateway with these settings authenticates its callers.
-    pub fn knows_callers(&self) -> bool {
+    /// Whether a gateway with these settings authenticates its callers: by API keys, tokens, or both.
+    pub fn authenticates_callers(&self) -> bool {
         !self.keys.as_os_str().is_empty() || !self.jwt.jwks.is_empty()
     }
 
@@ -149,18 +149,16 @@ impl AuthConfig {
     pub fn checked(&self, kind: ProcessKind, listen: SocketAddr) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         self.check(kind, "auth", listen, &mut problems);
-        let error = ConfigError::from(problems);
-        if error.problems().is_empty() {
-            Ok(())
-        } else {
-            Err(error)
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(problems.into()),
         }
     }
 
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand, `listen` where `kind` listens.
     pub fn check(&self, kind: ProcessKind, path: &str, listen: SocketAddr, problems: &mut Problems) {
         let authenticates = match kind {
-            ProcessKind::Whole | ProcessKind::Gateway => self.knows_callers(),
+            ProcessKind::Whole | ProcessKind::Gateway => self.authenticates_callers(),
             ProcessKind::Service => self.has_credential_key(),
         };
         if !authenticates && !listen.ip().to_canonical().is_loopback() && !self.insecure_allow_anonymous {
@@ -174,11 +172,11 @@ impl AuthConfig {
             );
             problems.push(path, message);
         }
-        if kind == ProcessKind::Service && self.knows_callers() {
+        if kind == ProcessKind::Service && self.authenticates_callers() {
             let message = "keys and jwt are settings of the gateway; a service has credential_key alone";
             problems.push(path, message);
         }
-        if kind == ProcessKind::Gateway && self.knows_callers() && !self.has_credential_key() {
+        if kind == ProcessKind::Gateway && self.authenticates_callers() && !self.has_credential_key() {
             let message = format!(
                 "must be set (or {CREDENTIAL_KEY_VARIABLE}): services must know that calls come from the gateway"
             );
@@ -188,13 +186,13 @@ impl AuthConfig {
             let count = self.hosts.len();
             problems.push(
                 &format!("{path}.hosts"),
-                format!("has {count} names; at most {HOSTS_MAX} can be"),
+                format!("has {count} names; at most {HOSTS_MAX} are allowed"),
             );
         }
         for (index, name) in self.hosts.iter().enumerate() {
             if !is_host_name(name) {
                 let message =
-                    format!("`{name}` is no name of a host; it must be as in shop.example, without a port");
+                    format!("`{name}` isn't a host name; it must be like shop.example, without a port");
                 problems.push(&format!("{path}.hosts[{index}]"), message);
             }
         }
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_has_the_settings_that_it_uses() {
+    fn each_kind_of_process_has_the_settings_that_it_uses() {
         let keys = AuthConfig {
             keys: "keys".into(),
             ..AuthConfig::default()

@@ -104,9 +104,9 @@ impl CredentialKeys {
         Ok(Self(Arc::new(keys.into_iter().map(key).collect())))
     }
 
-    /// Makes the credential of `identity` for the RPC at the request path `path`; it expires after `life`, at most
+    /// Signs a credential of `identity` for the RPC at the request path `path`; it expires after `life`, at most
     /// [`LIFE_MAX`]. Never `None` with keys of [`Self::random`] or [`Self::parse`].
-    pub fn make(
+    pub fn sign(
         &self,
         identity: &Identity,
         path: &str,
@@ -142,7 +142,7 @@ impl CredentialKeys {
 
     /// Verifies a credential for the RPC at the request path `path`. `None` when none of the keys signed it, for this RPC, or
     /// it has expired or would expire too late.
-    pub fn check(&self, credential: &HeaderValue, path: &str, now: SystemTime) -> Option<Identity> {
+    pub fn verify(&self, credential: &HeaderValue, path: &str, now: SystemTime) -> Option<Identity> {
         if credential.len() > HEADER_CHARS_MAX {
             return None;
         }
@@ -222,31 +222,31 @@ mod tests {
     #[test]
     fn a_credential_is_for_one_rpc_and_a_short_time() {
         let (keys, now) = (CredentialKeys::random().expect("random"), SystemTime::now());
-        let credential = keys.make(&someone(), PATH, LIFE, now).expect("made");
-        assert_eq!(keys.check(&credential, PATH, now), Some(someone()));
+        let credential = keys.sign(&someone(), PATH, LIFE, now).expect("made");
+        assert_eq!(keys.verify(&credential, PATH, now), Some(someone()));
         assert_eq!(
-            keys.check(&credential, PATH, now + LIFE + CLOCK_SKEW),
+            keys.verify(&credential, PATH, now + LIFE + CLOCK_SKEW),
             Some(someone())
         );
-        let late = now + LIFE + CLOCK_SKEW + Duration::from_millis(2);
-        assert_eq!(keys.check(&credential, PATH, late), None);
+        let late = now + LIFE + CLOCK_SKEW + Duration::from_millis(1);
+        assert_eq!(keys.verify(&credential, PATH, late), None);
         assert_eq!(
-            keys.check(&credential, "/souk.order.v1.OrderService/DeleteOrder", now),
+            keys.verify(&credential, "/souk.order.v1.OrderService/DeleteOrder", now),
             None
         );
         assert_eq!(
             CredentialKeys::random()
                 .expect("random")
-                .check(&credential, PATH, now),
+                .verify(&credential, PATH, now),
             None
         );
-        // Made for longer than any is good for, or far in the future.
-        let long = keys.make(&someone(), PATH, LIFE * 1_000, now).expect("made");
-        assert_eq!(keys.check(&long, PATH, now + LIFE_MAX + CLOCK_SKEW * 2), None);
+        // No credential is valid for longer than LIFE_MAX, nor before it was signed.
+        let long = keys.sign(&someone(), PATH, LIFE * 1_000, now).expect("made");
+        assert_eq!(keys.verify(&long, PATH, now + LIFE_MAX + CLOCK_SKEW * 2), None);
         let future = keys
-            .make(&someone(), PATH, LIFE_MAX, now + LIFE_MAX)
+            .sign(&someone(), PATH, LIFE_MAX, now + LIFE_MAX)
             .expect("made");
-        assert_eq!(keys.check(&future, PATH, now), None);
+        assert_eq!(keys.verify(&future, PATH, now), None);
     }
 
     #[test]
@@ -258,13 +258,13 @@ mod tests {
             for subject in subjects {
                 let identity = Identity::new(Role::Operator, subject).expect("an identity");
                 let identity = identity.with_tables(Some(tables.parse().expect("names")));
-                let credential = keys.make(&identity, PATH, LIFE, now).expect("made");
+                let credential = keys.sign(&identity, PATH, LIFE, now).expect("made");
                 assert!(credential.len() <= HEADER_CHARS_MAX);
-                assert_eq!(keys.check(&credential, PATH, now), Some(identity));
+                assert_eq!(keys.verify(&credential, PATH, now), Some(identity));
             }
         }
         let free = Identity::new(Role::Operator, "notes").expect("an identity");
-        let checked = keys.check(&keys.make(&free, PATH, LIFE, now).expect("made"), PATH, now);
+        let checked = keys.verify(&keys.sign(&free, PATH, LIFE, now).expect("made"), PATH, now);
         assert_eq!(checked.expect("checked").tables(), None);
     }
 
@@ -272,7 +272,7 @@ mod tests {
     fn only_the_credential_of_a_limited_caller_has_another_version() {
         let (keys, now) = (CredentialKeys::random().expect("random"), SystemTime::now());
         let version = |identity: &Identity| {
-            let credential = keys.make(identity, PATH, LIFE, now).expect("made");
+            let credential = keys.sign(identity, PATH, LIFE, now).expect("made");
             let bytes = URL_SAFE_NO_PAD.decode(credential.as_bytes()).expect("base64");
             bytes.first().copied()
         };
@@ -290,7 +290,7 @@ mod tests {
 
     fn with_any_character_changed_or_gone_is_none(identity: &Identity) {
         let (keys, now) = (CredentialKeys::random().expect("random"), SystemTime::now());
-        let credential = keys.make(identity, PATH, LIFE, now).expect("made");
+        let credential = keys.sign(identity, PATH, LIFE, now).expect("made");
         let text = credential.to_str().expect("ascii").to_owned();
         for at in 0..text.len() {
             for other in *b"AB_" {
@@ -300,13 +300,13 @@ mod tests {
                 }
                 changed[at] = other;
                 let changed = HeaderValue::from_bytes(&changed).expect("a value");
-                assert_eq!(keys.check(&changed, PATH, now), None, "changed at {at}");
+                assert_eq!(keys.verify(&changed, PATH, now), None, "changed at {at}");
             }
             let cut = HeaderValue::from_str(&text[..at]).expect("a value");
-            assert_eq!(keys.check(&cut, PATH, now), None, "cut at {at}");
+            assert_eq!(keys.verify(&cut, PATH, now), None, "cut at {at}");
         }
         let long = HeaderValue::from_str(&"A".repeat(HEADER_CHARS_MAX + 1)).expect("a value");
-        assert_eq!(keys.check(&long, PATH, now), None);
+        assert_eq!(keys.verify(&long, PATH, now), None);
     }
 
     #[test]
@@ -315,10 +315,10 @@ mod tests {
         let before = CredentialKeys::parse(&old).expect("a key");
         let during = CredentialKeys::parse(&format!("# since today\n{new}\n\n{old}\n")).expect("two keys");
         let after = CredentialKeys::parse(&new).expect("a key");
-        let make = |keys: &CredentialKeys| keys.make(&someone(), PATH, LIFE, now).expect("made");
-        assert!(during.check(&make(&before), PATH, now).is_some());
-        assert!(after.check(&make(&during), PATH, now).is_some());
-        assert!(after.check(&make(&before), PATH, now).is_none());
+        let sign = |keys: &CredentialKeys| keys.sign(&someone(), PATH, LIFE, now).expect("made");
+        assert!(during.verify(&sign(&before), PATH, now).is_some());
+        assert!(after.verify(&sign(&during), PATH, now).is_some());
+        assert!(after.verify(&sign(&before), PATH, now).is_none());
         assert!(!format!("{during:?}").contains('n'.to_string().repeat(3).as_str()));
     }
 

@@ -44,7 +44,7 @@ impl Admit for ServiceGuard {
         if self.rules.allows_anonymous(path) {
             return next.run(request);
         }
-        let identity = credential.and_then(|given| keys.get().check(&given, path, SystemTime::now()));
+        let identity = credential.and_then(|given| keys.get().verify(&given, path, SystemTime::now()));
         let Some(identity) = identity else {
             return Next::refuse(refusal::unproven());
         };

@@ -18,11 +18,12 @@ use crate::error::Error;
 mod index;
 mod storage;
 
-/// When to come back after a failure of this process: by then it has been replaced or restarted.
+/// When to come back after a failure of this process, which is replaced or restarted by then, and while watches, transactions or other
+/// long calls are at their limit.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// When to come back while an index is being built.
 const RETRY_WHILE_BUILDING: Duration = Duration::from_secs(2);
-/// When to come back when too much is under way.
+/// When to come back when too many searches are waiting.
 const RETRY_WHEN_BUSY: Duration = Duration::from_millis(500);
 /// When to come back for a view: some are kept for less than the longest time.
 const RETRY_WHEN_VIEWS_EXPIRE: Duration = Duration::from_secs(30);
@@ -48,14 +49,14 @@ impl From<Error> for Status {
             Error::Refused { subject, problem } => {
                 StatusBuilder::invalid_argument("INVALID_ARGUMENT", format!("{subject} {problem}")).build()
             }
-            Error::Engine(error) => of_engine(error),
+            Error::Engine(error) => engine_status(error),
         }
     }
 }
 
-fn of_engine(error: EngineError) -> Status {
+fn engine_status(error: EngineError) -> Status {
     match error {
-            // Always one of the others, with a path.
+            // The conversion makes another variant of each of these, which names a path in the request.
             error @ (EngineError::PageTokenInvalid { .. }
             | EngineError::DuplicateIds { .. }
             | EngineError::SnapshotBehind { .. }

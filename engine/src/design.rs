@@ -16,8 +16,8 @@ use crate::document::DocumentReader;
 use crate::error::Result;
 use crate::key::{self, HASH_COLUMN, ID_COLUMN};
 
-/// Changes whenever the same rows and sources become other documents, so that indexes with those of before are made anew.
-const DOCUMENTS: u32 = 1;
+/// Version of the documents that are made of rows by sources. It changes with them, so that indexes with older documents are rebuilt.
+const DOCUMENT_VERSION: u32 = 1;
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -86,8 +86,8 @@ impl Design {
         };
         let mut hash = Xxh3::new();
         hash.update(&schema.fingerprint().to_be_bytes());
-        hash.update(&DOCUMENTS.to_be_bytes());
-        hash.update(&key::DOCUMENT_KEYS.to_be_bytes());
+        hash.update(&DOCUMENT_VERSION.to_be_bytes());
+        hash.update(&key::DOCUMENT_KEY_VERSION.to_be_bytes());
         hash.update(label.text().as_bytes());
         Self {
             documents: DocumentReader::new(&search, &label.columns, &label.key),

@@ -12,7 +12,7 @@ use crate::key::{self, HASH_COLUMN};
 use crate::leases::Full;
 use crate::open_table::Home;
 use crate::scope::Scope;
-use crate::slices::{CountedPage, Ended, Exported, LEASE, Slice};
+use crate::slices::{Ended, Exported, LEASE, ScannedPage, Slice};
 use crate::stored::signed;
 use crate::table::{MIN_SEQUENCE, SCANS_MAX, TableHandle};
 use crate::token::{self, TokenKind};
@@ -160,7 +160,7 @@ impl TableHandle {
             let exported = Exported {
                 snapshot: self.snapshot(min_sequence).await?,
                 ended: Arc::default(),
-                counting: Arc::default(),
+                split_points: Arc::default(),
             };
             exported.ended.begin(slice);
             let kept = self.inner.snapshots.keep(exported, LEASE, self.caller());
@@ -327,21 +327,22 @@ impl TableHandle {
         if slice.is_whole() || first.is_some_and(|(column, _)| column == HASH_COLUMN) {
             return slice.bounds(Slice::before_hash);
         }
-        let counting = self.kept_snapshot(lease)?.counting;
-        let mut counting = counting.lock().await;
-        let cuts = counting
-            .cuts(|from| async move {
+        let scan = self.kept_snapshot(lease)?.split_points;
+        let mut scan = scan.lock().await;
+        let points = scan
+            .finish(|from| async move {
                 if from.is_some() {
                     may_look_on(without_place)?;
                 }
-                self.counted_page(scope, lease, from).await
+                self.scanned_page(scope, lease, from).await
             })
             .await?;
-        slice.bounds(|number, count| Ok(cuts.before(number, count)))
+        slice.bounds(|number, count| Ok(points.before(number, count)))
     }
 
-    /// Rows of a kept snapshot to count, from a key on, as far as the call may meet them: where others lie isn't told by slices.
-    async fn counted_page(&self, scope: &Scope, lease: u64, from: Option<PrimaryKey>) -> Result<CountedPage> {
+    /// Reads keys of a kept snapshot for split points, from a key on: only of rows that the call may meet, as slices mustn't tell where
+    /// others lie.
+    async fn scanned_page(&self, scope: &Scope, lease: u64, from: Option<PrimaryKey>) -> Result<ScannedPage> {
         self.check_going()?;
         let definition = self.open.definition();
         let first = definition.schema.key.first();
@@ -350,7 +351,7 @@ impl TableHandle {
         let options = ReadOptions::new().columns(named.chain(scope.owner_column()));
         let all = RangeRequest::default().options(options.max_versions(1));
         let Some(mut request) = scope.narrowed(&all) else {
-            return Ok(CountedPage {
+            return Ok(ScannedPage {
                 keys: Vec::new(),
                 next: None,
             });
@@ -364,7 +365,7 @@ impl TableHandle {
             .access("export", snapshot.range(&self.open.table, &request))
             .await?;
         let own = page.rows.into_iter().filter(|row| scope.sees(row));
-        Ok(CountedPage {
+        Ok(ScannedPage {
             keys: own.map(|row| row.key).collect(),
             next: page.next,
         })

@@ -83,7 +83,7 @@ impl Figures {
         let mut indexes = Vec::new();
         for table in engine.tables() {
             for index in table.indexes().iter() {
-                let stall = index.state.stalled();
+                let stall = index.state.current_stall();
                 indexes.push(IndexFigures {
                     table: Arc::clone(table.shared_name()),
                     name: Arc::clone(index.shared_name()),

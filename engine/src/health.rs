@@ -70,18 +70,18 @@ fn trouble(index: &IndexState, last: u64) -> Option<String> {
     let name = index.name();
     match index.phase() {
         Phase::Serving(_) => {
-            let stall = index.stands_still().filter(|_| index.applied() < last)?;
+            let stall = index.lasting_stall().filter(|_| index.applied() < last)?;
             Some(format!("the index {name} stands still {}", described(&stall)))
         }
         Phase::Absent => None,
-        Phase::Unopened(_) => match index.stands_still() {
+        Phase::Unopened(_) => match index.lasting_stall() {
             Some(stall) => Some(format!("the index {name} can't be opened {}", described(&stall))),
             None => {
                 let opening = index.opening().filter(|since| since.elapsed() >= SILENT_AFTER);
                 opening.map(|_| format!("the index {name} is being opened"))
             }
         },
-        Phase::Building => Some(match index.stalled() {
+        Phase::Building => Some(match index.current_stall() {
             None => format!("the index {name} is being opened"),
             Some(stall) => format!("the index {name} doesn't answer {}", described(&stall)),
         }),
@@ -130,12 +130,12 @@ impl Watched {
         let (known, since) = self.advanced;
         if applied >= last || applied != known || !index.answers() {
             self.advanced = (applied, Instant::now());
-        } else if since.elapsed() >= SILENT_AFTER && index.stalled().is_none() {
+        } else if since.elapsed() >= SILENT_AFTER && index.current_stall().is_none() {
             let reason = format!("it is at {applied} of {last}, and says nothing");
             tracing::error!(index = index.name(), reason, "the index stands still");
             index.stall("it takes in no changes", &reason);
         }
-        if index.stands_still().is_some() {
+        if index.lasting_stall().is_some() {
             // Nobody else tells those who wait that it is more than a hiccup by now.
             index.announce();
         }

@@ -453,7 +453,7 @@ pub(crate) async fn rebuild(engine: &Engine, index: &OpenIndex, design: Design) 
 /// as done.
 fn build_under_way(index: &OpenIndex) -> Option<Build> {
     let wanted = index.wanted();
-    let served = index.state.served();
+    let served = index.state.served_design();
     let serves_wanted = served.is_some_and(|design| design.fingerprint() == wanted.fingerprint());
     index.state.build().filter(|_| !serves_wanted)
 }
@@ -473,7 +473,7 @@ pub(crate) async fn described(
         table: table.name().to_owned(),
         weight: index.weight(),
         phase: IndexPhase::Building,
-        stalled: state.stalled().map(|stall| (stall.why, stall.age())),
+        stalled: state.current_stall().map(|stall| (stall.why, stall.age())),
         is_log_held: state.log_held().is_some(),
         fields: Vec::new(),
         fields_to_be: Vec::new(),

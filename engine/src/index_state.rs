@@ -1,5 +1,5 @@
-//! The state that searches and the follower of one index share: up to which sequence searches see changes, and up to which one
-//! of them waits for it.
+//! The state that searches and the follower of one index share: its phase, the sequence up to which searches see changes, the highest
+//! one that they wait for, and why it doesn't advance.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const ENDING_MAX: Duration = Duration::from_secs(1);
 /// Whether an index answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
-    /// It is no more.
+    /// It has been dropped, or its table is.
     Absent,
     /// It is being opened, or built from the table.
     Building,
@@ -32,7 +32,7 @@ pub(crate) enum Phase {
     Unopened(Arc<Unopened>),
     /// It answers, and follows the change log.
     Serving(Serving),
-    /// It doesn't any more.
+    /// It doesn't answer, for this reason, until a restart of the process.
     Failed(String),
 }
 
@@ -227,11 +227,11 @@ impl IndexState {
             true => wait,
             false => wait.at_most(ENDING_MAX),
         };
-        let has_ended = |(): &()| !self.is_unopened() || self.stands_still().is_some();
+        let has_ended = |(): &()| !self.is_unopened() || self.lasting_stall().is_some();
         // Why it ended is looked at below.
         let _in_time = wait.for_value(&mut phase, has_ended).await;
         let reached = self.applied();
-        match (self.is_unopened(), self.stalled()) {
+        match (self.is_unopened(), self.current_stall()) {
             (false, _) => Ok(()),
             (true, _) if !opens => Err(EngineError::Closing),
             (true, Some(stall)) => Err(self.stalled_at(reached, stall)),
@@ -248,7 +248,7 @@ impl IndexState {
     /// As [`Self::view`].
     pub(crate) async fn refreshed(&self, sequence: u64, wait: Wait) -> Result<()> {
         let is_known =
-            |reached: &u64| *reached >= sequence || !self.is_unopened() || self.stands_still().is_some();
+            |reached: &u64| *reached >= sequence || !self.is_unopened() || self.lasting_stall().is_some();
         let known = wait.for_value(&mut self.applied.subscribe(), is_known).await;
         if known && self.is_unopened() && self.applied() >= sequence {
             return Ok(());
@@ -282,14 +282,14 @@ impl IndexState {
         }
     }
 
-    /// Says that the files of the design with this fingerprint are damaged, to whoever keeps them: no index of them answers
-    /// from now on.
-    pub(crate) fn refuse(&self, fingerprint: u64, how: &str) {
+    /// Refuses searches from now on if the index that answers has the design with this fingerprint, whose files are damaged. Unlike
+    /// [`Self::condemn`] it doesn't tell the follower: the caller has them rebuilt.
+    pub(crate) fn stop_serving_design(&self, fingerprint: u64, how: &str) {
         self.stop_serving(|serving| serving.design.fingerprint() == fingerprint, || (), how);
     }
 
-    /// Refuses searches from now on if the index that answers `is_damaged`; returns whether it is. Calls `before` first, under the
-    /// lock: whoever sees the new phase sees what that did.
+    /// Refuses searches from now on if the index that answers `is_damaged`; returns whether it is. `before` runs under the lock of the
+    /// phase, before that changes.
     fn stop_serving(&self, is_damaged: impl Fn(&Serving) -> bool, before: impl FnOnce(), how: &str) -> bool {
         let answered = {
             let mut phase = self.phase.write();
@@ -306,15 +306,15 @@ impl IndexState {
         true
     }
 
-    /// How it showed that an index is damaged, if somebody [said so](Self::condemn); told once.
+    /// How the damage of an index showed that was [condemned](Self::condemn); taken once.
     pub(crate) fn take_condemned(&self, index: Opening) -> Option<String> {
         let mut condemned = self.condemned.lock();
         let (_, how) = condemned.take_if(|(of, _)| *of == index)?;
         Some(how)
     }
 
-    /// Says that searches don't see new changes, for a reason that is tried to overcome: `why` for clients, `reason` for
-    /// the log. It began with the first since the index advanced last.
+    /// Says that searches don't see new changes: `why` for clients, `reason` for the log. The stall began with the first call since the
+    /// last one ended, whatever reasons follow.
     pub(crate) fn stall(&self, why: &'static str, reason: &str) {
         {
             let mut stall = self.stall.lock();
@@ -341,13 +341,13 @@ impl IndexState {
     }
 
     /// Why searches don't see new changes, if that is so.
-    pub(crate) fn stalled(&self) -> Option<Stall> {
+    pub(crate) fn current_stall(&self) -> Option<Stall> {
         self.stall.lock().clone()
     }
 
-    /// [`Self::stalled`] that lasts too long to be a hiccup.
-    pub(crate) fn stands_still(&self) -> Option<Stall> {
-        self.stalled().filter(|stall| stall.age() >= STALLED_AFTER)
+    /// [`Self::current_stall`], once it has lasted for [`STALLED_AFTER`]: it is no hiccup then.
+    pub(crate) fn lasting_stall(&self) -> Option<Stall> {
+        self.current_stall().filter(|stall| stall.age() >= STALLED_AFTER)
     }
 
     /// Wakes whoever waits for a phase or a sequence.
@@ -357,7 +357,7 @@ impl IndexState {
     }
 
     fn advances(&self) {
-        // Not under the lock: whoever waits for a phase takes it under that of the phases, which is taken here.
+        // Not under the lock: waiters for a phase take it while they hold that of `phase_changed`, which is taken below.
         let ended = self.stall.lock().take();
         if let Some(stall) = ended {
             let (index, stood_still) = (self.name(), stall.age());
@@ -401,7 +401,7 @@ impl IndexState {
     }
 
     /// The design of the index that answers, or would once it is open.
-    pub(crate) fn served(&self) -> Option<Arc<Design>> {
+    pub(crate) fn served_design(&self) -> Option<Arc<Design>> {
         match &*self.phase.read() {
             Phase::Serving(serving) => Some(Arc::clone(&serving.design)),
             Phase::Unopened(unopened) => Some(Arc::clone(&unopened.design)),
@@ -519,18 +519,18 @@ impl IndexState {
                 let sequence = reached.max(searcher.sequence());
                 return Ok((searcher, sequence));
             }
-            if let Some(stall) = self.stands_still() {
+            if let Some(stall) = self.lasting_stall() {
                 return Err(self.stalled_at(wanted, stall));
             }
             self.wanted.fetch_max(wanted, Ordering::AcqRel);
             self.wake.notify_one();
             let answers = || matches!(*self.phase.read(), Phase::Serving(_));
             let look_again =
-                |reached: &u64| *reached >= needed() || !answers() || self.stands_still().is_some();
+                |reached: &u64| *reached >= needed() || !answers() || self.lasting_stall().is_some();
             let mut applied = self.applied.subscribe();
             if !wait.for_value(&mut applied, look_again).await {
                 let reached = self.applied();
-                return Err(match self.stalled() {
+                return Err(match self.current_stall() {
                     Some(stall) => self.stalled_at(wanted, stall),
                     None => EngineError::DeadlineExceeded(Waiting::Index { wanted, reached }),
                 });
@@ -570,7 +570,7 @@ pub(crate) mod tests {
 
     /// A state whose index would answer once it is open.
     pub(crate) fn unopened() -> IndexState {
-        let design = serving().served().expect("it answers");
+        let design = serving().served_design().expect("it answers");
         let state = IndexState::new("numbers".into());
         state.set_phase(Phase::Unopened(Arc::new(Unopened {
             design,
@@ -610,7 +610,7 @@ pub(crate) mod tests {
             "{refused:?}"
         );
         state.begins_to_open();
-        assert!(state.stalled().is_none(), "it isn't known to fail again");
+        assert!(state.current_stall().is_none(), "it isn't known to fail again");
     }
 
     #[tokio::test(start_paused = true)]
@@ -656,7 +656,7 @@ pub(crate) mod tests {
             state.stall("the device has too little room", "no space left");
         });
         assert_eq!(deferred.expect("the deferred refresh needn't be waited for").1, 3);
-        assert!(state.stands_still().is_none(), "it may be a hiccup");
+        assert!(state.lasting_stall().is_none(), "it may be a hiccup");
         let (wanted, ()) = tokio::join!(state.view(4, Wait::new(None)), async {
             tokio::time::sleep(STALLED_AFTER).await;
             state.announce();
@@ -670,7 +670,7 @@ pub(crate) mod tests {
         assert_eq!((why, wanted, reached), ("the device has too little room", 4, 3));
         assert_eq!(state.view(3, Wait::new(None)).await.expect("a view").1, 3);
         state.set_applied(4);
-        assert!(state.stalled().is_none());
+        assert!(state.current_stall().is_none());
         assert_eq!(state.view(4, Wait::new(None)).await.expect("a view").1, 4);
     }
 
@@ -698,20 +698,20 @@ pub(crate) mod tests {
     async fn an_index_of_damaged_files_doesnt_answer_from_then_on() {
         let state = serving();
         let fingerprint = state.serving().expect("it answers").design.fingerprint();
-        state.refuse(fingerprint ^ 1, "another's checksum");
+        state.stop_serving_design(fingerprint ^ 1, "another's checksum");
         assert!(state.view(0, Wait::new(None)).await.is_ok());
-        state.refuse(fingerprint, "a checksum");
+        state.stop_serving_design(fingerprint, "a checksum");
         let refused = state.view(0, Wait::new(None)).await;
         assert!(
             matches!(refused, Err(EngineError::IndexBuilding { .. })),
             "{refused:?}"
         );
-        let stall = state.stalled().expect("it says so");
+        let stall = state.current_stall().expect("it says so");
         assert_eq!(stall.reason, "a checksum");
         state.stall_ends("another reason");
-        assert!(state.stalled().is_some());
+        assert!(state.current_stall().is_some());
         state.stall_ends(stall.why);
-        assert!(state.stalled().is_none());
+        assert!(state.current_stall().is_none());
     }
 
     #[tokio::test]

@@ -408,7 +408,7 @@ impl Keeping {
                 warn!(index = name, reason, "the build waits for room on the device");
             }
             waits = true;
-            if !self.state().answers() && self.state().stalled().is_none() {
+            if !self.state().answers() && self.state().current_stall().is_none() {
                 self.state().stall(BUILD_WAITS, &reason);
             }
             self.tell_waiting(design, Some(reason));

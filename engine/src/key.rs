@@ -22,9 +22,11 @@ const TAG_STRING: u8 = 2;
 const TAG_BINARY: u8 = 3;
 /// Stands before an id that is empty, or could be taken for other values by its first byte.
 const TAG_ID: u8 = 4;
-/// Changes whenever a key becomes other bytes, so that indexes with those of before are made anew.
-pub(crate) const DOCUMENT_KEYS: u32 = 3;
+/// Version of the encoding of document keys. It changes with the encoding, so that indexes with older keys are rebuilt.
+pub(crate) const DOCUMENT_KEY_VERSION: u32 = 3;
 
+/// Flipped in an INTEGER, so that negative numbers come first.
+const SIGN: u64 = 1 << 63;
 /// Ends a STRING or BINARY; a zero byte inside is followed by [`ESCAPE`], so that shorter values come first.
 const END: [u8; 2] = [0, 0];
 const ESCAPE: u8 = 0xff;
@@ -104,22 +106,21 @@ pub fn to_document_key(key: &PrimaryKey) -> Vec<u8> {
         [KeyValue::String(hash), KeyValue::String(id)] if is_hash(hash, id) => {
             document_id(id.as_bytes().to_vec())
         }
-        values => of_values(values),
+        values => encode_values(values),
     }
 }
 
-/// The key of a document as its row's key has values, unless that is one of [`hashed`].
-pub(crate) fn of_values<'a>(values: impl IntoIterator<Item = &'a KeyValue>) -> Vec<u8> {
+/// The document key of a primary key that isn't one of [`hashed`]: its values, each behind its tag.
+pub(crate) fn encode_values<'a>(values: impl IntoIterator<Item = &'a KeyValue>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(64);
     for value in values {
         match value {
             KeyValue::Integer(number) => {
                 bytes.push(TAG_INTEGER);
-                // The sign bit turned round: negative numbers come first.
-                bytes.extend_from_slice(&(number.cast_unsigned() ^ (1 << 63)).to_be_bytes());
+                bytes.extend_from_slice(&(number.cast_unsigned() ^ SIGN).to_be_bytes());
             }
-            KeyValue::String(text) => escape(TAG_STRING, text.as_bytes(), &mut bytes),
-            KeyValue::Binary(value) => escape(TAG_BINARY, value, &mut bytes),
+            KeyValue::String(text) => push_escaped(TAG_STRING, text.as_bytes(), &mut bytes),
+            KeyValue::Binary(value) => push_escaped(TAG_BINARY, value, &mut bytes),
         }
     }
     bytes
@@ -140,7 +141,8 @@ fn document_id(mut id: Vec<u8>) -> Vec<u8> {
     id
 }
 
-fn escape(tag: u8, value: &[u8], bytes: &mut Vec<u8>) {
+/// Adds a tag, the escaped bytes of a value, and [`END`].
+fn push_escaped(tag: u8, value: &[u8], bytes: &mut Vec<u8>) {
     bytes.push(tag);
     for byte in value {
         bytes.push(*byte);
@@ -151,7 +153,7 @@ fn escape(tag: u8, value: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&END);
 }
 
-/// The id in the key of a document, if that is one of [`hashed`]. Without its hash, which costs more than the id.
+/// The id in a document key that stands for one of [`hashed`], whose hash isn't computed.
 pub(crate) fn hashed_document_id(document_key: &[u8]) -> Option<&str> {
     let id = match document_key {
         [TAG_ID, id @ ..] => id,
@@ -187,7 +189,7 @@ pub(crate) fn from_document_key(mut bytes: &[u8]) -> Option<PrimaryKey> {
             TAG_INTEGER => {
                 let (number, rest) = rest.split_first_chunk::<8>()?;
                 (
-                    KeyValue::Integer((u64::from_be_bytes(*number) ^ (1 << 63)).cast_signed()),
+                    KeyValue::Integer((u64::from_be_bytes(*number) ^ SIGN).cast_signed()),
                     rest,
                 )
             }

@@ -78,7 +78,7 @@ impl OpenIndex {
 
     /// Whether a page token that says this of its index is of this one, as it is or is to be, in a history of the database.
     pub(crate) fn gave(&self, token_design: u64, history: u64) -> bool {
-        let mut designs = self.state.served().into_iter().chain([self.wanted()]);
+        let mut designs = self.state.served_design().into_iter().chain([self.wanted()]);
         designs.any(|design| design.token_design(history) == token_design)
     }
 
@@ -89,12 +89,12 @@ impl OpenIndex {
 
     /// Whether it answers, and isn't known to stand still.
     pub(crate) fn is_able(&self) -> bool {
-        self.answers() && self.state.stands_still().is_none()
+        self.answers() && self.state.lasting_stall().is_none()
     }
 
     /// The design that searches are read by: that of the index that answers.
-    pub(crate) fn served(&self) -> Arc<Design> {
-        self.state.served().unwrap_or_else(|| self.wanted())
+    pub(crate) fn served_design(&self) -> Arc<Design> {
+        self.state.served_design().unwrap_or_else(|| self.wanted())
     }
 
     /// Says of fields that it doesn't have yet that they are coming.

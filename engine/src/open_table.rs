@@ -34,8 +34,8 @@ pub(crate) struct OpenTable {
     pub(crate) table: Table,
     /// Its search indexes.
     indexes: RwLock<Arc<[Arc<OpenIndex>]>>,
-    /// Searches that were sent to one of several indexes.
-    drawn: AtomicU64,
+    /// How often one of several indexes was picked by weight.
+    picks: AtomicU64,
     pub(crate) turns: Turns,
     /// Of requests that are tried.
     pub(crate) attempts: Turns,
@@ -61,7 +61,7 @@ impl OpenTable {
             definition: RwLock::new(Arc::new(definition)),
             table,
             indexes: RwLock::new(indexes.into_iter().map(Arc::new).collect()),
-            drawn: AtomicU64::new(0),
+            picks: AtomicU64::new(0),
             turns: Turns::default(),
             attempts: Turns::default(),
             handovers: Handovers::since(last),
@@ -164,18 +164,18 @@ impl OpenTable {
         able(self.weighted())
     }
 
-    /// The index of a search that names none: each that is [able](Self::able) gets its share in proportion to its weight.
+    /// Picks the index of a search that names none: each that is [able](Self::able) gets its share in proportion to its weight.
     ///
     /// # Errors
     /// [`EngineError::NotSearched`].
-    pub(crate) fn drawn(&self) -> Result<Arc<OpenIndex>> {
-        let drawn_from = self.able();
-        let weights: Vec<u8> = drawn_from.iter().map(|(_, weight)| *weight).collect();
+    pub(crate) fn pick_index(&self) -> Result<Arc<OpenIndex>> {
+        let able = self.able();
+        let weights: Vec<u8> = able.iter().map(|(_, weight)| *weight).collect();
         let at = match weights.len() {
             1 => 0,
-            _ => share(&weights, self.drawn.fetch_add(1, Ordering::Relaxed)),
+            _ => share(&weights, self.picks.fetch_add(1, Ordering::Relaxed)),
         };
-        let index = drawn_from.into_iter().nth(at).map(|(index, _)| index);
+        let index = able.into_iter().nth(at).map(|(index, _)| index);
         index.ok_or_else(|| EngineError::NotSearched {
             table: self.name.to_string(),
         })

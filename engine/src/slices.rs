@@ -1,7 +1,7 @@
 //! Snapshots that are kept for exports, and their slices that are exported side by side: equal parts of the space of hashes
 //! that keys begin with, or of the rows where they don't.
 
-mod cuts;
+mod split_points;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use souk_storage::{KeyBound, KeyValue, PrimaryKey, Snapshot};
 
-pub(crate) use self::cuts::{CountedPage, Counting};
+pub(crate) use self::split_points::{ScannedPage, SplitPointScan};
 use crate::error::Result;
 use crate::leases::{Bounds, Leases};
 
@@ -39,8 +39,8 @@ pub(crate) type Snapshots = Leases<Exported>;
 pub(crate) struct Exported {
     pub(crate) snapshot: Snapshot,
     pub(crate) ended: Arc<Ended>,
-    /// Where slices begin, as far as rows were counted for it, by one call at a time; a snapshot belongs to one table and scope.
-    pub(crate) counting: Arc<tokio::sync::Mutex<Counting>>,
+    /// Where slices begin, as far as one call after the other has scanned rows for it; a snapshot belongs to one table and scope.
+    pub(crate) split_points: Arc<tokio::sync::Mutex<SplitPointScan>>,
 }
 
 /// Parts of the space of hashes: the first four digits.
@@ -95,7 +95,7 @@ impl Slice {
         self.count == 1
     }
 
-    /// Where it begins and ends in a table. `before` tells the cut before a slice but the first, by its number and their count.
+    /// Where it begins and ends in a table. `before` gives the split point before each slice but the first, by its number and their count.
     pub(crate) fn bounds(
         self,
         before: impl Fn(u16, u16) -> Result<KeyBound>,
@@ -112,7 +112,7 @@ impl Slice {
         Ok((start, end))
     }
 
-    /// The cut before a slice where keys begin with a hash.
+    /// The split point before a slice where keys begin with a hash.
     pub(crate) fn before_hash(number: u16, count: u16) -> Result<KeyBound> {
         let part = u32::from(number) * HASH_PARTS / u32::from(count);
         let prefix = PrimaryKey::new([KeyValue::from(format!("{part:04x}"))])?;

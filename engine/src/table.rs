@@ -52,17 +52,17 @@ use crate::views::{self, ViewToken};
 pub struct TableHandle {
     pub(crate) inner: Arc<Inner>,
     pub(crate) open: Arc<OpenTable>,
-    /// Where its searches go; without, each goes where [`Self::for_search`] sends it.
-    sent: Option<Sent>,
+    /// The index that its searches are sent to; without, [`Self::for_search`] chooses one for each.
+    target: Option<SearchTarget>,
     call: Call,
 }
 
-/// Where a search goes.
+/// The index that a search is sent to.
 #[derive(Clone, Debug)]
-struct Sent {
+struct SearchTarget {
     index: Arc<OpenIndex>,
-    /// Whether it was drawn by weight: any other could answer, too.
-    is_drawn: bool,
+    /// Whether it was picked by weight: any other could answer, too.
+    by_weight: bool,
 }
 
 /// Which index of a table gave a page token.
@@ -79,7 +79,7 @@ impl TableHandle {
         Self {
             inner,
             open,
-            sent: None,
+            target: None,
             call: Call::default(),
         }
     }
@@ -102,8 +102,8 @@ impl TableHandle {
         self.open.definition()
     }
 
-    /// The same table for a search: it goes to the index that it names, or, by its page tokens, to the one that gave the pages before, or
-    /// else to one by the weights of the table's indexes. Its tokens are that of its hits, and those of its composite aggregations.
+    /// The same table for a search, which is sent to the index that it names, or to the one that gave its page tokens (that of its hits, and
+    /// those of its composite aggregations), or else to one that is picked by weight.
     ///
     /// # Errors
     /// As [`TableHandle::check_call`]; [`EngineError::NotSearched`]; [`EngineError::NotFound`] of an index;
@@ -116,19 +116,18 @@ impl TableHandle {
     ) -> Result<Self> {
         // First: which indexes a table has is told to those alone who meet it.
         self.check_call()?;
-        let named = index.map(|name| {
-            let index = self.open.index(name);
-            index.ok_or_else(|| EngineError::no_index(name))
-        });
-        let mut chosen = named.transpose()?;
+        let mut chosen = match index {
+            Some(name) => Some(self.open.index(name).ok_or_else(|| EngineError::no_index(name))?),
+            None => None,
+        };
         let indexes = self.open.indexes();
         // A table's only index judges its tokens itself.
         let tokens = page_tokens.into_iter().filter(|_| indexes.len() > 1);
-        let mut is_orphan = false;
+        let mut is_gone = false;
         for token in tokens {
             match self.token_origin(token, &indexes)? {
                 TokenOrigin::Unknown => {}
-                TokenOrigin::Gone => is_orphan = true,
+                TokenOrigin::Gone => is_gone = true,
                 TokenOrigin::Index(giver) => {
                     let known = chosen.get_or_insert_with(|| Arc::clone(&giver));
                     if !Arc::ptr_eq(known, &giver) {
@@ -139,27 +138,20 @@ impl TableHandle {
                 }
             }
         }
-        if is_orphan && chosen.is_none() {
+        if is_gone && chosen.is_none() {
             return Err(EngineError::PageTokenInvalid {
                 detail: "the index that gave it has been redesigned since, or is no more",
             });
         }
-        let sent = match chosen {
-            Some(index) => Sent {
-                index,
-                is_drawn: false,
-            },
-            None => Sent {
-                index: self.open.drawn()?,
-                is_drawn: true,
-            },
-        };
-        Ok(self.sent_to(sent))
+        match chosen {
+            Some(index) => Ok(self.with_target(index, false)),
+            None => Ok(self.with_target(self.open.pick_index()?, true)),
+        }
     }
 
-    fn sent_to(&self, sent: Sent) -> Self {
+    fn with_target(&self, index: Arc<OpenIndex>, by_weight: bool) -> Self {
         Self {
-            sent: Some(sent),
+            target: Some(SearchTarget { index, by_weight }),
             ..self.clone()
         }
     }
@@ -181,27 +173,27 @@ impl TableHandle {
         Ok(giver.map_or(TokenOrigin::Gone, |index| TokenOrigin::Index(Arc::clone(index))))
     }
 
-    /// The same table for the same search, when the index that it was sent to has been dropped meanwhile, and nothing says that it has
-    /// to be that one.
+    /// The same table to try a search again that has failed with `error`: if its index was picked by weight, and has been dropped
+    /// meanwhile, another one is picked.
     ///
     /// # Errors
-    /// The one that the search has failed with; [`EngineError::NotSearched`].
-    fn sent_anew(&self, error: EngineError) -> Result<Self> {
-        let is_gone = |sent: &Sent| sent.is_drawn && matches!(sent.index.state.phase(), Phase::Absent);
-        match (&error, &self.sent) {
-            (EngineError::NotFound { .. }, Some(sent)) if is_gone(sent) => Ok(self.sent_to(Sent {
-                index: self.open.drawn()?,
-                is_drawn: true,
-            })),
+    /// `error`, in any other case; [`EngineError::NotSearched`].
+    fn retargeted(&self, error: EngineError) -> Result<Self> {
+        let is_gone =
+            |target: &SearchTarget| target.by_weight && matches!(target.index.state.phase(), Phase::Absent);
+        match (&error, &self.target) {
+            (EngineError::NotFound { .. }, Some(target)) if is_gone(target) => {
+                Ok(self.with_target(self.open.pick_index()?, true))
+            }
             _ => Err(error),
         }
     }
 
-    /// Where a search goes.
-    fn searched(&self) -> Result<Arc<OpenIndex>> {
-        match &self.sent {
-            Some(sent) => Ok(Arc::clone(&sent.index)),
-            None => self.open.drawn(),
+    /// The index that a search is sent to.
+    fn target_index(&self) -> Result<Arc<OpenIndex>> {
+        match &self.target {
+            Some(target) => Ok(Arc::clone(&target.index)),
+            None => self.open.pick_index(),
         }
     }
 
@@ -210,7 +202,7 @@ impl TableHandle {
     /// # Errors
     /// [`EngineError::NotSearched`].
     pub fn schema(&self) -> Result<impl Deref<Target = Schema> + use<>> {
-        Ok(ServedSchema(self.searched()?.served()))
+        Ok(ServedSchema(self.target_index()?.served_design()))
     }
 
     /// Refuses a call that doesn't meet the table, or may only meet own rows where there is nothing like that.
@@ -239,7 +231,7 @@ impl TableHandle {
         Scope::of_call(&self.call.principal, self.inner.guarded, &self.open.definition())
     }
 
-    /// By which the shares of the call's caller are counted.
+    /// The caller whose share of each limit the call counts against.
     pub(crate) fn caller(&self) -> Option<Arc<str>> {
         self.call.principal.name().map(Arc::clone)
     }
@@ -279,7 +271,7 @@ impl TableHandle {
     /// As [`TableHandle::scope`]; [`EngineError::OwnerNotIndexed`].
     fn scoped_search(&self, index: &OpenIndex, mut request: SearchRequest) -> Result<(Scope, SearchRequest)> {
         let scope = self.scope()?;
-        scope.restrict(&mut request, &index.served(), index.name())?;
+        scope.restrict(&mut request, &index.served_design(), index.name())?;
         Ok((scope, request))
     }
 
@@ -312,7 +304,7 @@ impl TableHandle {
         self.access("get_batch", async {
             let scope = self.scope()?;
             let snapshot = self.snapshot(min_sequence).await?;
-            let rows = self.bounded(&snapshot, keys).await?.into_iter();
+            let rows = self.read_bounded(&snapshot, keys).await?.into_iter();
             let rows = rows.map(|row| row.filter(|row| scope.sees(row)));
             Ok(Written {
                 value: rows.collect(),
@@ -322,7 +314,7 @@ impl TableHandle {
         .await
     }
 
-    /// A snapshot that includes a write. Nobody waits for it: who knows a sequence knows it from a write that is there.
+    /// A snapshot that includes a write, which isn't waited for: clients learn its sequence once it is committed.
     ///
     /// # Errors
     /// [`EngineError::SequenceAhead`].
@@ -344,14 +336,14 @@ impl TableHandle {
         refuse_ahead(field, given, self.inner.database.snapshot().await?.sequence())
     }
 
-    /// The rows of some keys, as they are in one snapshot: those that the call may meet.
+    /// The rows of some keys in one snapshot; `None` also for those that the call may not meet.
     pub(crate) async fn read(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
         let rows = snapshot.multi_get(&self.open.table, keys);
         self.met(self.access("get_batch", rows).await?)
     }
 
-    /// The same of as many of the first keys as make a page, and of one at least; and their bytes: as stored, or, if the rows are `shown`, as
-    /// messages have rows of any shape, whichever are more.
+    /// [`Self::read`] of as many of the first keys as fit a page of [`MAX_PAGE_BYTES`], at least one; with each row's bytes as stored, or, if rows
+    /// are `shown` in a message for rows of any shape, its bytes there where they are more.
     async fn read_page(
         &self,
         snapshot: &Snapshot,
@@ -369,11 +361,11 @@ impl TableHandle {
         Ok((self.met(rows)?, bytes))
     }
 
-    /// The rows of all of some keys that one call is answered with, whether it may meet them or not.
+    /// The rows of all of some keys, at most [`MAX_BATCH_GET_BYTES`], whether the call may meet them or not.
     ///
     /// # Errors
     /// [`EngineError::RowsTooLarge`]; what the store refuses.
-    async fn bounded(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
+    async fn read_bounded(&self, snapshot: &Snapshot, keys: &[PrimaryKey]) -> Result<Vec<Option<Row>>> {
         let (mut all, mut left) = (Vec::with_capacity(keys.len()), MAX_BATCH_GET_BYTES);
         for keys in keys.chunks(MAX_MULTI_GET_ROWS) {
             let rows = snapshot.multi_get_within(&self.open.table, keys, left).await?;

@@ -56,7 +56,7 @@ pub(crate) fn front(
         behind: behind.clone(),
     });
     let web = service_fn(move |request| web.call(request));
-    let asks_nobody = !config.auth.knows_callers();
+    let asks_nobody = !config.auth.authenticates_callers();
     let pages = config.web.pages();
     let ways = Arc::new(Ways {
         behind,

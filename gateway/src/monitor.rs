@@ -29,11 +29,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 
 /// Registers the services of `backend` at `health` with the health that the backend reports, until `stop`. A backend that can't be
-/// reached is not serving, nor, where the gateway `knows_callers`, one that answers calls without a credential (see [`Probe`]).
+/// reached is not serving, nor, where the gateway `authenticates_callers`, one that answers calls without a credential (see [`Probe`]).
 pub(crate) fn follow(
     backend: &Backend,
     config: &ClientConfig,
-    knows_callers: bool,
+    authenticates_callers: bool,
     health: &Health,
     stop: &CancellationToken,
 ) -> Result<Watched, ClientError> {
@@ -66,7 +66,7 @@ pub(crate) fn follow(
                 // Connections for health alone: untraced, since a watch is no call of anybody.
                 let channel = client::channel(uri, config)?;
                 let probe = Probe::new(Arc::clone(&backend.name), uri, channel.clone());
-                let probe = knows_callers.then(|| Arc::new(probe));
+                let probe = authenticates_callers.then(|| Arc::new(probe));
                 let process = MonitoredProcess { channel, probe };
                 for served in services.iter().cloned() {
                     let watching = watch_remote(process.clone(), index, served);

@@ -131,8 +131,8 @@ impl Gateway {
                     ask.backends.push(retry.clone());
                 }
             }
-            let knows_callers = config.auth.knows_callers();
-            let monitor = monitor::follow(backend, &config.client, knows_callers, &health, &stop);
+            let authenticates_callers = config.auth.authenticates_callers();
+            let monitor = monitor::follow(backend, &config.client, authenticates_callers, &health, &stop);
             monitors.push(monitor.map_err(unusable)?);
         }
         monitor::observe(monitors, &meter);

@@ -13,8 +13,8 @@ use souk_storage::limits::{MAX_RETENTION, MIN_RETENTION};
 
 use super::backups::BackupSettings;
 
-/// Longest time between two commits of an index: the freshness that the contract promises.
-const COMMIT_INTERVAL_MAX: Duration = Duration::from_millis(200);
+/// Range of [`EngineSettings::commit_interval`].
+const COMMIT_INTERVAL: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(200);
 
 /// Least memory the store works with, in bytes.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
@@ -91,7 +91,7 @@ impl EngineSettings {
 
     /// Adds what is wrong with these settings to `problems`; `path` is where they stand in the process's settings.
     pub fn check(&self, path: &str, problems: &mut Problems) {
-        if self.commit_interval.is_zero() || self.commit_interval > COMMIT_INTERVAL_MAX {
+        if !COMMIT_INTERVAL.contains(&self.commit_interval) {
             problems.push(&format!("{path}.commit_interval"), "must be 1ms to 200ms");
         }
         if self.search_threads > SEARCH_THREADS_MAX {
@@ -186,7 +186,7 @@ mod tests {
     use super::{BehindGateway, Settings};
 
     #[test]
-    fn a_front_door_judges_callers_and_what_is_behind_one_does_not() {
+    fn a_service_behind_a_gateway_allows_longer_bodies_and_more_streams_than_a_front_door() {
         let front: Settings = Loader::new().load().expect("the defaults");
         let BehindGateway(behind) = Loader::new().load().expect("the defaults");
         assert_eq!(
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_reach_the_engine_and_bad_ones_are_named() {
+    fn settings_reach_the_engine() {
         let settings: Settings = Loader::new()
             .overrides([
                 "engine.commit_interval=50ms",
@@ -225,10 +225,23 @@ mod tests {
         assert_eq!(config.large_index_from, 7);
         assert_eq!(config.writer_memory, 32 << 20);
         assert_eq!(config.verify.bytes_per_second, 2_000_000);
+    }
 
+    #[test]
+    fn commit_intervals_of_1_to_200_ms_are_accepted() {
+        for (interval, accepted) in [("999us", false), ("1ms", true), ("200ms", true), ("201ms", false)] {
+            let given = format!("engine.commit_interval={interval}");
+            let loaded = Loader::new().overrides([given]).load::<Settings>();
+            assert_eq!(loaded.is_ok(), accepted, "{interval}");
+        }
+    }
+
+    #[test]
+    fn settings_out_of_range_are_named() {
         let wrong = [
             "data=",
             "engine.commit_interval=1s",
+            "engine.search_threads=1025",
             "engine.retention=59m",
             "engine.memory_bytes=1",
             "engine.index_memory_bytes=1",
@@ -252,6 +265,7 @@ mod tests {
             [
                 "data",
                 "engine.commit_interval",
+                "engine.search_threads",
                 "engine.memory_bytes",
                 "engine.index_memory_bytes",
                 "engine.verify_bytes_per_second",

@@ -13,11 +13,11 @@ use super::fields;
 /// Deepest nesting of fields that is looked at; the index allows less.
 const LEVELS_MAX: usize = 16;
 
-/// How times are written: of a top-level field under no name, of fields inside it under their paths from there.
+/// Date formats of a top-level field and of the fields inside it, by their paths inside it: its own is empty.
 type Dates = BTreeMap<String, Vec<DateFormat>>;
 
-/// Reads the fields of an index, which stand at `at`, and whose `violations` of rules are known; the index checks them with each other.
-/// It has the weight 0. What is `None` comes with a violation.
+/// Reads the fields of an index, which stand at `at`; whether they fit together is checked with the index's schema. Breaches of the fields'
+/// rules are among `violations` already. The index has the weight 0. A `None` comes with a violation.
 pub fn search_index(
     name: &str,
     given: &[pb::FieldDefinition],
@@ -31,12 +31,12 @@ pub fn search_index(
         return None;
     }
     let mut definition = SearchIndexDefinition::new(name);
-    let mut whole = true;
+    let mut complete = true;
     for (nth, given) in given.iter().enumerate() {
         let at = at.index(nth);
         let mut dates = Dates::new();
         let Some(field) = field(given, &at, &[], &mut dates, violations) else {
-            whole = false;
+            complete = false;
             continue;
         };
         let mut source = match given.source.as_str() {
@@ -46,7 +46,7 @@ pub fn search_index(
         if source.column.is_empty() || source.path.iter().any(String::is_empty) {
             let message = "must be `<column>`, or `<column>.<name>` of what it holds";
             violations.push(at.field("source"), "INVALID_NAME", message);
-            whole = false;
+            complete = false;
         }
         source.reading = reading(given.reading());
         source.json = given.json;
@@ -56,7 +56,7 @@ pub fn search_index(
             false => definition.field_from(field, source),
         };
     }
-    whole.then_some(definition)
+    complete.then_some(definition)
 }
 
 /// The fields of an index as they are given to [`search_index`].
@@ -64,14 +64,14 @@ pub fn search_index(
 pub fn search_index_to_wire(definition: &SearchIndexDefinition) -> Vec<pb::FieldDefinition> {
     let fields = definition.fields.iter().map(|field| {
         let source = definition.source(field.name());
-        let mut told = field_to_wire(field, &[], &source);
-        told.reading = reading_to_wire(source.reading).into();
-        told.json = source.json;
+        let mut wire = field_to_wire(field, &[], &source);
+        wire.reading = reading_to_wire(source.reading).into();
+        wire.json = source.json;
         let source = source.to_string();
         if source != field.name() {
-            told.source = source;
+            wire.source = source;
         }
-        told
+        wire
     });
     fields.collect()
 }
@@ -82,7 +82,7 @@ fn count(given: &[pb::FieldDefinition]) -> usize {
     given.len() + inside.sum::<usize>()
 }
 
-/// Reads a field, to which the names of `path` lead from the top-level one; `dates` learns how its times are written.
+/// Reads the field at `path` inside a top-level one, whose own path is empty; adds its date formats to `dates`.
 fn field(
     given: &pb::FieldDefinition,
     at: &FieldPath,
@@ -125,9 +125,9 @@ fn field(
     if !formats.is_empty() && violations.is_empty() {
         dates.insert(path.join("."), formats);
     }
-    let is_several = matches!(kind, FieldKind::Attributes | FieldKind::Nested(_));
+    let is_multi_valued = matches!(kind, FieldKind::Attributes | FieldKind::Nested(_));
     let mut field = Field::new(&given.field, kind);
-    if given.array || is_several {
+    if given.array || is_multi_valued {
         field = field.array();
     }
     for (nth, sub) in given.sub_fields.iter().enumerate() {
@@ -138,7 +138,7 @@ fn field(
     (violations.len() == before).then_some(field)
 }
 
-/// Notes what a field of its type doesn't have.
+/// Adds a violation for each part that fields of this type can't have.
 fn check_parts(given: &pb::FieldDefinition, kind: &FieldKind, at: &FieldPath, violations: &mut Violations) {
     if !given.fields.is_empty() && !matches!(kind, FieldKind::Nested(_)) {
         violations.push(
@@ -156,7 +156,7 @@ fn check_parts(given: &pb::FieldDefinition, kind: &FieldKind, at: &FieldPath, vi
     }
 }
 
-/// Reads how the times of a field are written.
+/// Reads the date formats of a field.
 fn date_formats(
     given: &pb::FieldDefinition,
     kind: &FieldKind,
@@ -176,7 +176,7 @@ fn date_formats(
     formats.collect()
 }
 
-/// A field to which the names of `path` lead from the top-level one, which comes from `source`.
+/// The field at `path` inside a top-level one, whose own path is empty and whose values come from `source`.
 fn field_to_wire(field: &Field, path: &[&str], source: &Source) -> pb::FieldDefinition {
     let nested = match field.kind() {
         FieldKind::Nested(nested) => nested.as_slice(),
@@ -190,13 +190,13 @@ fn field_to_wire(field: &Field, path: &[&str], source: &Source) -> pb::FieldDefi
     let subs = field.sub_fields().iter();
     let subs = subs.map(|(name, kind)| pb::SubFieldDefinition {
         name: name.clone(),
-        r#type: fields::word(kind).into(),
-        analyzer: analyzer_of(kind),
+        r#type: fields::type_to_wire(kind).into(),
+        analyzer: fields::analyzer_of(kind),
     });
     pb::FieldDefinition {
         field: field.name().to_owned(),
-        r#type: fields::word(field.kind()).into(),
-        analyzer: analyzer_of(field.kind()),
+        r#type: fields::type_to_wire(field.kind()).into(),
+        analyzer: fields::analyzer_of(field.kind()),
         array: field.is_array(),
         source: String::new(),
         reading: pb::FieldReading::Unspecified.into(),
@@ -204,13 +204,6 @@ fn field_to_wire(field: &Field, path: &[&str], source: &Source) -> pb::FieldDefi
         sub_fields: subs.collect(),
         json: false,
         date_formats: formats.map(ToString::to_string).collect(),
-    }
-}
-
-fn analyzer_of(kind: &FieldKind) -> Option<pb::TextAnalyzer> {
-    match kind {
-        FieldKind::Text(analyzer) => Some(fields::analyzer_to_wire(analyzer)),
-        _ => None,
     }
 }
 

@@ -8,11 +8,8 @@ use souk_proto::search::v1::{self as pb, text_analyzer::Kind};
 /// A field that can be searched.
 pub(super) fn to_wire(field: IndexedField) -> pb::IndexField {
     pb::IndexField {
-        r#type: word(&field.kind).into(),
-        analyzer: match &field.kind {
-            FieldKind::Text(analyzer) => Some(analyzer_to_wire(analyzer)),
-            _ => None,
-        },
+        r#type: type_to_wire(&field.kind).into(),
+        analyzer: analyzer_of(&field.kind),
         field: field.path,
         array: field.array,
         source: field.source.unwrap_or_default(),
@@ -133,7 +130,15 @@ pub(super) fn analyzer_to_wire(analyzer: &Analyzer) -> pb::TextAnalyzer {
     }
 }
 
-pub(super) fn word(kind: &FieldKind) -> pb::IndexFieldType {
+/// The analyzer of a TEXT field.
+pub(super) fn analyzer_of(kind: &FieldKind) -> Option<pb::TextAnalyzer> {
+    match kind {
+        FieldKind::Text(analyzer) => Some(analyzer_to_wire(analyzer)),
+        _ => None,
+    }
+}
+
+pub(super) fn type_to_wire(kind: &FieldKind) -> pb::IndexFieldType {
     match kind {
         FieldKind::Keyword => pb::IndexFieldType::Keyword,
         FieldKind::Text(_) => pb::IndexFieldType::Text,

@@ -12,17 +12,16 @@ use crate::search::{SuggestFields, SuggestPage, SuggestRequest, Suggestion};
 use crate::search_wire::{self, WireSuggest};
 use crate::wire::signed;
 
-/// Hits that the first page has for each suggestion: several may have the same name, which is suggested once.
+/// Hits of the first page for each suggestion: several may have the same name, which is suggested once.
 const HITS_PER_SUGGESTION: usize = 4;
 /// Hits of each further page, and most of the first.
 const PAGE_SIZE: usize = 1_000;
-/// Most pages that are read to find enough different names.
+/// Most pages that are read to find enough distinct names.
 const PAGES_MAX: usize = 4;
 
 impl<R: Resource> Resources<R> {
-    /// Suggests names that begin with what was typed, in any case. When there are none, it corrects the spelling: each word
-    /// of the names then matches one that was typed fuzzily. Each name is suggested once, with the first resource that has
-    /// it. No row is read.
+    /// Suggests names that begin with what was typed, in any case; when there are none, by a fuzzy match of its words
+    /// (spelling correction). Each name is suggested once, with the first resource that has it. No row is read.
     ///
     /// # Errors
     /// As [`Resources::search`].
@@ -34,17 +33,17 @@ impl<R: Resource> Resources<R> {
     ) -> Result<SuggestPage> {
         let collection = self.of_call().for_search(None, None)?;
         let wire = search_wire::suggest(request, fields, &*collection.schema()?, violations)?;
-        let mut page = names(&collection, &wire, wire.begun.clone(), 0).await?;
-        if let (true, Some(near)) = (page.suggestions.is_empty(), &wire.near) {
-            page = names(&collection, &wire, near.clone(), 1).await?;
+        let mut page = distinct_names(&collection, &wire, wire.by_prefix.clone(), 0).await?;
+        if let (true, Some(fuzzy)) = (page.suggestions.is_empty(), &wire.fuzzy) {
+            page = distinct_names(&collection, &wire, fuzzy.clone(), 1).await?;
             page.corrected = true;
         }
         Ok(page)
     }
 }
 
-/// Searches for the first different names. `leading` sort keys stand before those that `wire` describes.
-async fn names<R: Resource>(
+/// The first distinct names that a search finds. Its sort begins with `leading` keys, then come those of `wire.by_prefix`.
+async fn distinct_names<R: Resource>(
     collection: &Collection<R>,
     wire: &WireSuggest,
     mut request: SearchRequest,

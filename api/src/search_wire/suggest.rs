@@ -23,13 +23,13 @@ const QUERY_INSIDE: &str = "query.bool.filter[0]";
 /// Suggestions as they were asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WireSuggest {
-    /// The names that begin with what was typed.
-    pub(crate) begun: SearchRequest,
-    /// The names that are spelled much like it, in the same order where they match alike.
-    pub(crate) near: Option<SearchRequest>,
-    /// Which sort value of a hit of `begun` is the name as it is compared; behind it the name as it is written.
+    /// The search for names that begin with what was typed.
+    pub(crate) by_prefix: SearchRequest,
+    /// The search for names that are spelled much like it: by score, then in the order of `by_prefix`.
+    pub(crate) fuzzy: Option<SearchRequest>,
+    /// Which sort value of a hit of `by_prefix` is the folded name; the next one is the name as it is written.
     pub(crate) name_at: usize,
-    /// Whether the first sort value of `begun` is a distance.
+    /// Whether the first sort value of `by_prefix` is a distance.
     pub(crate) by_distance: bool,
     pub(crate) size: usize,
     pub(crate) min_sequence: u64,
@@ -67,11 +67,11 @@ pub(crate) fn suggest(
         };
         let by_distance = matches!(first, Some(Sort::GeoDistance { .. }));
         let names = [fields.folded, fields.written].map(|field| Sort::field(field, false));
-        let begun = Query::prefix(fields.folded, folded(request.prefix));
+        let prefix = Query::prefix(fields.folded, folded(request.prefix));
         let order: Vec<Sort> = first.into_iter().chain(names).collect();
-        let begun = search(query.clone(), begun, order.clone());
-        let near = (request.prefix.chars().count() <= CORRECTED_CHARS_MAX).then(|| {
-            let near = Query::MatchFuzzy {
+        let by_prefix = search(query.clone(), prefix, order.clone());
+        let fuzzy = (request.prefix.chars().count() <= CORRECTED_CHARS_MAX).then(|| {
+            let words = Query::MatchFuzzy {
                 field: fields.words.to_owned(),
                 text: request.prefix.to_owned(),
                 operator: Operator::And,
@@ -81,12 +81,12 @@ pub(crate) fn suggest(
                 weight: 1.0,
             };
             let best = Sort::Score { ascending: false };
-            search(query, near, [best].into_iter().chain(order).collect())
+            search(query, words, [best].into_iter().chain(order).collect())
         });
         WireSuggest {
-            name_at: begun.sort.len() - 2,
-            begun,
-            near,
+            name_at: by_prefix.sort.len() - 2,
+            by_prefix,
+            fuzzy,
             by_distance,
             size: page_size(request.size, SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX),
             min_sequence: unsigned(request.min_sequence),

@@ -42,7 +42,7 @@ pub(super) fn status(error: Error) -> Status {
         .build(),
         Error::RequestIdReused { .. } => request_id_reused(),
         Error::ChangesTrimmed { requested, oldest } => {
-            super::of_engine(EngineError::ChangesTrimmed { after: requested, oldest })
+            super::engine_status(EngineError::ChangesTrimmed { after: requested, oldest })
         }
         Error::Contended { .. } => {
             let message = "others changed the same rows during each attempt; repeat after a pause";
@@ -127,7 +127,7 @@ pub(super) fn status(error: Error) -> Status {
         )
         .metadata("sequence", position)
         .build(),
-        Error::TableNotFound { table } => super::of_engine(EngineError::TableNotFound { table }),
+        Error::TableNotFound { table } => super::engine_status(EngineError::TableNotFound { table }),
         Error::IndexNotFound { table, index } => StatusBuilder::not_found(
             "SECONDARY_INDEX_NOT_FOUND",
             format!("{table} has no secondary index {index:?}; check the name, or add it to the table"),

@@ -38,11 +38,11 @@ async fn an_index_that_hangs_is_found_out_though_it_says_nothing() {
     let mut watched = Watched::new(Arc::clone(&index));
     tokio::time::advance(SILENT_AFTER * 2).await;
     watched.look(3);
-    assert!(index.stalled().is_none(), "there was nothing to do");
+    assert!(index.current_stall().is_none(), "there was nothing to do");
     index.set_applied(4);
     tokio::time::advance(SILENT_AFTER * 2).await;
     watched.look(9);
-    assert!(index.stalled().is_none(), "it has advanced since");
+    assert!(index.current_stall().is_none(), "it has advanced since");
     tokio::time::advance(SILENT_AFTER).await;
     watched.look(9);
     tokio::time::advance(STALLED_AFTER).await;
@@ -130,7 +130,7 @@ async fn an_index_without_a_share_of_the_searches_is_watched_too() {
     indexes.all.push(Arc::new(serving()));
     watching.follow(&indexes);
     watching.look(4);
-    assert!(index.stalled().is_some());
+    assert!(index.current_stall().is_some());
 }
 
 #[test]

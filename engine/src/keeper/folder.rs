@@ -140,7 +140,9 @@ fn open(keeping: &Keeping, path: &Path, design: &Design, stop: &CancellationToke
         Err(error @ IndexError::Corrupt { .. }) => {
             verify::found(keeping, &error);
             // One that was opened before they were damaged may answer still.
-            keeping.state().refuse(design.fingerprint(), &error.to_string());
+            keeping
+                .state()
+                .stop_serving_design(design.fingerprint(), &error.to_string());
             return Ok(None);
         }
         Err(error @ IndexError::SchemaMismatch { .. }) => {

@@ -243,7 +243,7 @@ impl Supervisor {
                     verify::found(&self.keeping, error);
                     // What is wrong must not answer; another one may, until this one is as far.
                     let state = self.keeping.state();
-                    state.refuse(self.design.fingerprint(), &error.to_string());
+                    state.stop_serving_design(self.design.fingerprint(), &error.to_string());
                 }
                 self.strikes += 1;
                 self.anew = true;

@@ -362,7 +362,7 @@ async fn weights_change_between_two_searches() {
     });
     let table = tree.table();
     while !weighing.is_finished() {
-        table.drawn().expect("one has a weight at any time");
+        table.pick_index().expect("one has a weight at any time");
     }
     weighing.join().expect("it weighs");
     tree.closes().await;

@@ -145,14 +145,14 @@ impl TableHandle {
     /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
     /// [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
     pub async fn search(&self, search: Search) -> Result<SearchResults<RowHit>> {
-        let mut table = match &self.sent {
+        let mut table = match &self.target {
             Some(_) => self.clone(),
             None => self.for_search(None, page_tokens(&search.request))?,
         };
         loop {
             match table.found(&search).await {
                 Ok(found) => return Ok(found),
-                Err(error) => table = table.sent_anew(error)?,
+                Err(error) => table = table.retargeted(error)?,
             }
         }
     }
@@ -162,7 +162,7 @@ impl TableHandle {
         let mut request = search.request.clone();
         let kept = self.kept_view(&mut request, search)?;
         let after = request.after.clone();
-        let design = self.searched()?.served();
+        let design = self.target_index()?.served_design();
         let highlight = search.highlight.clone();
         let highlighter = highlight
             .map(|highlight| Highlighter::new(&design.schema, &search.request.query, highlight))
@@ -266,14 +266,14 @@ impl TableHandle {
     /// # Errors
     /// As [`TableHandle::search`].
     pub async fn find(&self, request: SearchRequest, min_sequence: u64) -> Result<IndexAnswer> {
-        let mut table = match &self.sent {
+        let mut table = match &self.target {
             Some(_) => self.clone(),
             None => self.for_search(None, page_tokens(&request))?,
         };
         loop {
             match table.answer(request.clone(), min_sequence, None).await {
                 Ok(answer) => return Ok(answer),
-                Err(error) => table = table.sent_anew(error)?,
+                Err(error) => table = table.retargeted(error)?,
             }
         }
     }
@@ -288,7 +288,7 @@ impl TableHandle {
             return Ok(None);
         };
         let view = views::kept(&self.inner.views, number, search.keep_view)?;
-        if !Arc::ptr_eq(&view.index, &self.searched()?) {
+        if !Arc::ptr_eq(&view.index, &self.target_index()?) {
             return Err(EngineError::PageTokenInvalid {
                 detail: "it is of another index",
             });
@@ -325,7 +325,7 @@ impl TableHandle {
             (Some((number, _)), _) => number,
             (None, Some((keep, rows))) => {
                 let view = View {
-                    index: self.searched()?,
+                    index: self.target_index()?,
                     searcher: answer.searcher.clone(),
                     sequence: answer.sequence,
                     rows,
@@ -345,7 +345,7 @@ impl TableHandle {
         min_sequence: u64,
         view: Option<(&Searcher, u64)>,
     ) -> Result<IndexAnswer> {
-        let index = self.searched()?;
+        let index = self.target_index()?;
         let span = trace::recorded(|| {
             info_span!(
                 "index.search",
@@ -432,7 +432,7 @@ impl TableHandle {
         let keys = document_keys.iter().map(|key| primary_key(key));
         let keys: Vec<PrimaryKey> = keys.collect::<Result<_>>()?;
         let snapshot = self.snapshot(sequence).await?;
-        let rows = self.access("get_batch", self.bounded(&snapshot, &keys));
+        let rows = self.access("get_batch", self.read_bounded(&snapshot, &keys));
         self.met(rows.await?)
     }
 

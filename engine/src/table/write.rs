@@ -282,7 +282,9 @@ impl TableHandle {
         for write in writes {
             let document_key = match &write.operation {
                 // The number is still to come, and has the length of any other.
-                RowOperation::Append { key, .. } => key::of_values(key.iter().chain([&KeyValue::Integer(0)])),
+                RowOperation::Append { key, .. } => {
+                    key::encode_values(key.iter().chain([&KeyValue::Integer(0)]))
+                }
                 other => other.key().map(key::to_document_key).unwrap_or_default(),
             };
             if is_hashed && key::hashed_document_id(&document_key).is_none() {

@@ -62,7 +62,7 @@ impl GatewayGuard {
             methods,
             traces: config.traces,
         };
-        if !config.knows_callers() {
+        if !config.authenticates_callers() {
             tracing::warn!(
                 "authentication is off: whoever reaches this port may do everything; see docs/SECURITY.md"
             );
@@ -120,7 +120,7 @@ impl Admit for GatewayGuard {
         let deadline = request.extensions().get::<Deadline>();
         let life = deadline.map_or(LIFE_MAX, |deadline| deadline.remaining());
         let credentials = known.credentials.get();
-        let Some(credential) = credentials.make(&identity, path, life, SystemTime::now()) else {
+        let Some(credential) = credentials.sign(&identity, path, life, SystemTime::now()) else {
             return Next::refuse(refusal::invalid());
         };
         request.headers_mut().insert(HEADER, credential);

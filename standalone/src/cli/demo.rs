@@ -119,7 +119,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
 
 /// The demo loads its data through its own front door, for which it has no credentials.
 fn refuse_keys(settings: &Settings) -> Result<(), ConfigError> {
-    if !settings.auth.knows_callers() {
+    if !settings.auth.authenticates_callers() {
         return Ok(());
     }
     let mut problems = Problems::default();

@@ -98,8 +98,8 @@ pub(super) async fn start(
     host: &mut Host,
 ) -> Result<Gateway, StartError> {
     // A key of this start: nobody else has to know it.
-    let knows_callers = settings.auth.knows_callers();
-    let credentials = knows_callers
+    let authenticates_callers = settings.auth.authenticates_callers();
+    let credentials = authenticates_callers
         .then(CredentialKeys::random)
         .transpose()?
         .map(Reloaded::fixed);

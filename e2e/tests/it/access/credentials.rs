@@ -96,7 +96,7 @@ async fn a_service_takes_calls_from_its_gateway_only() -> anyhow::Result<()> {
     let keys = CredentialKeys::parse(suite.guard().credential_key())?;
     let (path, minute, now) = (format!("/{GET}"), Duration::from_secs(60), SystemTime::now());
     let make = |keys: &CredentialKeys, path: &str, now| {
-        let credential = keys.make(&admin, path, minute, now).expect("made");
+        let credential = keys.sign(&admin, path, minute, now).expect("made");
         credential.to_str().expect("ascii").to_owned()
     };
     let good = make(&keys, &path, now);

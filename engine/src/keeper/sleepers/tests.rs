@@ -319,7 +319,7 @@ async fn tables_with_unopened_indexes_are_altered_and_dropped() {
     shelf.engine.alter_table(altered).await.expect("altered");
     let wanted = shelf.keeping(0).index.wanted().fingerprint();
     until(|| {
-        let served = shelf.keeping(0).state().served();
+        let served = shelf.keeping(0).state().served_design();
         served.is_some_and(|design| design.fingerprint() == wanted)
     })
     .await;

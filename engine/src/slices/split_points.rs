@@ -1,22 +1,22 @@
-//! Cuts of a table by its rows, where its keys don't begin with a hash.
+//! Split points of a table whose keys don't begin with a hash: keys that are sampled from its rows at equal distances.
 
 use souk_storage::{KeyBound, PrimaryKey};
 
 use crate::error::Result;
 
-/// Most keys that are kept of a table. At least half as many are, where there are rows: four for each of
+/// Most sampled keys of a table. Of a table with more rows at least half as many are kept: four for each of
 /// [`SLICES_MAX`](super::SLICES_MAX) slices.
 const KEYS_MAX: usize = 512;
 
 /// Sampled keys of a table: of every `distance`-th of the rows that were counted, from the first on.
 #[derive(Debug)]
-pub(crate) struct Cuts {
+pub(crate) struct SplitPoints {
     keys: Vec<PrimaryKey>,
     distance: usize,
     rows: usize,
 }
 
-impl Default for Cuts {
+impl Default for SplitPoints {
     fn default() -> Self {
         Self {
             keys: Vec::new(),
@@ -26,7 +26,7 @@ impl Default for Cuts {
     }
 }
 
-impl Cuts {
+impl SplitPoints {
     /// Counts the next row, in the order of the keys.
     pub(crate) fn count(&mut self, key: &PrimaryKey) {
         if self.rows.is_multiple_of(self.distance) {
@@ -43,7 +43,7 @@ impl Cuts {
         self.rows += 1;
     }
 
-    /// The cut before slice `number` of `count`: each has about as many rows.
+    /// The split point before slice `number` of `count`: all have about the same number of rows.
     pub(crate) fn before(&self, number: u16, count: u16) -> KeyBound {
         let row = self.rows * usize::from(number) / usize::from(count);
         let key = self.keys.get(row / self.distance);
@@ -51,17 +51,17 @@ impl Cuts {
     }
 }
 
-/// The counting of a table's rows. It is kept with the snapshot that it counts: a call that ends before it is done leaves to the
-/// next what it has counted.
+/// A resumable scan of a table's rows for split points. It is kept with the snapshot that it reads: the next call goes on where one
+/// that has ended left it.
 #[derive(Debug, Default)]
-pub(crate) struct Counting {
-    cuts: Cuts,
-    at: CountedTo,
+pub(crate) struct SplitPointScan {
+    points: SplitPoints,
+    at: ScannedTo,
 }
 
-/// How far rows are counted.
+/// How far rows are read.
 #[derive(Debug, Default)]
-enum CountedTo {
+enum ScannedTo {
     #[default]
     Nothing,
     /// To before this key.
@@ -69,30 +69,33 @@ enum CountedTo {
     All,
 }
 
-/// Some rows to count.
-pub(crate) struct CountedPage {
+/// The keys of some rows, in their order.
+pub(crate) struct ScannedPage {
     pub(crate) keys: Vec<PrimaryKey>,
     /// The key to go on at, if there may be more rows.
     pub(crate) next: Option<PrimaryKey>,
 }
 
-impl Counting {
-    /// The cuts, when all rows are counted. `read` reads those from a key on, or the first ones.
-    pub(crate) async fn cuts<R>(&mut self, mut read: impl FnMut(Option<PrimaryKey>) -> R) -> Result<&Cuts>
+impl SplitPointScan {
+    /// Reads the rows that are left, and returns the split points. `read` reads a page from a key on, or the first one.
+    pub(crate) async fn finish<R>(
+        &mut self,
+        mut read: impl FnMut(Option<PrimaryKey>) -> R,
+    ) -> Result<&SplitPoints>
     where
-        R: Future<Output = Result<CountedPage>>,
+        R: Future<Output = Result<ScannedPage>>,
     {
         loop {
             let from = match &self.at {
-                CountedTo::Nothing => None,
-                CountedTo::Key(key) => Some(key.clone()),
-                CountedTo::All => return Ok(&self.cuts),
+                ScannedTo::Nothing => None,
+                ScannedTo::Key(key) => Some(key.clone()),
+                ScannedTo::All => return Ok(&self.points),
             };
             let page = read(from).await?;
             for key in &page.keys {
-                self.cuts.count(key);
+                self.points.count(key);
             }
-            self.at = page.next.map_or(CountedTo::All, CountedTo::Key);
+            self.at = page.next.map_or(ScannedTo::All, ScannedTo::Key);
         }
     }
 }
@@ -116,14 +119,14 @@ mod tests {
     #[test]
     fn slices_have_about_as_many_rows_however_many_there_are() {
         for rows in [0, 1, 5, 63, 64, 512, 513, 1_024, 1_025, 10_000] {
-            let mut cuts = Cuts::default();
+            let mut points = SplitPoints::default();
             let keys: Vec<_> = (0..rows).map(key).collect();
             for key in &keys {
-                cuts.count(key);
+                points.count(key);
             }
-            assert!(cuts.keys.len() <= KEYS_MAX);
+            assert!(points.keys.len() <= KEYS_MAX);
             for count in [1, 2, 7, SLICES_MAX] {
-                let place = |number| match (number, cuts.before(number, count)) {
+                let place = |number| match (number, points.before(number, count)) {
                     (0, _) => 0,
                     (_, KeyBound::Before(cut)) => keys.partition_point(|key| *key < cut),
                     (_, bound) => {
@@ -133,7 +136,7 @@ mod tests {
                 };
                 let mut places: Vec<_> = (0..count).map(place).collect();
                 places.push(rows);
-                let most = rows / usize::from(count) + cuts.distance + 1;
+                let most = rows / usize::from(count) + points.distance + 1;
                 for ends in places.windows(2) {
                     assert!(ends[0] <= ends[1], "{rows} {count}: {places:?}");
                     assert!(ends[1] - ends[0] <= most, "{rows} {count}: {places:?}");
@@ -143,20 +146,20 @@ mod tests {
     }
 
     /// A page of ten rows, of twenty-five.
-    fn page(from: Option<PrimaryKey>) -> CountedPage {
+    fn page(from: Option<PrimaryKey>) -> ScannedPage {
         let first = from.map_or(0, |key| key.values()[0].as_integer().expect("a number"));
         let nth = |nth: i64| key(usize::try_from(nth).expect("a small number"));
-        CountedPage {
+        ScannedPage {
             keys: (first..(first + 10).min(25)).map(nth).collect(),
             next: (first + 10 < 25).then(|| nth(first + 10)),
         }
     }
 
     #[test]
-    fn a_counting_goes_on_where_another_call_left_it() {
-        let mut counting = Counting::default();
+    fn a_scan_goes_on_where_another_call_left_it() {
+        let mut scan = SplitPointScan::default();
         let second = Some(key(10));
-        let left = counting.cuts(|from| {
+        let left = scan.finish(|from| {
             let hangs = from == second;
             async move {
                 if hangs {
@@ -166,7 +169,7 @@ mod tests {
             }
         });
         assert!(left.now_or_never().is_none(), "it waits for the second page");
-        let failed = counting.cuts(|from| {
+        let failed = scan.finish(|from| {
             future::ready(match from == second {
                 true => Ok(page(from)),
                 false => Err(EngineError::Closing),
@@ -177,18 +180,18 @@ mod tests {
             "the third fails"
         );
         let mut asked = Vec::new();
-        let cuts = counting.cuts(|from| {
+        let points = scan.finish(|from| {
             asked.push(from.clone());
             future::ready(Ok(page(from)))
         });
-        let cuts = cuts
+        let points = points
             .now_or_never()
             .expect("it waits for nothing")
             .expect("counted");
-        assert_eq!(cuts.rows, 25);
-        assert_eq!(cuts.before(1, 5), KeyBound::Before(key(5)));
+        assert_eq!(points.rows, 25);
+        assert_eq!(points.before(1, 5), KeyBound::Before(key(5)));
         assert_eq!(asked, [Some(key(20))]);
-        let done = counting.cuts(|_| future::ready(Err(EngineError::Closing)));
+        let done = scan.finish(|_| future::ready(Err(EngineError::Closing)));
         assert_eq!(
             done.now_or_never()
                 .expect("it waits for nothing")
