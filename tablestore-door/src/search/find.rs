@@ -11,7 +11,7 @@ use souk_engine::storage::TableSchema;
 use souk_engine::{MAX_PAGE_BYTES, RowHit, Search, TableDefinition, TableHandle};
 use souk_tablestore::messages::{self as pb, SearchHit, SearchInnerHit, SearchQuery, SearchResponse};
 use souk_tablestore::{
-    AggregationNode, Answer, GroupByBody, GroupByNode, Reason, SearchNode, ServiceError, TotalCount, decode,
+    AggregationNode, Answer, GroupByBody, GroupByNode, QueryNode, Reason, ServiceError, TotalCount, decode,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -56,7 +56,7 @@ pub(super) async fn within<T>(
 
 /// What a search asks for, as trees.
 struct Asked {
-    query: SearchNode,
+    query: QueryNode,
     figures: Vec<AggregationNode>,
     groups: Vec<GroupByNode>,
 }
@@ -65,7 +65,7 @@ impl Asked {
     /// Takes the trees out of a search.
     fn take(search: &mut SearchQuery) -> Result<Self, ServiceError> {
         let mut query = match search.query.take() {
-            Some(query) => SearchNode::decode(query)?,
+            Some(query) => QueryNode::decode(query)?,
             None => return Err(missing("The query of a search")),
         };
         let figures = AggregationNode::decode(search.aggs.take().unwrap_or_default())?;
@@ -76,10 +76,10 @@ impl Asked {
                     "a filter behind the query together with aggregations, which it wouldn't be for",
                 ));
             }
-            query = SearchNode::Bool {
+            query = QueryNode::Bool {
                 must: vec![query],
                 must_not: Vec::new(),
-                filter: vec![SearchNode::decode(filter)?],
+                filter: vec![QueryNode::decode(filter)?],
                 should: Vec::new(),
                 body: pb::BoolQuery::default(),
             };

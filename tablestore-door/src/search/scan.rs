@@ -15,7 +15,7 @@ use souk_engine::{Search, SearchIndexDefinition, TableHandle};
 use souk_tablestore::messages::{
     ComputeSplitsRequest, ComputeSplitsResponse, ParallelScanRequest, ParallelScanResponse,
 };
-use souk_tablestore::{Answer, Reason, SearchNode, ServiceError, decode};
+use souk_tablestore::{Answer, QueryNode, Reason, ServiceError, decode};
 use uuid::Uuid;
 
 use super::columns::Columns;
@@ -87,7 +87,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
             "The limit of a scan is {limit}, and has to be 1 to {MAX_ROWS}."
         )));
     }
-    let node = SearchNode::decode(scan.query.ok_or_else(|| missing("The query of a scan"))?)?;
+    let node = QueryNode::decode(scan.query.ok_or_else(|| missing("The query of a scan"))?)?;
     let handle = handle
         .for_search(Some(&index.name), after.as_deref())
         .map_err(refused)?;
