@@ -20,7 +20,7 @@ use super::columns::Columns;
 use super::fields::{Fields, client_name, count, name};
 use super::figures::{self, TopRows};
 use super::highlight::{highlight, marked};
-use super::index_name::{self, Named, find};
+use super::index_name::{self, NamedIndex, find};
 use super::query::query;
 use super::token::{self, Token};
 use crate::context::{Answered, Context};
@@ -55,13 +55,13 @@ pub(super) async fn within<T>(
 }
 
 /// What a search asks for, as trees.
-struct Asked {
+struct AskedSearch {
     query: QueryNode,
     figures: Vec<AggregationNode>,
     groups: Vec<GroupByNode>,
 }
 
-impl Asked {
+impl AskedSearch {
     /// Takes the trees out of a search.
     fn take(search: &mut SearchQuery) -> Result<Self, ServiceError> {
         let mut query = match search.query.take() {
@@ -114,8 +114,8 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
     let token = search.token.take().filter(|token| !token.is_empty());
     let token = token.map(Token::read).transpose()?;
     let named = find(&definition, &table, request.index_name.as_deref())?;
-    let Named { index, note } = flowing(&definition, &table, named, token.as_ref())?;
-    let asked = Asked::take(&mut search)?;
+    let NamedIndex { index, note } = flowing(&definition, &table, named, token.as_ref())?;
+    let asked = AskedSearch::take(&mut search)?;
     let sort = match &token {
         None => search.sort.take(),
         Some(token) => of_token(&mut search, token)?,
@@ -202,14 +202,14 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
 fn flowing<'a>(
     definition: &'a TableDefinition,
     table: &str,
-    mut named: Named<'a>,
+    mut named: NamedIndex<'a>,
     token: Option<&Token>,
-) -> Result<Named<'a>, ServiceError> {
+) -> Result<NamedIndex<'a>, ServiceError> {
     let flows = std::mem::take(&mut named.note.flows);
-    let mut sharing: Vec<(Named<'a>, u32)> = Vec::new();
+    let mut sharing: Vec<(NamedIndex<'a>, u32)> = Vec::new();
     if !flows.is_empty() {
         // To one that was deleted since, nothing flows.
-        for other in index_name::all(definition, table) {
+        for other in index_name::named_indexes(definition, table) {
             let mut flows = flows.iter();
             if let Some(flow) = flows.find(|flow| flow.index_name() == other.note.name) {
                 sharing.push((other, u32::try_from(flow.weight()).unwrap_or_default()));
