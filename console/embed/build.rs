@@ -1,4 +1,4 @@
-//! Lists the files of `../dist`, which npm has built and which are checked in, and packs them. Needs no Node.
+//! Lists the files of `../dist`, which npm has built and which are checked in, and compresses them. Needs no Node.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -14,7 +14,7 @@ use souk_proto::search::v1 as pb;
 use souk_storage::{PrimaryKey, Row};
 use souk_tablestore::messages::{OperationType, SearchQuery};
 use souk_tablestore::{
-    AggregationNode, GroupByNode, KeyUse, ReadFilter, RowChange, SearchNode, plainbuffer as plain,
+    AggregationNode, GroupByNode, KeyUse, QueryNode, ReadFilter, RowChange, plainbuffer as plain,
 };
 use tonic::{Code, Status};
 use xxhash_rust::xxh3::xxh3_64;
@@ -232,7 +232,7 @@ pub fn tablestore_search(data: &[u8]) {
     let Ok(search) = souk_tablestore::decode::<SearchQuery>(bytes) else {
         return;
     };
-    drop(search.query.map(SearchNode::decode));
+    drop(search.query.map(QueryNode::decode));
     drop(search.aggs.map(AggregationNode::decode));
     drop(search.group_bys.map(GroupByNode::decode));
 }

@@ -16,16 +16,17 @@ use souk_proto::table::v1::consumer_group_service_server::ConsumerGroupService;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use crate::rows::Told;
+use crate::rows::RowsToWire;
 use crate::table::{length, length_to_wire};
 
-/// Records of an answer, where the request doesn't say.
-const SHARD_RECORDS: usize = 500;
+/// Records of an answer of `ReadShard`, where the request doesn't say.
+const SHARD_RECORDS_DEFAULT: usize = 500;
 
 /// The RPCs on an engine's consumer groups. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsumerGroupApi {
     engine: Engine,
+    /// Ends reads that wait for records when the process drains.
     draining: CancellationToken,
 }
 
@@ -40,7 +41,7 @@ impl ConsumerGroupApi {
 
     async fn described(&self, table: &str, group: &str) -> Result<pb::GetConsumerGroupResponse> {
         let described = self.rows(table)?.consumer_group(group).await.map_err(refused)?;
-        Ok(told(&described))
+        Ok(group_to_wire(&described))
     }
 }
 
@@ -79,7 +80,7 @@ impl ConsumerGroupService for ConsumerGroupApi {
     ) -> Result<Response<pb::ListConsumerGroupsResponse>, Status> {
         let rows = self.rows(&valid(request)?.table)?;
         let groups = rows.consumer_groups().await.map_err(refused)?;
-        let groups = groups.iter().filter_map(|group| told(group).group);
+        let groups = groups.iter().filter_map(|group| group_to_wire(group).group);
         Ok(Response::new(pb::ListConsumerGroupsResponse {
             groups: groups.collect(),
         }))
@@ -155,15 +156,15 @@ impl ConsumerGroupService for ConsumerGroupApi {
             shard: shard(request.shard),
             generation: unsigned(request.generation),
         };
-        let limit = page_size(request.max_records, SHARD_RECORDS, MAX_FEED_RECORDS);
+        let limit = page_size(request.max_records, SHARD_RECORDS_DEFAULT, MAX_FEED_RECORDS);
         let wait = request.wait.as_ref().and_then(length).unwrap_or_default();
         let rows = self.rows(&request.table)?;
         let read = rows.read_shard(&held, &request.after, limit, wait);
         let read = self.draining.run_until_cancelled(read).await;
         let batch = read.unwrap_or(Err(EngineError::Closing)).map_err(refused)?;
-        let told = Told::new(rows.definition(), false);
+        let to_wire = RowsToWire::new(rows.definition(), false);
         Ok(Response::new(pb::ReadShardResponse {
-            records: batch.records.iter().map(|each| record(&told, each)).collect(),
+            records: batch.records.iter().map(|each| record(&to_wire, each)).collect(),
             token: batch.token,
             phase: phase(&batch.phase).into(),
             sequence: signed(batch.sequence),
@@ -239,7 +240,7 @@ fn options(request: &pb::CreateConsumerGroupRequest, violations: &mut Violations
     })
 }
 
-fn told(group: &GroupDescription) -> pb::GetConsumerGroupResponse {
+fn group_to_wire(group: &GroupDescription) -> pb::GetConsumerGroupResponse {
     let first = group.shards.first().map(|shard| &shard.feed);
     let source = first.map(|feed| match (feed.base, feed.changes) {
         (true, true) => pb::ConsumerGroupSource::RowsAndChanges,
@@ -260,12 +261,12 @@ fn told(group: &GroupDescription) -> pb::GetConsumerGroupResponse {
             hold: first.map(|feed| length_to_wire(feed.hold)),
         }),
         create_time: first.map(|feed| time_to_wire(feed.created)),
-        shards: (0..).zip(&group.shards).map(told_shard).collect(),
+        shards: (0..).zip(&group.shards).map(shard_to_wire).collect(),
         members: members.collect(),
     }
 }
 
-fn told_shard((number, shard): (i32, &ShardDescription)) -> pb::ConsumerGroupShard {
+fn shard_to_wire((number, shard): (i32, &ShardDescription)) -> pb::ConsumerGroupShard {
     let ShardDescription { feed, holder } = shard;
     let lease = holder.as_ref().map(|(_, lease)| lease);
     pb::ConsumerGroupShard {
@@ -282,7 +283,7 @@ fn told_shard((number, shard): (i32, &ShardDescription)) -> pb::ConsumerGroupSha
     }
 }
 
-fn record(told: &Told, record: &FeedRecord) -> pb::ShardRecord {
+fn record(to_wire: &RowsToWire, record: &FeedRecord) -> pb::ShardRecord {
     let kind = match record.kind {
         RecordKind::Base => pb::ShardRecordKind::Row,
         RecordKind::Change(ChangeKind::Put) => pb::ShardRecordKind::Put,
@@ -291,7 +292,7 @@ fn record(told: &Told, record: &FeedRecord) -> pb::ShardRecord {
     };
     pb::ShardRecord {
         kind: kind.into(),
-        row: Some(told.row_or_key(record.row.as_ref(), &record.key)),
+        row: Some(to_wire.row_or_key(record.row.as_ref(), &record.key)),
         sequence: signed(record.sequence),
         time: Some(time_to_wire(record.time)),
     }

@@ -12,19 +12,19 @@ use souk_proto::row::{RowWriter, ValueRef};
 use souk_proto::table::v1::{self as pb, key_range};
 use souk_proto::r#type::v1::Value as WireValue;
 
-use crate::value::{cell_told, key_to_wire, key_told};
+use crate::value::{cell_ref, key_refs, key_to_wire};
 
-/// How the rows of a table are told.
+/// Writes the rows of a table as messages, by its definition.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct RowsToWire {
     definition: Arc<TableDefinition>,
-    /// The places of the columns that are declared as times, in the order of their names; from the first INTEGER that is told on.
+    /// The ordinals of the columns that are declared as times, in the order of their names. Made at the first INTEGER.
     times: OnceLock<Vec<usize>>,
     /// Each cell with its version, instead of the newest value of each column.
     versions: bool,
 }
 
-impl Told {
+impl RowsToWire {
     pub(crate) fn new(definition: Arc<TableDefinition>, versions: bool) -> Self {
         Self {
             definition,
@@ -49,24 +49,24 @@ impl Told {
 
     fn value<'v>(&self, column: &str, value: &'v Value) -> ValueRef<'v> {
         let is_time = matches!(value, Value::Integer(_)) && self.is_time(column);
-        cell_told(value, is_time)
+        cell_ref(value, is_time)
     }
 
     pub(crate) fn row(&self, row: &Row) -> pb::Row {
-        let mut told = RowWriter::with_capacity(row.message_bytes());
-        key_told(&row.key).for_each(|value| told.key(value));
+        let mut writer = RowWriter::with_capacity(row.message_bytes());
+        key_refs(&row.key).for_each(|value| writer.key(value));
         if self.versions {
             for (column, cells) in row.columns().iter() {
                 for cell in cells {
-                    told.cell(column, self.value(column, &cell.value), cell.version);
+                    writer.cell(column, self.value(column, &cell.value), cell.version);
                 }
             }
         } else {
             for (column, value) in row.columns().newest() {
-                told.column(column, self.value(column, value));
+                writer.column(column, self.value(column, value));
             }
         }
-        told.finish(signed(row.revision))
+        writer.finish(signed(row.revision))
     }
 
     pub(crate) fn rows(&self, rows: &[Row]) -> Vec<pb::Row> {
@@ -107,8 +107,8 @@ impl Told {
         row.map_or_else(|| key_alone(key), |row| self.row(row))
     }
 
-    /// What a watch tells of an event, in messages that are no larger than they may be unless one row is. The position has been told when its last
-    /// row has.
+    /// An event of a watch, in messages of at most [`MAX_PAGE_BYTES`] unless one row is larger. All but the last one have the sequence before the
+    /// event's, so that a stream that breaks between them resumes with the whole event.
     pub(crate) fn event(&self, event: &WatchEvent<RowChange>) -> Vec<pb::WatchRowsResponse> {
         let message = |sequence: i64| pb::WatchRowsResponse {
             sequence,
@@ -163,6 +163,7 @@ pub(crate) fn consumed(units: CapacityUnits) -> pb::CapacityUnits {
 }
 
 pub(crate) fn split(split: &Split) -> pb::Split {
+    // Tables are split before keys: none is `After`.
     let key = |bound: &KeyBound| match bound {
         KeyBound::Before(key) | KeyBound::After(key) => Some(pb::Key {
             values: key_to_wire(key),

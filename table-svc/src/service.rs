@@ -25,7 +25,7 @@ use tonic::{Request, Response, Status};
 
 use crate::consumer_group::checkpoint;
 use crate::read::{self, PAGE_ROWS_MAX};
-use crate::rows::{Told, consumed, split};
+use crate::rows::{RowsToWire, consumed, split};
 use crate::value::{key, key_value};
 use crate::{table, write};
 
@@ -108,7 +108,7 @@ impl TableApi {
         };
         let written = written.into_iter().next().unwrap_or_default();
         Ok(OneWritten {
-            row: Told::new(definition, false).written(&written, asked),
+            row: RowsToWire::new(definition, false).written(&written, asked),
             sequence,
             consumed: Some(consumed(written.consumed)),
         })
@@ -291,9 +291,9 @@ impl TableService for TableApi {
         let rows = self.rows(&request.table)?;
         let found = rows.read_row(&key, &options, seeing).await.map_err(refused)?;
         let row = found.value.row.ok_or_else(|| row_not_found(rows.name()))?;
-        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
+        let to_wire = RowsToWire::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         Ok(Response::new(pb::GetRowResponse {
-            row: Some(told.row(&row)),
+            row: Some(to_wire.row(&row)),
             next_column: found.value.next_column.unwrap_or_default(),
             sequence: found.sequence,
             consumed: Some(consumed(found.value.consumed)),
@@ -318,13 +318,13 @@ impl TableService for TableApi {
             .read_rows(keys, &options, unsigned(request.min_sequence))
             .await;
         let found = found.map_err(refused)?;
-        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
+        let to_wire = RowsToWire::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         let mut cost = CapacityUnits::default();
         let results = found.value.into_iter().map(|read| match read {
             Ok(read) => {
                 cost += read.consumed;
                 pb::ReadResult {
-                    row: read.row.map(|row| told.row(&row)),
+                    row: read.row.map(|row| to_wire.row(&row)),
                     next_column: read.next_column.unwrap_or_default(),
                     error: None,
                 }
@@ -385,7 +385,7 @@ impl TableService for TableApi {
             }
             None => rows.write_each(writes).await,
         };
-        let told = Told::new(definition, false);
+        let to_wire = RowsToWire::new(definition, false);
         let mut cost = CapacityUnits::default();
         let mut sequence = 0;
         let results =
@@ -399,7 +399,7 @@ impl TableService for TableApi {
                         let at = written.sequence.map_or(0, signed);
                         sequence = sequence.max(at);
                         pb::WriteResult {
-                            row: told.written(&written, asked),
+                            row: to_wire.written(&written, asked),
                             sequence: at,
                             error: None,
                         }
@@ -430,9 +430,9 @@ impl TableService for TableApi {
         let rows = self.rows(&request.table)?;
         let page = rows.range_page(&range, &request.page_token, seeing).await;
         let page = page.map_err(refused)?;
-        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
+        let to_wire = RowsToWire::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         Ok(Response::new(pb::RangeRowsResponse {
-            rows: told.rows(&page.items),
+            rows: to_wire.rows(&page.items),
             next_page_token: page.next_page_token,
             sequence: page.sequence,
             consumed: Some(consumed(page.consumed)),
@@ -451,7 +451,7 @@ impl TableService for TableApi {
         let range = checked(range, violations)?;
         let range = range.limit(page_size(request.page_size, STREAM_ROWS, PAGE_ROWS_MAX));
         let rows = self.rows(&request.table)?;
-        let told = Told::new(rows.definition(), read::tells_versions(request.read.as_ref()));
+        let to_wire = RowsToWire::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         let seeing = Seeing::Sequence(unsigned(request.min_sequence));
         // The first page is read before anything is answered: what is wrong is the call's error.
         let first = rows.range_page(&range, &request.resume_token, seeing).await;
@@ -471,7 +471,7 @@ impl TableService for TableApi {
         });
         let pages = stream::once(ready(Ok(first))).chain(others);
         let answer = move |page: RowsPage<Row>| pb::StreamRowsResponse {
-            rows: told.rows(&page.items),
+            rows: to_wire.rows(&page.items),
             resume_token: page.next_page_token,
             sequence: page.sequence,
             consumed: Some(consumed(page.consumed)),
@@ -491,12 +491,12 @@ impl TableService for TableApi {
         let min_sequence = unsigned(request.min_sequence);
         let page = rows.index_page(&range, &request.page_token, min_sequence).await;
         let (page, columns) = page.map_err(refused)?;
-        let told = Told::new(rows.definition(), false);
+        let to_wire = RowsToWire::new(rows.definition(), false);
         Ok(Response::new(pb::RangeIndexResponse {
             entries: page
                 .items
                 .into_iter()
-                .map(|entry| told.entry(entry, &columns))
+                .map(|entry| to_wire.entry(entry, &columns))
                 .collect(),
             next_page_token: page.next_page_token,
             sequence: page.sequence,
@@ -513,9 +513,9 @@ impl TableService for TableApi {
         settled(broken(&name, &FieldPath::message()))?;
         let rows = self.rows(&name.table)?;
         let found = rows.search(request.search, "search").await?;
-        let told = Told::new(rows.definition(), false);
+        let to_wire = RowsToWire::new(rows.definition(), false);
         Ok(Response::new(pb::SearchRowsResponse {
-            hits: found.hits.into_iter().map(|hit| told.hit(hit)).collect(),
+            hits: found.hits.into_iter().map(|hit| to_wire.hit(hit)).collect(),
             next_page_token: found.next_page_token,
             total: found.total,
             aggregations: found.aggregations,
@@ -541,9 +541,9 @@ impl TableService for TableApi {
                 min_sequence: request.min_sequence,
             })
             .await?;
-        let told = Told::new(rows.definition(), false);
+        let to_wire = RowsToWire::new(rows.definition(), false);
         let answer = move |block: ExportBlock<Row>| pb::ExportRowsResponse {
-            rows: told.rows(&block.items),
+            rows: to_wire.rows(&block.items),
             resume_token: block.resume_token,
             sequence: block.sequence,
             snapshot_token: block.snapshot_token,
@@ -572,9 +572,9 @@ impl TableService for TableApi {
             None => request.after_sequence.map(unsigned),
         };
         let events = rows.watch(after).await.map_err(refused)?;
-        let told = Told::new(rows.definition(), false);
+        let to_wire = RowsToWire::new(rows.definition(), false);
         let messages = events.flat_map(move |event| {
-            let messages = event.map(|event| told.event(&event));
+            let messages = event.map(|event| to_wire.event(&event));
             stream::iter(match messages {
                 Ok(messages) => messages.into_iter().map(Ok).collect(),
                 Err(error) => vec![Err(error)],

@@ -6,7 +6,7 @@ use souk_engine::storage::{KeyValue, PrimaryKey, Value};
 use souk_proto::row::ValueRef;
 use souk_proto::r#type::v1::{self as pb, value::Kind};
 
-/// What a cell is to hold; `None` when no kind is set, which a rule has refused.
+/// What a cell is to hold; `None` breaks a rule: no kind is set, or a time is out of range.
 pub(crate) fn cell(given: &pb::Value) -> Option<Value> {
     Some(match given.kind.as_ref()? {
         Kind::StringValue(text) => Value::from(text.as_str()),
@@ -18,8 +18,8 @@ pub(crate) fn cell(given: &pb::Value) -> Option<Value> {
     })
 }
 
-/// What a cell holds; `is_time` says that the column is declared as one of times.
-pub(crate) fn cell_told(value: &Value, is_time: bool) -> ValueRef<'_> {
+/// What a cell holds, without a copy; `is_time` says that the column is declared as one of times.
+pub(crate) fn cell_ref(value: &Value, is_time: bool) -> ValueRef<'_> {
     match value {
         Value::String(text) => ValueRef::String(text),
         Value::Integer(nanos) if is_time => ValueRef::Time(time_to_wire(*nanos)),
@@ -57,18 +57,18 @@ pub(crate) fn key_values(
     values.into_iter().collect()
 }
 
-/// A key, or the first values of one. Whether it is the table's is seen by the table.
+/// A key, or the first values of one. The table checks whether it has such keys.
 pub(crate) fn key(given: &[pb::Value], at: &FieldPath, violations: &mut Violations) -> Option<PrimaryKey> {
     let values = key_values(given, at, violations)?;
     if values.is_empty() {
-        // By a rule.
+        // A rule has refused it.
         return None;
     }
     violations.take(at, "INVALID_KEY", PrimaryKey::new(values))
 }
 
-/// The values of a key, where they lie.
-pub(crate) fn key_told(key: &PrimaryKey) -> impl Iterator<Item = ValueRef<'_>> {
+/// The values of a key, without copies.
+pub(crate) fn key_refs(key: &PrimaryKey) -> impl Iterator<Item = ValueRef<'_>> {
     key.values().iter().map(|value| match value {
         KeyValue::String(text) => ValueRef::String(text),
         KeyValue::Integer(number) => ValueRef::Int(*number),
@@ -78,5 +78,5 @@ pub(crate) fn key_told(key: &PrimaryKey) -> impl Iterator<Item = ValueRef<'_>> {
 
 /// The values of a key.
 pub(crate) fn key_to_wire(key: &PrimaryKey) -> Vec<pb::Value> {
-    key_told(key).map(pb::Value::from).collect()
+    key_refs(key).map(pb::Value::from).collect()
 }

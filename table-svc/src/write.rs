@@ -40,7 +40,7 @@ pub(crate) fn batch(
     writes.into_iter().collect()
 }
 
-/// Reads the write of a request that has its parts for its own; `None` breaks a rule, or comes with a violation.
+/// Reads the write of a call that writes one row: the fields of the write are fields of the request. `None` is as in [`batch`].
 pub(crate) fn one(
     given: pb::RowWrite,
     schema: &TableSchema,
@@ -50,7 +50,7 @@ pub(crate) fn one(
     write(given, schema, |_| FieldPath::message(), &condition_at, violations)
 }
 
-/// Reads a write, whose operation of a kind stands at `operation_at`; `None` breaks a rule, or comes with a violation.
+/// Reads a write. Its operation stands at the path that `operation_at` makes of the operation's kind. `None` is as in [`batch`].
 fn write(
     given: pb::RowWrite,
     schema: &TableSchema,
@@ -66,7 +66,7 @@ fn write(
     let condition = condition(given.condition.as_ref(), condition_at, violations);
     let operation = operation?;
     let returning = match operation {
-        // No row is there behind it.
+        // Afterwards there is no row to give back.
         RowOperation::Delete { .. } => ReturnRow::None,
         _ => returning(given.returning.as_ref()),
     };

@@ -12,13 +12,13 @@ use souk_tablestore::{Answer, ErrorCode, KeyColumn, KeyUse, Reason, ServiceError
 use tokio::task::yield_now;
 
 use crate::context::{Answered, Context};
-use crate::entries::{Named, written_table};
-use crate::error::{invalid, of_store, refused};
-use crate::options::{Asked as AskedRead, Rules, resumed};
+use crate::entries::{TableOrIndex, written_table};
+use crate::error::{invalid, refused, store_error};
+use crate::options::{AskedRead, Rules, resumed};
 use crate::read::{ReadRow, consumed, entry, row};
 use crate::transaction;
 use crate::value::{one_row, primary_key};
-use crate::write::{Asked, returned};
+use crate::write::{AskedWrite, returned};
 
 /// Most rows of a batch of reads.
 pub(crate) const GET_ROWS_MAX: usize = 100;
@@ -122,8 +122,8 @@ impl AskedTable {
         context: &Context,
         filled: &mut Filled,
     ) -> Result<Vec<Result<ReadRow, ServiceError>>, ServiceError> {
-        let named = Named::find(context, &self.name)?;
-        if let Named::Table(table) = &named
+        let named = TableOrIndex::find(context, &self.name)?;
+        if let TableOrIndex::Table(table) = &named
             && self.tokens.iter().all(Bytes::is_empty)
         {
             filled.check()?;
@@ -136,7 +136,7 @@ impl AskedTable {
             let read = async {
                 filled.check()?;
                 let read = match &named {
-                    Named::Table(table) => {
+                    TableOrIndex::Table(table) => {
                         let token = self.tokens.get(at).filter(|token| !token.is_empty());
                         let options = match token {
                             Some(token) => resumed(self.options.clone(), token)?,
@@ -144,7 +144,7 @@ impl AskedTable {
                         };
                         row(table, key, &options, Seeing::Sequence(context.min_sequence)).await?
                     }
-                    Named::Index(index) => entry(index, key, &self.options).await?,
+                    TableOrIndex::Index(index) => entry(index, key, &self.options).await?,
                 };
                 filled.take(read)
             };
@@ -176,7 +176,7 @@ async fn whole_batch(
         let read = found.next().ok_or(Reason::Internal)?;
         let read = read.map_err(|error| match error {
             StoreError::LimitExceeded { .. } => too_many_bytes(),
-            error => of_store(error),
+            error => store_error(error),
         })?;
         Ok(ReadRow {
             row: one_row(schema, read.row.as_ref()),
@@ -267,7 +267,7 @@ pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
     for table in request.tables {
         let rows = table.rows.into_iter().map(|row| {
             let kind = OperationType::try_from(row.r#type).map_err(|_| Reason::InvalidRowType)?;
-            Asked::read(
+            AskedWrite::read(
                 kind,
                 row.row_change,
                 row.condition,
@@ -275,7 +275,7 @@ pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
                 &mut rules,
             )
         });
-        let rows: Vec<Asked> = rows.collect::<Result<_, ServiceError>>()?;
+        let rows: Vec<AskedWrite> = rows.collect::<Result<_, ServiceError>>()?;
         check_repeated(&rows)?;
         asked.push((table.table_name, rows));
         // Their patterns took time.
@@ -295,7 +295,7 @@ pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
 }
 
 /// Refuses conditions on rows that are there several times.
-fn check_repeated(rows: &[Asked]) -> Result<(), Reason> {
+fn check_repeated(rows: &[AskedWrite]) -> Result<(), Reason> {
     for (at, row) in rows.iter().enumerate() {
         if row.condition.existence == Existence::Ignore && row.condition.columns.is_none() {
             continue;
@@ -318,7 +318,7 @@ fn check_repeated(rows: &[Asked]) -> Result<(), Reason> {
 pub(crate) async fn table(
     context: &Context,
     name: &str,
-    rows: Vec<Asked>,
+    rows: Vec<AskedWrite>,
     transaction: Option<&str>,
     is_atomic: bool,
 ) -> Result<Vec<Became>, ServiceError> {

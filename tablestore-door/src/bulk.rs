@@ -10,10 +10,10 @@ use souk_tablestore::{Answer, KeyUse, Reason, decode};
 use crate::batch::{self, WRITE_ROWS_MAX};
 use crate::context::{Answered, Context};
 use crate::entries::written_table;
-use crate::options::{Asked as AskedRead, Rules};
+use crate::options::{AskedRead, Rules};
 use crate::range;
 use crate::read::consumed;
-use crate::write::Asked;
+use crate::write::AskedWrite;
 
 /// Bytes of rows after which an import goes on in another batch.
 const BATCH_BYTES: usize = 2 << 20;
@@ -26,12 +26,12 @@ pub(crate) async fn import(context: &Context, body: Bytes) -> Answered {
         return Err(Reason::NoOperation { table }.into());
     }
     written_table(context, &request.table_name)?;
-    let mut batches: Vec<Vec<Asked>> = Vec::new();
+    let mut batches: Vec<Vec<AskedWrite>> = Vec::new();
     let mut bytes = 0;
     for row in request.rows {
         let kind = OperationType::try_from(row.r#type).map_err(|_| Reason::InvalidRowType)?;
         let size = row.row_change.len();
-        let asked = Asked::read(
+        let asked = AskedWrite::read(
             kind,
             row.row_change,
             messages::Condition::default(),
@@ -88,7 +88,7 @@ pub(crate) async fn export(context: &Context, body: Bytes) -> Answered {
     };
     let definition = table.definition();
     let schema = &definition.schema;
-    let range = range::request(
+    let range = range::table_range(
         schema,
         [&start, &end],
         Direction::Forward,

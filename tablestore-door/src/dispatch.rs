@@ -52,7 +52,7 @@ pub(crate) async fn dispatch(context: &Context, operation: Operation, body: Byte
         Operation::ConnectTunnel => tunnel::connect(context, body).await,
         Operation::HeartbeatTunnel => tunnel::heartbeat(context, body),
         Operation::ShutdownTunnel => tunnel::shutdown(context, body),
-        Operation::GetTunnelCheckpoint => tunnel::checkpoint_of(context, body),
+        Operation::GetTunnelCheckpoint => tunnel::get_checkpoint(context, body),
         Operation::ReadTunnelRecords => tunnel::records(context, body).await,
         Operation::CheckpointTunnel => tunnel::checkpoint(context, body).await,
     }

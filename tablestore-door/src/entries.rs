@@ -17,12 +17,12 @@ use crate::schema::{PrimaryKeyOrValue, column_type, with_key};
 use crate::value::{key_element, stored_key, told};
 
 /// What a client means by the name of a table.
-pub(crate) enum Named {
+pub(crate) enum TableOrIndex {
     Table(TableHandle),
     Index(Box<IndexTable>),
 }
 
-impl Named {
+impl TableOrIndex {
     /// The table or the secondary index of a name.
     pub(crate) fn find(context: &Context, name: &str) -> Result<Self, ServiceError> {
         if let Some(table) = context.existing(name)? {
@@ -37,9 +37,9 @@ impl Named {
 
 /// The table of a write. Secondary indexes are written by the store alone.
 pub(crate) fn written_table(context: &Context, name: &str) -> Result<TableHandle, ServiceError> {
-    match Named::find(context, name)? {
-        Named::Table(table) => Ok(table),
-        Named::Index(_) => Err(Reason::IndexTableWritten.into()),
+    match TableOrIndex::find(context, name)? {
+        TableOrIndex::Table(table) => Ok(table),
+        TableOrIndex::Index(_) => Err(Reason::IndexTableWritten.into()),
     }
 }
 

@@ -1,11 +1,10 @@
 //! The engine's errors as Tablestore's: codes, statuses and texts.
 
 use souk_engine::storage::Error as StoreError;
-use souk_engine::storage::limits as store;
 use souk_engine::{EngineError, index};
 use souk_tablestore::{ErrorCode, Reason, ServiceError};
 
-/// What a client is told of an error of the engine. What is no client's fault goes to the log.
+/// What a client is told of an error of the engine. Internal errors, and failures of the store, go to the log.
 pub(crate) fn refused(error: EngineError) -> ServiceError {
     match error {
         EngineError::TableNotFound { .. } => Reason::NoSuchTable.into(),
@@ -13,7 +12,7 @@ pub(crate) fn refused(error: EngineError) -> ServiceError {
         EngineError::TableExists { .. } => Reason::TableExists.into(),
         EngineError::InvalidDefinition { problem, .. } => invalid(format!("The table {problem}.")),
         EngineError::InvalidRow { problem, .. } => invalid(format!("The row {problem}.")),
-        EngineError::LimitExceeded { limit, max, actual } => over(limit, max, actual),
+        EngineError::LimitExceeded { limit, max, actual } => limit_exceeded(limit, max, actual),
         EngineError::RowsTooLarge { .. } => invalid("The rows of the request are too large for one answer."),
         EngineError::NotSearched { .. } | EngineError::NotFound { name: "index", .. } => no_index(),
         EngineError::IndexExists { .. } => index_exists(),
@@ -46,17 +45,17 @@ pub(crate) fn refused(error: EngineError) -> ServiceError {
         }
         EngineError::IndexFailed { .. } => Reason::PartitionUnavailable.into(),
         EngineError::Closing => Reason::ServerUnavailable.into(),
-        EngineError::Storage(error) => of_store(error),
-        EngineError::Index(error) => of_index(error),
+        EngineError::Storage(error) => store_error(error),
+        EngineError::Index(error) => index_error(error),
         error => internal(&error),
     }
 }
 
 /// What a client is told of an error of the store.
-pub(crate) fn of_store(error: StoreError) -> ServiceError {
+pub(crate) fn store_error(error: StoreError) -> ServiceError {
     match error {
         StoreError::Invalid { subject, problem } => invalid(format!("{subject} {problem}.")),
-        StoreError::LimitExceeded { limit, max, actual } => over(limit, max, actual),
+        StoreError::LimitExceeded { limit, max, actual } => limit_exceeded(limit, max, actual),
         StoreError::MatchedTooMuch { .. } => invalid("The patterns of the filter look at too much text."),
         StoreError::TableNotFound { .. } => Reason::NoSuchTable.into(),
         StoreError::TableExists { .. } => Reason::TableExists.into(),
@@ -78,7 +77,7 @@ pub(crate) fn of_store(error: StoreError) -> ServiceError {
     }
 }
 
-fn of_index(error: index::Error) -> ServiceError {
+fn index_error(error: index::Error) -> ServiceError {
     match error {
         index::Error::InvalidSchema(wrong) => invalid(format!("The search index can't be: {wrong}.")),
         index::Error::InvalidQuery(wrong) => invalid(format!("The search can't be: {wrong}.")),
@@ -112,7 +111,8 @@ fn index_exists() -> ServiceError {
     ServiceError::new(ErrorCode::ObjectAlreadyExist, "Requested index already exists.")
 }
 
-fn over(limit: &str, max: usize, actual: usize) -> ServiceError {
+/// What a client is told of a limit of the engine or the store, by the name that it has there.
+fn limit_exceeded(limit: &str, max: usize, actual: usize) -> ServiceError {
     match limit {
         "MAX_ROW_BYTES" => Reason::RowTooLarge.into(),
         "MAX_TRANSACTION_BYTES" => Reason::TransactionTooLarge.into(),
@@ -123,14 +123,11 @@ fn over(limit: &str, max: usize, actual: usize) -> ServiceError {
         .into(),
         "MAX_STAGED_BYTES" | "MAX_STAGED_OF_CALLER_BYTES" | "MAX_TRANSACTIONS" => Reason::ServerBusy.into(),
         "MAX_CREATED_TABLES" | "MAX_TABLES" => Reason::TooManyTables.into(),
-        // How many other instances have is told to nobody.
+        // Without `actual`, which counts the channels of other instances, too.
         "SHARDS_MAX" => invalid(format!(
             "The tunnels of all instances have {max} channels at most."
         )),
-        "MAX_FILTER_NODES" => Reason::TooManyFilters {
-            limit: store::MAX_FILTER_NODES,
-        }
-        .into(),
+        "MAX_FILTER_NODES" => Reason::TooManyFilters { limit: max }.into(),
         limit => invalid(format!("{actual} exceeds {limit}, which is {max}.")),
     }
 }
@@ -149,7 +146,7 @@ mod tests {
     use super::{StoreError, refused};
 
     #[test]
-    fn what_may_be_repeated_is_told_by_the_codes_that_clients_repeat() {
+    fn what_may_be_retried_has_the_codes_that_clients_retry() {
         let text = String::new;
         let (max, of) = (8, LimitOf::Caller);
         for (error, code) in [

@@ -11,7 +11,7 @@ use souk_tablestore::{
     limits,
 };
 
-use crate::error::{invalid, of_store};
+use crate::error::{invalid, store_error};
 use crate::value::stored;
 
 /// Most columns that a read names.
@@ -21,7 +21,7 @@ const VALUE_RULES_MAX: usize = limits::MAX_FILTER_NODES;
 
 /// What a request says about the rows that it reads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct AskedRead {
     pub(crate) columns: Vec<String>,
     pub(crate) time: Option<messages::TimeRange>,
     pub(crate) max_versions: Option<i32>,
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     pub(crate) end_column: Option<String>,
 }
 
-impl Asked {
+impl AskedRead {
     /// What it asks of each row of a table; the rules of its filter are among those of the request.
     pub(crate) fn options(self, rules: &mut Rules) -> Result<ReadOptions, ServiceError> {
         let versions = VersionSelection::new(self.time, self.max_versions)?;
@@ -61,8 +61,9 @@ impl Asked {
     }
 }
 
-/// The columns that a read names, and its filter, of an index, whose entries have one version of each column; no names are all.
-pub(crate) fn of_index(options: &ReadOptions) -> Result<(&[String], Option<Filter>), ServiceError> {
+/// What of the options a read of a secondary index takes, whose entries have one version of each column: the columns that it names, none for all,
+/// and its filter.
+pub(crate) fn index_options(options: &ReadOptions) -> Result<(&[String], Option<Filter>), ServiceError> {
     if options.column_page.is_some() {
         return Err(invalid("A column page can't be read of an index."));
     }
@@ -152,7 +153,7 @@ impl Rules {
             CastType::Double => Cast::Double,
             CastType::String => Cast::String,
         };
-        ValueRule::new(&given.pattern, cast).map_err(of_store)
+        ValueRule::new(&given.pattern, cast).map_err(store_error)
     }
 }
 

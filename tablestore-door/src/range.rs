@@ -11,16 +11,17 @@ use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, KeyColumn, KeyElement, KeyUse, Reason, ServiceError, decode, messages};
 
 use crate::context::{Answered, Context};
-use crate::entries::{IndexTable, Named};
-use crate::error::{of_store, refused, unsupported};
-use crate::options::{Asked, Rules, of_index};
+use crate::entries::{IndexTable, TableOrIndex};
+use crate::error::{refused, store_error, unsupported};
+use crate::options::{AskedRead, Rules, index_options};
 use crate::read::consumed;
 use crate::transaction;
 use crate::value::{check_key, key_value, one_key, write_row};
 
-/// A page of a range.
+/// A page of a range, in plainbuffer.
 pub(crate) struct RangePage {
     pub(crate) rows: Bytes,
+    /// The key at which the next page begins.
     pub(crate) next: Option<Bytes>,
     pub(crate) consumed: CapacityUnits,
 }
@@ -54,7 +55,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
             _ => return Err(Reason::InvalidLimit.into()),
         },
     };
-    let asked = Asked {
+    let asked = AskedRead {
         columns: request.columns_to_get,
         time: request.time_range,
         max_versions: request.max_versions,
@@ -63,19 +64,19 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         end_column: request.end_column,
     };
     let options = asked.options(&mut Rules::default())?;
-    let page = match Named::find(context, &request.table_name)? {
-        Named::Table(table) => {
+    let page = match TableOrIndex::find(context, &request.table_name)? {
+        TableOrIndex::Table(table) => {
             let seeing =
                 transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
             let definition = table.definition();
-            let range = self::request(&definition.schema, [&start, &end], direction, limit, options)?;
+            let range = table_range(&definition.schema, [&start, &end], direction, limit, options)?;
             rows(&table, &definition.schema, &range, seeing).await?
         }
-        Named::Index(index) => {
+        TableOrIndex::Index(index) => {
             let (start, end) = ends(&index.schema, &start, &end, direction)?;
             let range = IndexRange {
-                start: start.of_entries(&index),
-                end: end.of_entries(&index),
+                start: start.index_bound(&index),
+                end: end.index_bound(&index),
                 direction,
                 limit,
             };
@@ -90,8 +91,8 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     }))
 }
 
-/// What is asked of the rows of a table between two ends.
-pub(crate) fn request(
+/// The range of a table's rows between two ends.
+pub(crate) fn table_range(
     schema: &TableSchema,
     [start, end]: [&[KeyColumn]; 2],
     direction: Direction,
@@ -100,8 +101,8 @@ pub(crate) fn request(
 ) -> Result<RangeRequest, ServiceError> {
     let (start, end) = ends(schema, start, end, direction)?;
     Ok(RangeRequest {
-        start: start.of_rows()?,
-        end: end.of_rows()?,
+        start: start.key_bound()?,
+        end: end.key_bound()?,
         limit,
         options,
         ..RangeRequest::all(direction)
@@ -132,7 +133,7 @@ struct IndexRange {
     start: IndexBound,
     end: IndexBound,
     direction: Direction,
-    /// Most entries; not 0.
+    /// Most entries; not 0, which stands for the most of the store in an [`IndexRequest`].
     limit: usize,
 }
 
@@ -154,7 +155,7 @@ async fn entries(
     range: IndexRange,
     options: &ReadOptions,
 ) -> Result<RangePage, ServiceError> {
-    let (columns, filter) = of_index(options)?;
+    let (columns, filter) = index_options(options)?;
     let selected = index.selected(columns);
     let with_columns = |request: IndexRequest| match &selected {
         Some(columns) => request.columns(columns.clone()),
@@ -257,10 +258,10 @@ fn ends(
     }
     // Inclusive where it begins, exclusive where it ends: both cuts lie on the same side of a whole key.
     let after = direction == Direction::Backward;
-    Ok((Cut::of(start, after), Cut::of(end, after)))
+    Ok((Cut::new(start, after), Cut::new(end, after)))
 }
 
-/// Values of one type, or what stands below and above them.
+/// Compares the values of a column at two ends, which are of one type, or stand below or above all values.
 fn compared(left: &KeyElement, right: &KeyElement) -> std::cmp::Ordering {
     let place = |element: &KeyElement| match element {
         KeyElement::Minimum => 0,
@@ -276,8 +277,8 @@ fn compared(left: &KeyElement, right: &KeyElement) -> std::cmp::Ordering {
 }
 
 impl Cut {
-    /// `after` says on which side of a key that is whole.
-    fn of(key: &[KeyColumn], after: bool) -> Self {
+    /// The cut at an end; `after` says on which side of a key that is whole.
+    fn new(key: &[KeyColumn], after: bool) -> Self {
         let mut values = Vec::with_capacity(key.len());
         for column in key {
             match key_value(&column.value) {
@@ -291,21 +292,21 @@ impl Cut {
         Self { values, after }
     }
 
-    fn of_rows(self) -> Result<KeyBound, ServiceError> {
+    fn key_bound(self) -> Result<KeyBound, ServiceError> {
         if self.values.is_empty() {
             return Ok(match self.after {
                 true => KeyBound::Max,
                 false => KeyBound::Min,
             });
         }
-        let key = PrimaryKey::new(self.values).map_err(of_store)?;
+        let key = PrimaryKey::new(self.values).map_err(store_error)?;
         Ok(match self.after {
             true => KeyBound::After(key),
             false => KeyBound::Before(key),
         })
     }
 
-    fn of_entries(self, index: &IndexTable) -> IndexBound {
+    fn index_bound(self, index: &IndexTable) -> IndexBound {
         let values = index.bound(&self.values);
         match (values.is_empty(), self.after) {
             (true, true) => IndexBound::Max,

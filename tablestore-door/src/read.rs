@@ -7,9 +7,9 @@ use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, KeyColumn, KeyUse, Reason, ServiceError, decode, messages};
 
 use crate::context::{Answered, Context};
-use crate::entries::{IndexTable, Named};
+use crate::entries::{IndexTable, TableOrIndex};
 use crate::error::refused;
-use crate::options::{Asked, Rules, of_index, resumed};
+use crate::options::{AskedRead, Rules, index_options, resumed};
 use crate::transaction;
 use crate::value::{key_values, one_row, primary_key};
 
@@ -26,7 +26,7 @@ pub(crate) struct ReadRow {
 pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     let request: messages::GetRowRequest = decode(body).map_err(Reason::from)?;
     let key = KeyUse::Get.decode(request.primary_key)?;
-    let asked = Asked {
+    let asked = AskedRead {
         columns: request.columns_to_get,
         time: request.time_range,
         max_versions: request.max_versions,
@@ -35,8 +35,8 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         end_column: request.end_column,
     };
     let mut options = asked.options(&mut Rules::default())?;
-    let read = match Named::find(context, &request.table_name)? {
-        Named::Table(table) => {
+    let read = match TableOrIndex::find(context, &request.table_name)? {
+        TableOrIndex::Table(table) => {
             let seeing =
                 transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
             if let Some(token) = &request.token {
@@ -44,7 +44,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
             }
             row(&table, &key, &options, seeing).await?
         }
-        Named::Index(index) => entry(&index, &key, &options).await?,
+        TableOrIndex::Index(index) => entry(&index, &key, &options).await?,
     };
     Ok(Answer::ok(&messages::GetRowResponse {
         consumed: consumed(read.consumed),
@@ -80,7 +80,7 @@ pub(crate) async fn entry(
     key: &[KeyColumn],
     options: &ReadOptions,
 ) -> Result<ReadRow, ServiceError> {
-    let (columns, filter) = of_index(options)?;
+    let (columns, filter) = index_options(options)?;
     let key = key_values(&index.schema, key)?;
     let mut request = IndexRequest::prefix(
         &index.index.name,

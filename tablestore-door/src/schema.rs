@@ -12,8 +12,8 @@ use souk_tablestore::{Reason, ServiceError, limits, name};
 
 use crate::error::{invalid, unsupported};
 
-/// What never expires, as a number of seconds.
-const FOR_EVER: i32 = -1;
+/// The time to live of what never expires, as clients write it, in seconds.
+pub(crate) const FOR_EVER: i32 = -1;
 
 /// The table that a request asks for, under its name in the engine. Its secondary indexes are added by `secondary`.
 pub(crate) fn definition(

@@ -10,7 +10,7 @@ use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, Reason, SequenceInfo, ServiceError, decode};
 
 use crate::context::{Answered, Context};
-use crate::error::{invalid, of_store};
+use crate::error::{invalid, store_error};
 use crate::read::consumed;
 use crate::value::{told, write_key};
 
@@ -173,9 +173,14 @@ pub(crate) async fn iterator(context: &Context, body: Bytes) -> Answered {
     if request.shard_id != SHARD {
         return Err(invalid("Requested shard does not exist."));
     }
-    let snapshot = context.engine().database().snapshot().await.map_err(of_store)?;
+    let snapshot = context
+        .engine()
+        .database()
+        .snapshot()
+        .await
+        .map_err(store_error)?;
     let oldest = async {
-        let oldest = snapshot.oldest_change().await.map_err(of_store)?;
+        let oldest = snapshot.oldest_change().await.map_err(store_error)?;
         Ok::<_, ServiceError>(oldest.saturating_sub(1))
     };
     let after = match request.timestamp {
@@ -183,7 +188,7 @@ pub(crate) async fn iterator(context: &Context, body: Bytes) -> Answered {
         Some(micros) => match snapshot.sequence_at(micros.saturating_mul(1000)).await {
             Ok(after) => after,
             Err(StoreError::TimeTrimmed { .. }) => oldest.await?,
-            Err(error) => return Err(of_store(error)),
+            Err(error) => return Err(store_error(error)),
         },
     };
     Ok(Answer::ok(&messages::GetShardIteratorResponse {
@@ -203,14 +208,19 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
             _ => return Err(Reason::InvalidLimit.into()),
         },
     };
-    let snapshot = context.engine().database().snapshot().await.map_err(of_store)?;
+    let snapshot = context
+        .engine()
+        .database()
+        .snapshot()
+        .await
+        .map_err(store_error)?;
     if position.after > snapshot.sequence() {
         return Err(no_iterator());
     }
     let changes = snapshot
         .changes_of(stream.id, position.after, CHANGES_MAX)
         .await
-        .map_err(of_store)?;
+        .map_err(store_error)?;
     let is_end = changes.len() < CHANGES_MAX
         && changes
             .last()

@@ -8,7 +8,7 @@ use souk_tablestore::messages::{self, TableStatus};
 use souk_tablestore::{Answer, Reason, ServiceError, decode};
 
 use crate::context::{Answered, Context};
-use crate::entries::{IndexTable, Named};
+use crate::entries::{IndexTable, TableOrIndex};
 use crate::error::{invalid, refused, unsupported};
 use crate::{schema, stream};
 
@@ -108,8 +108,8 @@ pub(crate) async fn change_unfilled(
 pub(crate) fn describe(context: &Context, body: Bytes) -> Answered {
     let request: messages::DescribeTableRequest = decode(body).map_err(Reason::from)?;
     let table_name = request.table_name;
-    let (meta, options, index_metas, stream_details) = match Named::find(context, &table_name)? {
-        Named::Table(table) => {
+    let (meta, options, index_metas, stream_details) = match TableOrIndex::find(context, &table_name)? {
+        TableOrIndex::Table(table) => {
             let definition = table.definition();
             let schema = &definition.schema;
             let indexes = schema.indexes.iter();
@@ -126,7 +126,7 @@ pub(crate) fn describe(context: &Context, body: Bytes) -> Answered {
             let stream = stream::details(context, &table_name)?;
             (meta, schema::options_told(schema), told, Some(stream))
         }
-        Named::Index(index) => {
+        TableOrIndex::Index(index) => {
             let columns = index.definition.columns.iter();
             let included = columns.filter(|column| index.index.included.contains(&column.name));
             let meta = messages::TableMeta {
@@ -171,9 +171,9 @@ pub(crate) fn list(context: &Context, body: Bytes) -> Answered {
 /// Deletes a table with its rows and its secondary indexes. A table with search indexes is refused, as by the original.
 pub(crate) async fn delete(context: &Context, body: Bytes) -> Answered {
     let request: messages::DeleteTableRequest = decode(body).map_err(Reason::from)?;
-    let table = match Named::find(context, &request.table_name)? {
-        Named::Table(table) => table,
-        Named::Index(_) => return Err(invalid("An index is deleted by DropIndex.")),
+    let table = match TableOrIndex::find(context, &request.table_name)? {
+        TableOrIndex::Table(table) => table,
+        TableOrIndex::Index(_) => return Err(invalid("An index is deleted by DropIndex.")),
     };
     if !table.definition().indexes.is_empty() {
         let table = request.table_name.into();

@@ -29,7 +29,7 @@ use crate::stream;
 
 /// The token behind the last record of a channel that has an end.
 const FINISHED: &str = "finished";
-/// The place of a token that is that of the checkpoint, wherever it is.
+/// Stands in a token for the place of the checkpoint, wherever that is.
 const CHECKPOINT: &str = "checkpoint";
 /// The format of tokens, as clients read them.
 const TOKEN_VERSION: i64 = 1;
@@ -37,9 +37,9 @@ const TOKEN_VERSION: i64 = 1;
 const NAME_BYTES_MAX: usize = 200;
 /// Longest name by which a client calls itself, characters.
 const TAG_CHARS_MAX: usize = 64;
-/// Bits of a channel's version below the generation: closing, and what the client adds when it closes.
+/// Bits of a channel's version below the generation: one for closing, and room for what the client adds when it closes.
 const VERSION_BITS: u32 = 2;
-/// Bits of a sequence number below the generation: checkpoints of a lease.
+/// Bits of a sequence number below the generation, in which the client counts the checkpoints of its lease.
 const SEQUENCE_BITS: u32 = 32;
 
 /// A tunnel.
@@ -51,7 +51,8 @@ struct Tunnel {
 }
 
 impl Tunnel {
-    fn of(context: &Context, table_name: &str, tunnel: &str) -> Result<Self, ServiceError> {
+    /// The tunnel of a valid name, whether it exists or not, of a table that does.
+    fn new(context: &Context, table_name: &str, tunnel: &str) -> Result<Self, ServiceError> {
         if !name::is_name(tunnel) || tunnel.len() > NAME_BYTES_MAX {
             return Err(invalid(format!(
                 "Invalid tunnel name: a letter or _, then letters, digits and _, at most {NAME_BYTES_MAX}."
@@ -72,7 +73,7 @@ impl Tunnel {
         else {
             return Err(no_tunnel());
         };
-        let tunnel = Self::of(context, table, tunnel).map_err(|_| no_tunnel())?;
+        let tunnel = Self::new(context, table, tunnel).map_err(|_| no_tunnel())?;
         match tunnel.id(tunnel.created()?) == id {
             true => Ok(tunnel),
             false => Err(no_tunnel()),
@@ -85,11 +86,13 @@ impl Tunnel {
     }
 
     fn created(&self) -> Result<i64, ServiceError> {
-        self.table.consumer_group_created(&self.name).map_err(of_tunnel)
+        self.table
+            .consumer_group_created(&self.name)
+            .map_err(tunnel_error)
     }
 
     async fn described(&self) -> Result<GroupDescription, ServiceError> {
-        self.table.consumer_group(&self.name).await.map_err(of_tunnel)
+        self.table.consumer_group(&self.name).await.map_err(tunnel_error)
     }
 
     fn info(&self, context: &Context, group: &GroupDescription) -> Result<pb::TunnelInfo, ServiceError> {
@@ -132,14 +135,14 @@ impl Tunnel {
         let shard = channel.parse().map_err(|_| no_channel())?;
         self.table
             .held_shard(&self.name, member, shard)
-            .map_err(of_tunnel)
+            .map_err(tunnel_error)
     }
 
     async fn read(&self, held: &HeldShard, after: &str) -> Result<ShardRecords, ServiceError> {
         let read = self
             .table
             .read_shard(held, after, MAX_FEED_RECORDS, Duration::ZERO);
-        read.await.map_err(of_tunnel)
+        read.await.map_err(tunnel_error)
     }
 }
 
@@ -177,7 +180,7 @@ impl Place {
         BASE64.encode(token.encode_to_vec())
     }
 
-    fn of_token(token: &str) -> Result<Self, ServiceError> {
+    fn parse(token: &str) -> Result<Self, ServiceError> {
         if token == FINISHED {
             return Ok(Self::Finished);
         }
@@ -199,7 +202,7 @@ impl Place {
 pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
     let request: pb::CreateTunnelRequest = decode(body).map_err(Reason::from)?;
     let given = request.tunnel;
-    let tunnel = Tunnel::of(context, &given.table_name, &given.tunnel_name)?;
+    let tunnel = Tunnel::new(context, &given.table_name, &given.tunnel_name)?;
     let config = given.stream_tunnel_config.unwrap_or_default();
     if config.end_offset.is_some() {
         return Err(unsupported("the end of a tunnel"));
@@ -229,7 +232,7 @@ pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
     let created = tunnel
         .table
         .create_consumer_group(&tunnel.name, GroupOptions::new(source));
-    created.await.map_err(of_tunnel)?;
+    created.await.map_err(tunnel_error)?;
     Ok(Answer::ok(&pb::CreateTunnelResponse {
         tunnel_id: tunnel.id(tunnel.created()?),
     }))
@@ -238,9 +241,9 @@ pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
 /// Deletes a tunnel.
 pub(crate) async fn delete(context: &Context, body: Bytes) -> Answered {
     let request: pb::DeleteTunnelRequest = decode(body).map_err(Reason::from)?;
-    let tunnel = Tunnel::of(context, &request.table_name, &request.tunnel_name)?;
+    let tunnel = Tunnel::new(context, &request.table_name, &request.tunnel_name)?;
     let deleted = tunnel.table.delete_consumer_group(&tunnel.name).await;
-    deleted.map_err(of_tunnel)?;
+    deleted.map_err(tunnel_error)?;
     Ok(Answer::ok(&pb::DeleteTunnelResponse {}))
 }
 
@@ -261,7 +264,7 @@ pub(crate) async fn list(context: &Context, body: Bytes) -> Answered {
             Err(_) if is_of_all => continue,
             Err(error) => return Err(error),
         };
-        for group in table.consumer_groups().await.map_err(of_tunnel)? {
+        for group in table.consumer_groups().await.map_err(tunnel_error)? {
             let tunnel = Tunnel {
                 table_name: table_name.clone(),
                 name: group.name.clone(),
@@ -273,10 +276,10 @@ pub(crate) async fn list(context: &Context, body: Bytes) -> Answered {
     Ok(Answer::ok(&pb::ListTunnelResponse { tunnels }))
 }
 
-/// Tells of a tunnel, and of its channels.
+/// Describes a tunnel and its channels.
 pub(crate) async fn describe(context: &Context, body: Bytes) -> Answered {
     let request: pb::DescribeTunnelRequest = decode(body).map_err(Reason::from)?;
-    let tunnel = Tunnel::of(context, &request.table_name, &request.tunnel_name)?;
+    let tunnel = Tunnel::new(context, &request.table_name, &request.tunnel_name)?;
     let group = tunnel.described().await?;
     let now = context.engine().now();
     let channels = group.shards.iter().enumerate();
@@ -290,7 +293,7 @@ pub(crate) async fn describe(context: &Context, body: Bytes) -> Answered {
     }))
 }
 
-/// Tells of a channel at a time.
+/// Describes a channel as it is `now`.
 fn channel_info(shard: usize, description: &ShardDescription, now: i64) -> pb::ChannelInfo {
     let ShardDescription { feed, holder } = description;
     let is_finished = feed.phase == FeedPhase::Finished;
@@ -307,7 +310,7 @@ fn channel_info(shard: usize, description: &ShardDescription, now: i64) -> pb::C
         channel_type: Some(if is_of_rows { "BaseData" } else { "Stream" }.to_owned()),
         channel_status: Some(status_name(status).to_owned()),
         client_id: holder.as_ref().map(|(member, _)| member.to_string()),
-        // Up to when all changes are committed.
+        // Recovery point: all changes up to this time are read and committed.
         channel_rpo: Some(now.saturating_sub(lag)),
         channel_count: None,
     }
@@ -322,7 +325,7 @@ fn status_name(status: ChannelStatus) -> &'static str {
     }
 }
 
-/// Takes in a client.
+/// Adds a client to a tunnel.
 pub(crate) async fn connect(context: &Context, body: Bytes) -> Answered {
     let request: pb::ConnectRequest = decode(body).map_err(Reason::from)?;
     let tunnel = Tunnel::find(context, &request.tunnel_id)?;
@@ -330,17 +333,17 @@ pub(crate) async fn connect(context: &Context, body: Bytes) -> Answered {
     let timeout = config.timeout.and_then(|seconds| u64::try_from(seconds).ok());
     let timeout = timeout.map_or(SESSION_TIMEOUT_MAX, Duration::from_secs);
     let tag = config.client_tag.unwrap_or_default();
-    // Whoever asks who is there is told it.
+    // It is shown to those who describe the consumer group.
     let tag = tag.chars().filter(|char| !char.is_control());
     let tag = tag.take(TAG_CHARS_MAX).collect();
     let joined = tunnel.table.join_consumer_group(&tunnel.name, tag, timeout);
-    let (member, _) = joined.map_err(of_tunnel)?;
+    let (member, _) = joined.map_err(tunnel_error)?;
     Ok(Answer::ok(&pb::ConnectResponse {
         client_id: member.to_string(),
     }))
 }
 
-/// Hears of a client, and tells it what to do with channels.
+/// Renews a client's session and leases, and answers which channels it is to have open or to close.
 pub(crate) fn heartbeat(context: &Context, body: Bytes) -> Answered {
     let request: pb::HeartbeatRequest = decode(body).map_err(Reason::from)?;
     if request.channels.len() > usize::from(SHARDS_OF_GROUP_MAX) {
@@ -359,7 +362,7 @@ pub(crate) fn heartbeat(context: &Context, body: Bytes) -> Answered {
     let ended = ended.filter_map(|channel| Some((lease_of(channel)?, channel.version)));
     let ended: BTreeMap<_, _> = ended.collect();
     let leases = tunnel.table.heartbeat(&tunnel.name, member, &released);
-    let leases = leases.map_err(of_tunnel)?;
+    let leases = leases.map_err(tunnel_error)?;
     let channels = leases.iter().map(|lease| {
         let mut channel = channel(lease);
         if let Some(version) = ended.get(&(lease.shard, lease.generation)) {
@@ -395,18 +398,18 @@ fn lease_of(channel: &pb::Channel) -> Option<(u16, u64)> {
     Some((shard, version >> VERSION_BITS))
 }
 
-/// Lets a client go.
+/// Removes a client from a tunnel.
 pub(crate) fn shutdown(context: &Context, body: Bytes) -> Answered {
     let request: pb::ShutdownRequest = decode(body).map_err(Reason::from)?;
     let tunnel = Tunnel::find(context, &request.tunnel_id)?;
     let member = member(&request.client_id)?;
     let left = tunnel.table.leave_consumer_group(&tunnel.name, member);
-    left.map_err(of_tunnel)?;
+    left.map_err(tunnel_error)?;
     Ok(Answer::ok(&pb::ShutdownResponse {}))
 }
 
 /// Where a client goes on in a channel.
-pub(crate) fn checkpoint_of(context: &Context, body: Bytes) -> Answered {
+pub(crate) fn get_checkpoint(context: &Context, body: Bytes) -> Answered {
     let request: pb::GetCheckpointRequest = decode(body).map_err(Reason::from)?;
     let tunnel = Tunnel::find(context, &request.tunnel_id)?;
     let held = tunnel.held(&request.client_id, &request.channel_id)?;
@@ -422,7 +425,7 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
     let request: pb::ReadRecordsRequest = decode(body).map_err(Reason::from)?;
     let tunnel = Tunnel::find(context, &request.tunnel_id)?;
     let held = tunnel.held(&request.client_id, &request.channel_id)?;
-    let (generation, after) = match Place::of_token(&request.token)? {
+    let (generation, after) = match Place::parse(&request.token)? {
         Place::Finished => {
             return Ok(Answer::ok(&pb::ReadRecordsResponse {
                 records: Vec::new(),
@@ -433,7 +436,7 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
         Place::Checkpoint(generation) => (generation, String::new()),
         Place::Behind(generation, token) => (generation, token),
     };
-    // Whoever had the channel since has told more, or less.
+    // The checkpoint may have moved since that lease.
     if generation != held.generation {
         return Err(Reason::CheckpointMismatch.into());
     }
@@ -444,15 +447,15 @@ pub(crate) async fn records(context: &Context, body: Bytes) -> Answered {
         _ => Place::Behind(held.generation, batch.token),
     };
     Ok(Answer::ok(&pb::ReadRecordsResponse {
-        records: told(&schema, &batch.records),
+        records: encode_records(&schema, &batch.records),
         next_token: next.token(),
         may_more_record: Some(!batch.caught_up),
     }))
 }
 
-/// Records as clients read them. What a change has done is told as the put of all of the row.
-fn told(schema: &TableSchema, records: &[FeedRecord]) -> Vec<pb::Record> {
-    let mut told = Vec::with_capacity(records.len());
+/// Records as clients read them. An update is a put of the whole row, since the log has rows as they are after it.
+fn encode_records(schema: &TableSchema, records: &[FeedRecord]) -> Vec<pb::Record> {
+    let mut encoded = Vec::with_capacity(records.len());
     for record in records {
         let action = match record.kind {
             RecordKind::Base | RecordKind::Change(ChangeKind::Put | ChangeKind::Update) => {
@@ -466,14 +469,14 @@ fn told(schema: &TableSchema, records: &[FeedRecord]) -> Vec<pb::Record> {
             row_index: u32::try_from(record.index).unwrap_or(u32::MAX),
         };
         let sequence = Some(sequence).filter(|_| record.kind != RecordKind::Base);
-        told.push(pb::Record {
+        encoded.push(pb::Record {
             action_type: action.into(),
             record: stream::encoded(schema, &record.key, record.row.as_ref(), sequence),
             origin_record: None,
             latest_record: None,
         });
     }
-    told
+    encoded
 }
 
 /// Commits how far a client is in a channel.
@@ -487,8 +490,8 @@ pub(crate) async fn checkpoint(context: &Context, body: Bytes) -> Answered {
         shard: request.channel_id.parse().map_err(|_| no_channel())?,
         generation: sequence_number >> SEQUENCE_BITS,
     };
-    let token = match Place::of_token(&request.checkpoint)? {
-        // It is there already, but is said so to whoever has the channel alone.
+    let token = match Place::parse(&request.checkpoint)? {
+        // Committed already, which only the client that has the channel is told.
         Place::Checkpoint(_) => {
             let present = tunnel.held(&request.client_id, &request.channel_id)?;
             if present.generation != held.generation {
@@ -497,8 +500,8 @@ pub(crate) async fn checkpoint(context: &Context, body: Bytes) -> Answered {
             None
         }
         Place::Behind(_, token) => Some(token),
-        // Whoever has this token has been told everything.
-        Place::Finished => Some(tunnel.table.end_of_shard(&held).map_err(of_tunnel)?),
+        // A client has this token once it has read the last record.
+        Place::Finished => Some(tunnel.table.end_of_shard(&held).map_err(tunnel_error)?),
     };
     if let Some(token) = token {
         let checkpoint = ShardCheckpoint {
@@ -507,13 +510,13 @@ pub(crate) async fn checkpoint(context: &Context, body: Bytes) -> Answered {
             token,
         };
         let committed = tunnel.table.commit_checkpoint(&checkpoint).await;
-        committed.map_err(of_tunnel)?;
+        committed.map_err(tunnel_error)?;
     }
     Ok(Answer::ok(&pb::CheckpointResponse {}))
 }
 
 fn member(client: &str) -> Result<MemberId, ServiceError> {
-    // Whatever it is, it is no client that is there.
+    // What isn't an id of ours is no client's.
     client.parse().map_err(|_| Reason::TunnelClientGone.into())
 }
 
@@ -526,7 +529,7 @@ fn no_channel() -> ServiceError {
 }
 
 /// What a client is told of an error about a tunnel.
-fn of_tunnel(error: EngineError) -> ServiceError {
+fn tunnel_error(error: EngineError) -> ServiceError {
     match error {
         EngineError::ConsumerGroupExists { .. } => Reason::TunnelExists.into(),
         EngineError::ConsumerGroupNotFound { .. } => no_tunnel(),

@@ -21,13 +21,13 @@ use crate::transaction;
 use crate::value::{check_key, key_value, one_key, one_row, primary_key, stored};
 
 /// What a request says about the write of a row, read without a look at the table.
-pub(crate) struct Asked {
+pub(crate) struct AskedWrite {
     pub(crate) change: RowChange,
     pub(crate) condition: Condition,
     returning: Returning,
 }
 
-impl Asked {
+impl AskedWrite {
     /// The rules of its condition are among those of the request.
     pub(crate) fn read(
         kind: OperationType,
@@ -214,7 +214,7 @@ fn expectation(given: Existence) -> &'static str {
 /// Puts a row.
 pub(crate) async fn put_row(context: &Context, body: Bytes) -> Answered {
     let request: messages::PutRowRequest = decode(body).map_err(Reason::from)?;
-    let asked = Asked::read(
+    let asked = AskedWrite::read(
         OperationType::Put,
         request.row,
         request.condition,
@@ -232,7 +232,7 @@ pub(crate) async fn put_row(context: &Context, body: Bytes) -> Answered {
 /// Updates a row.
 pub(crate) async fn update_row(context: &Context, body: Bytes) -> Answered {
     let request: messages::UpdateRowRequest = decode(body).map_err(Reason::from)?;
-    let asked = Asked::read(
+    let asked = AskedWrite::read(
         OperationType::Update,
         request.row_change,
         request.condition,
@@ -250,7 +250,7 @@ pub(crate) async fn update_row(context: &Context, body: Bytes) -> Answered {
 /// Deletes a row.
 pub(crate) async fn delete_row(context: &Context, body: Bytes) -> Answered {
     let request: messages::DeleteRowRequest = decode(body).map_err(Reason::from)?;
-    let asked = Asked::read(
+    let asked = AskedWrite::read(
         OperationType::Delete,
         request.primary_key,
         request.condition,
@@ -268,7 +268,7 @@ pub(crate) async fn delete_row(context: &Context, body: Bytes) -> Answered {
 async fn one(
     context: &Context,
     table_name: &str,
-    asked: Asked,
+    asked: AskedWrite,
     transaction: Option<&str>,
 ) -> Result<(Option<Bytes>, WrittenRow), ServiceError> {
     let table = written_table(context, table_name)?;

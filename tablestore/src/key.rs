@@ -13,7 +13,7 @@ use crate::value::{KeyColumn, KeyElement};
 pub enum KeyUse {
     /// Reading one row, of a table or of a secondary index, or holding one partition: all values are given.
     Get,
-    /// An end of a range: [`KeyElement::Minimum`] and [`KeyElement::Maximum`] may stand for values.
+    /// An end of a range, of a table or of a secondary index: [`KeyElement::Minimum`] and [`KeyElement::Maximum`] may stand for values.
     RangeEnd,
     /// Putting or updating a row: a column that isn't the first may be [`KeyElement::AutoIncrement`].
     Write,
@@ -22,7 +22,7 @@ pub enum KeyUse {
 }
 
 impl KeyUse {
-    /// Reads a primary key that a request has in plainbuffer, for reading.
+    /// Decodes the primary key of a request that reads, from plainbuffer.
     ///
     /// # Errors
     /// What is wrong with the bytes, with the key, or that there is more than a key.
@@ -38,7 +38,7 @@ impl KeyUse {
         Ok(row.key)
     }
 
-    /// Whether a key is one for this. That it is the key of a table is for whoever knows the table to say.
+    /// Checks the number, names and values of a key's columns. Whether the table has these columns isn't known here.
     ///
     /// # Errors
     /// What is wrong with it.

@@ -8,7 +8,7 @@
 //!    of the access key id; this crate keeps none.
 //! 3. [`RequestHead::body`] compares the body with its MD5 and inflates it.
 //! 4. [`decode`] makes a message of it, and [`PlainRow`], [`RowChange`], [`KeyColumn`]s, [`RowCondition`], [`ReadFilter`] and
-//!    [`VersionSelection`] the types that an engine of rows takes; [`SearchNode`] those of a search.
+//!    [`VersionSelection`] the types that an engine of rows takes; [`QueryNode`] those of a search.
 //! 5. [`Answer`] frames and signs what was found, and [`ServiceError`] what went wrong, with Tablestore's codes and texts.
 //!
 //! It knows no engine, no sockets and no gRPC. Whatever a client sends, it ends in a type or in an error, and takes memory in
@@ -61,7 +61,7 @@ pub use self::read::{TimeWindow, VersionSelection};
 pub use self::request::API_VERSION;
 pub use self::request::RequestHead;
 pub use self::search::{
-    AggregationBody, AggregationNode, GroupByBody, GroupByNode, MinimumShouldMatch, SearchNode, TotalCount,
+    AggregationBody, AggregationNode, GroupByBody, GroupByNode, MinimumShouldMatch, QueryNode, TotalCount,
 };
 pub use self::signature::{SignatureScheme, SigningKey};
 pub use self::strict::{MalformedMessage, Strict, decode};

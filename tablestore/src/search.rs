@@ -1,4 +1,4 @@
-//! Searches: messages within the bytes of messages, as trees. What is in a message without others stays in it.
+//! Decodes searches: the messages that are bytes within messages become trees. What is in a message without others stays in it.
 
 mod aggregation;
 mod query;
@@ -11,19 +11,19 @@ use crate::messages::SearchQuery;
 use crate::strict::{Strict, decode_counted};
 
 pub use self::aggregation::{AggregationBody, AggregationNode, GroupByBody, GroupByNode};
-pub use self::query::SearchNode;
+pub use self::query::QueryNode;
 
 /// How many of the optional clauses have to match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MinimumShouldMatch {
-    /// So many.
+    /// This number.
     Count(i32),
     /// A number or percentage, as text.
     Text(String),
 }
 
 impl MinimumShouldMatch {
-    /// What the fields say, of which newer clients send both: the text then has more to say.
+    /// Takes the text where both fields are set, as newer clients set them: it may be a percentage.
     #[must_use]
     pub fn new(count: Option<i32>, text: Option<&str>) -> Option<Self> {
         match text {
@@ -38,7 +38,7 @@ impl MinimumShouldMatch {
 pub enum TotalCount {
     /// It doesn't.
     Off,
-    /// It counts up to so many, and may stop there.
+    /// It counts up to this number of rows, and may stop there.
     UpTo(u32),
     /// It counts all.
     Exact,
@@ -57,7 +57,7 @@ impl TotalCount {
     }
 }
 
-/// What a tree has had so far.
+/// Counts the nodes of a tree, and their fields, against the limits.
 #[derive(Default)]
 struct SearchBudget {
     nodes: usize,
@@ -66,7 +66,7 @@ struct SearchBudget {
 }
 
 impl SearchBudget {
-    /// Counts a node at this depth.
+    /// Counts a node, and refuses too many, and one that is nested too deep.
     fn node(&mut self, depth: usize) -> Result<(), Reason> {
         self.nodes += 1;
         if self.nodes > limits::MAX_SEARCH_NODES {

@@ -6,13 +6,13 @@
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct File {
-    /// Where the page finds it: `/`, `/assets/index-BOhV9asT.css`.
+    /// The path of its URL: `/`, `/assets/index-BOhV9asT.css`.
     pub path: &'static str,
     /// The value of `content-type`.
     pub content_type: &'static str,
-    /// Its content.
+    /// Its content, uncompressed.
     pub plain: &'static [u8],
-    /// Its content, packed by gzip.
+    /// Its content, compressed by gzip.
     pub gzip: &'static [u8],
 }
 
@@ -23,10 +23,14 @@ pub const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 mod tests {
     use super::*;
 
+    fn page() -> &'static str {
+        let page = FILES.iter().find(|file| file.path == "/").expect("the page");
+        std::str::from_utf8(page.plain).expect("UTF-8")
+    }
+
     #[test]
     fn the_page_is_there_and_names_files_that_are_there() {
-        let page = FILES.iter().find(|file| file.path == "/").expect("the page");
-        let text = std::str::from_utf8(page.plain).expect("UTF-8");
+        let text = page();
         let named: Vec<&str> = text
             .split('"')
             .filter(|part| part.starts_with("/assets/"))
@@ -37,10 +41,10 @@ mod tests {
         }
     }
 
+    /// The Content-Security-Policy of the gateway refuses inline styles and scripts.
     #[test]
     fn nothing_is_written_into_the_page_that_its_policy_refuses() {
-        let page = FILES.iter().find(|file| file.path == "/").expect("the page");
-        let text = std::str::from_utf8(page.plain).expect("UTF-8");
+        let text = page();
         assert!(!text.contains("<style") && !text.contains("style="), "{text}");
         for script in text.split("<script").skip(1) {
             let (head, rest) = script.split_once('>').expect("a whole tag");

@@ -11,7 +11,7 @@ use souk_engine::storage::TableSchema;
 use souk_engine::{MAX_PAGE_BYTES, RowHit, Search, TableDefinition, TableHandle};
 use souk_tablestore::messages::{self as pb, SearchHit, SearchInnerHit, SearchQuery, SearchResponse};
 use souk_tablestore::{
-    AggregationNode, Answer, GroupByBody, GroupByNode, Reason, SearchNode, ServiceError, TotalCount, decode,
+    AggregationNode, Answer, GroupByBody, GroupByNode, QueryNode, Reason, ServiceError, TotalCount, decode,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ use super::columns::Columns;
 use super::fields::{Fields, client_name, count, name};
 use super::figures::{self, TopRows};
 use super::highlight::{highlight, marked};
-use super::index_name::{self, Named, find};
+use super::index_name::{self, NamedIndex, find};
 use super::query::query;
 use super::token::{self, Token};
 use crate::context::{Answered, Context};
@@ -55,17 +55,17 @@ pub(super) async fn within<T>(
 }
 
 /// What a search asks for, as trees.
-struct Asked {
-    query: SearchNode,
+struct AskedSearch {
+    query: QueryNode,
     figures: Vec<AggregationNode>,
     groups: Vec<GroupByNode>,
 }
 
-impl Asked {
+impl AskedSearch {
     /// Takes the trees out of a search.
     fn take(search: &mut SearchQuery) -> Result<Self, ServiceError> {
         let mut query = match search.query.take() {
-            Some(query) => SearchNode::decode(query)?,
+            Some(query) => QueryNode::decode(query)?,
             None => return Err(missing("The query of a search")),
         };
         let figures = AggregationNode::decode(search.aggs.take().unwrap_or_default())?;
@@ -76,10 +76,10 @@ impl Asked {
                     "a filter behind the query together with aggregations, which it wouldn't be for",
                 ));
             }
-            query = SearchNode::Bool {
+            query = QueryNode::Bool {
                 must: vec![query],
                 must_not: Vec::new(),
-                filter: vec![SearchNode::decode(filter)?],
+                filter: vec![QueryNode::decode(filter)?],
                 should: Vec::new(),
                 body: pb::BoolQuery::default(),
             };
@@ -114,8 +114,8 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
     let token = search.token.take().filter(|token| !token.is_empty());
     let token = token.map(Token::read).transpose()?;
     let named = find(&definition, &table, request.index_name.as_deref())?;
-    let Named { index, note } = flowing(&definition, &table, named, token.as_ref())?;
-    let asked = Asked::take(&mut search)?;
+    let NamedIndex { index, note } = flowing(&definition, &table, named, token.as_ref())?;
+    let asked = AskedSearch::take(&mut search)?;
     let sort = match &token {
         None => search.sort.take(),
         Some(token) => of_token(&mut search, token)?,
@@ -202,14 +202,14 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
 fn flowing<'a>(
     definition: &'a TableDefinition,
     table: &str,
-    mut named: Named<'a>,
+    mut named: NamedIndex<'a>,
     token: Option<&Token>,
-) -> Result<Named<'a>, ServiceError> {
+) -> Result<NamedIndex<'a>, ServiceError> {
     let flows = std::mem::take(&mut named.note.flows);
-    let mut sharing: Vec<(Named<'a>, u32)> = Vec::new();
+    let mut sharing: Vec<(NamedIndex<'a>, u32)> = Vec::new();
     if !flows.is_empty() {
         // To one that was deleted since, nothing flows.
-        for other in index_name::all(definition, table) {
+        for other in index_name::named_indexes(definition, table) {
             let mut flows = flows.iter();
             if let Some(flow) = flows.find(|flow| flow.index_name() == other.note.name) {
                 sharing.push((other, u32::try_from(flow.weight()).unwrap_or_default()));

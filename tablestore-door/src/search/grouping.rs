@@ -1,4 +1,4 @@
-//! Groups that are asked for.
+//! Groupings of a request, as the bucket aggregations of an index.
 
 use bytes::Bytes;
 use souk_engine::index::{
@@ -16,8 +16,8 @@ use super::score::nanoseconds;
 use super::sort::is_descending;
 use crate::error::{invalid, missing, unsupported};
 
-/// Groups of what doesn't say how many.
-const GROUPS: usize = 10;
+/// Groups of a grouping where its request says nothing.
+const GROUPS_DEFAULT: usize = 10;
 /// Most groups of one answer.
 const GROUPS_MAX: usize = souk_engine::index::limits::MAX_TERMS_GROUPS;
 
@@ -28,7 +28,7 @@ impl Fields<'_> {
             GroupByBody::Field(body) => Aggregation::Terms {
                 field: name(body.field_name.as_deref())?,
                 size: size(body.size)?,
-                min_doc_count: min_doc_count(body.min_doc_count)?.unwrap_or(1).max(1),
+                min_doc_count: min_doc_count(body.min_doc_count)?.max(1),
                 order: group_orders(body.sort.as_ref())?,
                 missing: None,
                 aggregations,
@@ -105,7 +105,7 @@ impl Fields<'_> {
         Ok(Aggregation::Histogram {
             interval: number(body.interval.as_ref(), "The interval of a group by histogram")?,
             offset: offset(body.offset.as_ref())?,
-            min_doc_count: of_bounded(min_doc_count(body.min_doc_count)?, &bounds),
+            min_doc_count: histogram_min_doc_count(body.min_doc_count, &bounds)?,
             missing: self.optional(&field, body.missing.as_ref())?,
             bounds,
             order: group_orders(body.sort.as_ref())?,
@@ -121,13 +121,13 @@ impl Fields<'_> {
     ) -> Result<Aggregation, ServiceError> {
         let field = name(body.field_name.as_deref())?;
         let bounds = self.bounds(&field, body.field_range.as_ref())?;
-        let intervals = Intervals::read(body)?;
+        let intervals = CalendarIntervals::read(body)?;
         Ok(Aggregation::DateHistogram {
             interval: intervals.interval,
             unit: intervals.unit,
             time_zone: intervals.time_zone,
             offset: intervals.offset,
-            min_doc_count: of_bounded(min_doc_count(body.min_doc_count)?, &bounds),
+            min_doc_count: histogram_min_doc_count(body.min_doc_count, &bounds)?,
             missing: self.optional(&field, body.missing.as_ref())?,
             bounds,
             order: group_orders(body.sort.as_ref())?,
@@ -180,7 +180,7 @@ impl Fields<'_> {
                 (&body.field_name, kind, body.missing.as_ref(), &body.sort)
             }
             GroupByBody::DateHistogram(body) => {
-                let intervals = Intervals::read(body)?;
+                let intervals = CalendarIntervals::read(body)?;
                 let kind = SourceKind::DateHistogram {
                     interval: intervals.interval,
                     unit: intervals.unit,
@@ -217,14 +217,16 @@ impl Fields<'_> {
 }
 
 /// The intervals of a date histogram.
-struct Intervals {
+struct CalendarIntervals {
+    /// Width of an interval in units.
     interval: u32,
     unit: CalendarUnit,
     time_zone: TimeZone,
+    /// By how much intervals begin later, in nanoseconds.
     offset: i64,
 }
 
-impl Intervals {
+impl CalendarIntervals {
     fn read(body: &GroupByDateHistogram) -> Result<Self, ServiceError> {
         let interval = body
             .interval
@@ -257,20 +259,22 @@ impl Intervals {
 
 /// How many groups are wanted.
 fn size(given: Option<i32>) -> Result<usize, ServiceError> {
-    given.map_or(Ok(GROUPS), |size| count(size, "The size of a group by"))
+    given.map_or(Ok(GROUPS_DEFAULT), |size| count(size, "The size of a group by"))
 }
 
-fn min_doc_count(given: Option<i64>) -> Result<Option<u64>, ServiceError> {
-    let read = given.map(u64::try_from).transpose();
-    read.map_err(|_| invalid("The min_doc_count of a group by is negative."))
+/// The least number of rows of a group; 0 where the request says nothing.
+fn min_doc_count(given: Option<i64>) -> Result<u64, ServiceError> {
+    u64::try_from(given.unwrap_or_default())
+        .map_err(|_| invalid("The min_doc_count of a group by is negative."))
 }
 
-/// Empty groups are shown between two bounds.
-fn of_bounded(given: Option<u64>, bounds: &ValueRange) -> u64 {
-    match bounds.from.is_some() && bounds.to.is_some() {
-        true => given.unwrap_or_default(),
-        false => given.unwrap_or_default().max(1),
-    }
+/// The same of a histogram: empty groups are shown only between two bounds.
+fn histogram_min_doc_count(given: Option<i64>, bounds: &ValueRange) -> Result<u64, ServiceError> {
+    let given = min_doc_count(given)?;
+    Ok(match bounds.from.is_some() && bounds.to.is_some() {
+        true => given,
+        false => given.max(1),
+    })
 }
 
 /// An end of a range; `None` is open.

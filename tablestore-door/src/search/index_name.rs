@@ -10,13 +10,13 @@ use super::note::Note;
 use super::schema::described;
 use crate::error::{invalid, no_index};
 
-/// A search index with its note, which is read once; of one that wasn't made here, what it would be.
-pub(super) struct Named<'a> {
+/// A search index with its note; of one that wasn't created by this endpoint, with the note that it would have.
+pub(super) struct NamedIndex<'a> {
     pub(super) index: &'a SearchIndexDefinition,
     pub(super) note: Note,
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedIndex<'a> {
     /// Clients call an index as they named it, or, if it wasn't made here, what follows the table's name in its own; the first one of a table
     /// has the name of that, as `table` is called by clients.
     fn new(index: &'a SearchIndexDefinition, table: &str) -> Self {
@@ -38,11 +38,14 @@ impl<'a> Named<'a> {
 }
 
 /// The search indexes of a table.
-pub(super) fn all<'a>(definition: &'a TableDefinition, table: &str) -> impl Iterator<Item = Named<'a>> {
+pub(super) fn named_indexes<'a>(
+    definition: &'a TableDefinition,
+    table: &str,
+) -> impl Iterator<Item = NamedIndex<'a>> {
     definition
         .indexes
         .iter()
-        .map(move |index| Named::new(index, table))
+        .map(move |index| NamedIndex::new(index, table))
 }
 
 /// The index of a table that a client names.
@@ -53,13 +56,13 @@ pub(super) fn find<'a>(
     definition: &'a TableDefinition,
     table: &str,
     name: Option<&str>,
-) -> Result<Named<'a>, ServiceError> {
-    let found = all(definition, table).find(|named| name == Some(named.note.name.as_str()));
+) -> Result<NamedIndex<'a>, ServiceError> {
+    let found = named_indexes(definition, table).find(|named| name == Some(named.note.name.as_str()));
     found.ok_or_else(no_index)
 }
 
 /// Refuses a name that no index may have.
-pub(super) fn check(name: &str) -> Result<(), ServiceError> {
+pub(super) fn check_name(name: &str) -> Result<(), ServiceError> {
     match name::is_name(name) {
         true => Ok(()),
         false => Err(invalid(format!("Invalid index name: '{}'.", name::told(name)))),
@@ -116,7 +119,7 @@ mod tests {
         let long = "a".repeat(255);
         names.push(&long);
         for (nth, name) in names.iter().enumerate() {
-            check(name).expect(name);
+            check_name(name).expect(name);
             let own = engine_name(&table, name);
             let note = Note {
                 name: (*name).to_owned(),
@@ -136,7 +139,7 @@ mod tests {
         assert!(find(&table, "orders", Some("other")).is_err());
         assert!(find(&table, "orders", None).is_err());
         for wrong in ["", "1a", "a-b", "a.b", "表", &"a".repeat(256)] {
-            assert!(check(wrong).is_err(), "{wrong}");
+            assert!(check_name(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -145,7 +148,9 @@ mod tests {
         let table = TableDefinition::hashed("demo__orders")
             .field(Field::long("n"))
             .index(SearchIndexDefinition::new("demo__orders.trial").field(Field::long("n")));
-        let names: Vec<_> = all(&table, "orders").map(|named| named.note.name).collect();
+        let names: Vec<_> = named_indexes(&table, "orders")
+            .map(|named| named.note.name)
+            .collect();
         assert_eq!(names, ["orders", "trial"]);
     }
 }

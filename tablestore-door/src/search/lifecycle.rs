@@ -15,15 +15,13 @@ use souk_tablestore::messages::{
 use souk_tablestore::{Answer, Reason, ServiceError, decode};
 
 use super::fields::index_name;
-use super::index_name::{Named, all, check, engine_name, find};
+use super::index_name::{NamedIndex, check_name, engine_name, find, named_indexes};
 use super::note::Note;
 use super::schema::{add_fields, check_whole};
 use crate::context::{Answered, Context};
 use crate::error::{invalid, missing, refused, unsupported};
+use crate::schema::FOR_EVER;
 use crate::table;
-
-/// The time to live of what stays.
-const FOR_EVER: i32 = -1;
 
 /// Creates an index. It is built while everything else goes on, and answers when it is.
 pub(crate) async fn create_index(context: &Context, body: Bytes) -> Answered {
@@ -42,7 +40,7 @@ fn new_index(
     definition: &TableDefinition,
     request: CreateSearchIndexRequest,
 ) -> Result<SearchIndexDefinition, ServiceError> {
-    check(&request.index_name)?;
+    check_name(&request.index_name)?;
     if find(definition, &request.table_name, Some(&request.index_name)).is_ok() {
         return Err(refused(EngineError::IndexExists {
             index: request.index_name,
@@ -61,7 +59,7 @@ fn new_index(
     check_whole(&schema, &definition.schema)?;
     let index = SearchIndexDefinition::new(engine_name(definition, &request.index_name));
     let mut index = add_fields(index, &schema.field_schemas)?;
-    // Clients of Tablestore name an index in each search: others' searches go where they went.
+    // Clients of Tablestore name an index in each search; searches that name none, by other endpoints, stay with the first one.
     index.weight = if definition.indexes.is_empty() {
         MAX_WEIGHT
     } else {
@@ -78,7 +76,7 @@ fn new_index(
     Ok(index)
 }
 
-/// Adds fields to an index, exchanges its name with that of another, or shares its searches out: durably, and all at once.
+/// Adds fields to an index, switches its name with that of another, or sets the weights of its query flows: durably, and all at once.
 pub(crate) async fn update_index(context: &Context, body: Bytes) -> Answered {
     let request: UpdateSearchIndexRequest = decode(body).map_err(Reason::from)?;
     let table = request.table_name.clone();
@@ -96,7 +94,7 @@ fn update(
     table: &str,
     request: UpdateSearchIndexRequest,
 ) -> Result<(), ServiceError> {
-    let Named { index, mut note } = find(definition, table, request.index_name.as_deref())?;
+    let NamedIndex { index, mut note } = find(definition, table, request.index_name.as_deref())?;
     check_time_to_live(request.time_to_live, definition)?;
     let mut changed = Vec::new();
     let switched = request.switch_index_name.filter(|other| !other.is_empty());
@@ -106,11 +104,11 @@ fn update(
             return Err(invalid("An index can't be switched with itself."));
         }
         std::mem::swap(&mut note.name, &mut other.note.name);
-        // What was shared out goes by the names again.
+        // Searches go to the index of the name that they have again.
         (note.flows, other.note.flows) = (Vec::new(), Vec::new());
-        let mut index = other.index.clone();
-        index.note = other.note.text();
-        changed.push(index);
+        let mut other_index = other.index.clone();
+        other_index.note = other.note.text();
+        changed.push(other_index);
     }
     if !request.query_flow_weight.is_empty() {
         note.flows = flows(definition, table, request.query_flow_weight)?;
@@ -127,7 +125,7 @@ fn update(
     Ok(())
 }
 
-/// How the searches of an index are to be shared out.
+/// The query flows that are asked for, checked: the weights by which the searches that name an index are shared out.
 fn flows(
     definition: &TableDefinition,
     table: &str,
@@ -158,7 +156,7 @@ fn flows(
     }
 }
 
-/// What an index is, and how far it is.
+/// Describes an index, with the state of its build and its lag.
 pub(crate) async fn describe_index(context: &Context, body: Bytes) -> Answered {
     let request: DescribeSearchIndexRequest = decode(body).map_err(Reason::from)?;
     let table = request.table_name.ok_or_else(|| missing("The table name"))?;
@@ -206,7 +204,7 @@ pub(crate) async fn describe_index(context: &Context, body: Bytes) -> Answered {
     }))
 }
 
-/// The indexes of a table, or of all tables of the instance.
+/// Lists the indexes of a table, or of all tables of the instance.
 pub(crate) async fn list_indexes(context: &Context, body: Bytes) -> Answered {
     let request: ListSearchIndexRequest = decode(body).map_err(Reason::from)?;
     let tables = match request.table_name {
@@ -218,7 +216,7 @@ pub(crate) async fn list_indexes(context: &Context, body: Bytes) -> Answered {
     };
     let mut indices = Vec::new();
     for (table, definition) in tables {
-        indices.extend(all(&definition, &table).map(|named| IndexInfo {
+        indices.extend(named_indexes(&definition, &table).map(|named| IndexInfo {
             table_name: Some(table.clone()),
             index_name: Some(named.note.name),
         }));

@@ -7,24 +7,24 @@ use souk_engine::index::limits::MAX_MATCH_TEXT_BYTES;
 use souk_engine::index::query::DEFAULT_WEIGHT;
 use souk_engine::index::{FieldKind, InnerHits, Minimum, Operator, Query, QueryValue, ScoreMode};
 use souk_tablestore::messages::{self as pb, QueryOperator};
-use souk_tablestore::{MinimumShouldMatch, SearchNode, ServiceError};
+use souk_tablestore::{MinimumShouldMatch, QueryNode, ServiceError};
 
 use super::fields::{Fields, count, enumeration, name, point};
 use crate::error::{invalid, missing, unsupported};
 
 /// Reads a query with all that is inside of it.
-pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, ServiceError> {
+pub(super) fn query(node: &QueryNode, fields: Fields<'_>) -> Result<Query, ServiceError> {
     Ok(match node {
-        SearchNode::MatchAll => Query::MatchAll,
-        SearchNode::Match(body) => match_text(body, fields)?,
-        SearchNode::MatchPhrase(body) => Query::MatchPhrase {
+        QueryNode::MatchAll => Query::MatchAll,
+        QueryNode::Match(body) => match_text(body, fields)?,
+        QueryNode::MatchPhrase(body) => Query::MatchPhrase {
             field: name(body.field_name.as_deref())?,
             text: body.text().to_owned(),
             slop: u32::try_from(body.slop())
                 .map_err(|_| invalid("The slop of a match phrase query is negative."))?,
             weight: weight(body.weight)?,
         },
-        SearchNode::Term(body) => {
+        QueryNode::Term(body) => {
             let field = name(body.field_name.as_deref())?;
             Query::Term {
                 value: fields.value(&field, body.term.as_ref(), "The term of a term query")?,
@@ -32,7 +32,7 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
                 weight: weight(body.weight)?,
             }
         }
-        SearchNode::Terms(body) => {
+        QueryNode::Terms(body) => {
             let field = name(body.field_name.as_deref())?;
             let values = body
                 .terms
@@ -44,36 +44,36 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
                 weight: weight(body.weight)?,
             }
         }
-        SearchNode::Range(body) => range(body, fields)?,
-        SearchNode::Prefix(body) => Query::Prefix {
+        QueryNode::Range(body) => range(body, fields)?,
+        QueryNode::Prefix(body) => Query::Prefix {
             field: name(body.field_name.as_deref())?,
             value: body.prefix().to_owned(),
             weight: weight(body.weight)?,
         },
-        SearchNode::Suffix(body) => Query::Suffix {
+        QueryNode::Suffix(body) => Query::Suffix {
             field: name(body.field_name.as_deref())?,
             value: body.suffix().to_owned(),
             weight: weight(body.weight)?,
         },
-        SearchNode::Wildcard(body) => Query::Wildcard {
+        QueryNode::Wildcard(body) => Query::Wildcard {
             field: name(body.field_name.as_deref())?,
             pattern: body.value().to_owned(),
             weight: weight(body.weight)?,
         },
-        SearchNode::Exists(body) => Query::exists(name(body.field_name.as_deref())?),
-        SearchNode::GeoBoundingBox(body) => Query::GeoBoundingBox {
+        QueryNode::Exists(body) => Query::exists(name(body.field_name.as_deref())?),
+        QueryNode::GeoBoundingBox(body) => Query::GeoBoundingBox {
             field: name(body.field_name.as_deref())?,
             top_left: point(body.top_left())?,
             bottom_right: point(body.bottom_right())?,
         },
-        SearchNode::GeoDistance(body) => Query::GeoDistance {
+        QueryNode::GeoDistance(body) => Query::GeoDistance {
             field: name(body.field_name.as_deref())?,
             center: point(body.center_point())?,
             distance_meters: body
                 .distance
                 .ok_or_else(|| missing("The distance of a geo distance query"))?,
         },
-        SearchNode::GeoPolygon(body) => Query::GeoPolygon {
+        QueryNode::GeoPolygon(body) => Query::GeoPolygon {
             field: name(body.field_name.as_deref())?,
             vertices: body
                 .points
@@ -81,7 +81,7 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
                 .map(|text| point(text))
                 .collect::<Result<_, _>>()?,
         },
-        SearchNode::Bool {
+        QueryNode::Bool {
             must,
             must_not,
             filter,
@@ -103,7 +103,7 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
             },
             weight(body.weight)?,
         ),
-        SearchNode::Nested { query: inside, body } => Query::Nested {
+        QueryNode::Nested { query: inside, body } => Query::Nested {
             path: name(body.path.as_deref())?,
             query: Box::new(query(inside, fields)?),
             score_mode: match enumeration(body.score_mode, pb::ScoreMode::None, "score mode")? {
@@ -120,14 +120,14 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
                 .map(|asked| inner_hits(asked, fields))
                 .transpose()?,
         },
-        SearchNode::ConstScore { filter } => Query::ConstScore {
+        QueryNode::ConstScore { filter } => Query::ConstScore {
             filter: Box::new(query(filter, fields)?),
             weight: DEFAULT_WEIGHT,
         },
-        SearchNode::FunctionScore { query: scored, body } => {
+        QueryNode::FunctionScore { query: scored, body } => {
             fields.function_score(query(scored, fields)?, body)?
         }
-        SearchNode::FunctionsScore {
+        QueryNode::FunctionsScore {
             query: scored,
             filters,
             body,
@@ -138,10 +138,10 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
             let filters: Vec<_> = filters.collect::<Result<_, _>>()?;
             fields.functions_score(query(scored, fields)?, filters, body)?
         }
-        SearchNode::KnnVector { .. } => {
+        QueryNode::KnnVector { .. } => {
             return Err(unsupported("knn vector queries: indexes have no VECTOR fields"));
         }
-        SearchNode::DisMax { queries: all, body } => Query::DisMax {
+        QueryNode::DisMax { queries: all, body } => Query::DisMax {
             queries: queries(all, fields)?,
             tie_breaker: f64::from(body.tie_breaker()),
             weight: weight(body.weight)?,
@@ -149,7 +149,7 @@ pub(super) fn query(node: &SearchNode, fields: Fields<'_>) -> Result<Query, Serv
     })
 }
 
-fn queries(nodes: &[SearchNode], fields: Fields<'_>) -> Result<Vec<Query>, ServiceError> {
+fn queries(nodes: &[QueryNode], fields: Fields<'_>) -> Result<Vec<Query>, ServiceError> {
     nodes.iter().map(|node| query(node, fields)).collect()
 }
 

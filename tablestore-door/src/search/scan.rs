@@ -15,13 +15,13 @@ use souk_engine::{Search, SearchIndexDefinition, TableHandle};
 use souk_tablestore::messages::{
     ComputeSplitsRequest, ComputeSplitsResponse, ParallelScanRequest, ParallelScanResponse,
 };
-use souk_tablestore::{Answer, Reason, SearchNode, ServiceError, decode};
+use souk_tablestore::{Answer, QueryNode, Reason, ServiceError, decode};
 use uuid::Uuid;
 
 use super::columns::Columns;
 use super::fields::{Fields, count};
 use super::find::within;
-use super::index_name::{Named, find};
+use super::index_name::{NamedIndex, find};
 use super::query::query;
 use super::token::{self, Token};
 use crate::context::{Answered, Context};
@@ -59,7 +59,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
     let table = request.table_name.ok_or_else(|| missing("The table name"))?;
     let handle = context.table(&table)?;
     let definition = handle.definition();
-    let Named { index, note } = find(&definition, &table, request.index_name.as_deref())?;
+    let NamedIndex { index, note } = find(&definition, &table, request.index_name.as_deref())?;
     let scan = request.scan_query.ok_or_else(|| missing("The query of a scan"))?;
     if scan.max_parallel.unwrap_or(SPLITS) != SPLITS || scan.current_parallel_id() != 0 {
         return Err(invalid(format!(
@@ -87,7 +87,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
             "The limit of a scan is {limit}, and has to be 1 to {MAX_ROWS}."
         )));
     }
-    let node = SearchNode::decode(scan.query.ok_or_else(|| missing("The query of a scan"))?)?;
+    let node = QueryNode::decode(scan.query.ok_or_else(|| missing("The query of a scan"))?)?;
     let handle = handle
         .for_search(Some(&index.name), after.as_deref())
         .map_err(refused)?;

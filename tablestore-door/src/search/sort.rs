@@ -3,7 +3,7 @@
 use souk_engine::index::limits::MAX_SORTS;
 use souk_engine::index::{ArrayMode, Missing, NestedSort, Sort};
 use souk_tablestore::messages::{self as pb, SortMode, SortOrder};
-use souk_tablestore::{SearchNode, ServiceError, Value, variant};
+use souk_tablestore::{QueryNode, ServiceError, Value, variant};
 
 use super::fields::{Fields, enumeration, name, point};
 use super::query::query;
@@ -104,7 +104,7 @@ impl Fields<'_> {
         self.sort_filters.set(self.sort_filters.get() + 1);
         within(self.sort_filters.get(), "filters of all sorts")?;
         let filter = given.filter.clone().map(|filter| {
-            let node = SearchNode::decode(filter)?;
+            let node = QueryNode::decode(filter)?;
             let fields = Fields {
                 in_sort: true,
                 ..*self

@@ -1,4 +1,4 @@
-//! A client of a few lines: signs by V2 and speaks HTTP/1.1 on one connection.
+//! A client of a few lines: signs by V2 and speaks HTTP/1.1 on one connection at a time.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,6 +17,11 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+/// Longest idle time after which a connection is used again, as in connection pools: far below the 10 s after which the server closes it,
+/// perhaps while a request is on its way. By the clock of the runtime, as the server's, which tests advance.
+const IDLE_MAX: Duration = Duration::from_secs(1);
 
 /// What a server answers.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub(crate) struct Client {
     secret: String,
     instance: String,
     connection: Option<BufReader<TcpStream>>,
+    /// When its last answer came.
+    answered: Instant,
 }
 
 /// A request that can be spoilt before it is sent.
@@ -58,6 +65,7 @@ impl Client {
             secret: secret.to_owned(),
             instance: instance.to_owned(),
             connection: None,
+            answered: Instant::now(),
         }
     }
 
@@ -128,8 +136,11 @@ impl Client {
         sent.headers.insert("x-ots-signature".to_owned(), signature);
     }
 
-    /// Sends a request, on the connection of the one before.
+    /// Sends a request, on the connection of the one before unless that was idle for too long.
     pub(crate) async fn send(&mut self, sent: &Sent) -> Reply {
+        if self.answered.elapsed() > IDLE_MAX {
+            self.connection = None;
+        }
         self.exchange(head(sent, "").as_bytes(), &sent.body).await
     }
 
@@ -157,6 +168,7 @@ impl Client {
         // Who is refused for the size of his body may be hung up on while he sends it.
         let _ = connection.write_all(body).await;
         let reply = read(&mut connection).await;
+        self.answered = Instant::now();
         if reply.headers.get("connection").is_none_or(|told| told != "close") {
             self.connection = Some(connection);
         }

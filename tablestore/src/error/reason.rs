@@ -1,7 +1,8 @@
 //! Error texts by code: those that Tablestore documents, and ours where it publishes none.
 //!
 //! Where a test of an official client compares a text, it is that one to the letter; otherwise it is the documented text with its
-//! placeholders filled in. Names are quoted, as in the texts of those tests. Mistakes of the originals are kept.
+//! placeholders filled in. Names are quoted, as in the texts of those tests. Mistakes of the originals are kept. The list has also
+//! documented texts that no code here uses yet.
 
 use crate::error::ErrorCode;
 use crate::value::Text;

@@ -1,7 +1,7 @@
-//! Aggregations, and groupings with what is asked of each group.
+//! Decodes aggregations (metrics), and groupings (buckets) with the aggregations and groupings of each group.
 
 use super::query::nodes;
-use super::{SearchBudget, SearchNode};
+use super::{QueryNode, SearchBudget};
 use crate::error::Reason;
 use crate::messages::{
     AggregationType, Aggregations, AvgAggregation, CountAggregation, DistinctCountAggregation, GroupBy,
@@ -11,16 +11,16 @@ use crate::messages::{
 };
 use crate::value::Text;
 
-/// A figure of the rows that are found, or of a group of them.
+/// A metric of the rows that are found, or of a group of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AggregationNode {
-    /// By which the answer names it.
+    /// The name of its result in the answer.
     pub name: Text,
-    /// What it is.
+    /// Its kind and parameters.
     pub body: AggregationBody,
 }
 
-/// What a figure is.
+/// The kind of a metric, with its message.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the messages have the comments")]
 pub enum AggregationBody {
@@ -34,26 +34,26 @@ pub enum AggregationBody {
     Percentiles(PercentilesAggregation),
 }
 
-/// Groups of the rows that are found, or of a group of them.
+/// A grouping of the rows that are found, or of a group of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupByNode {
-    /// By which the answer names it.
+    /// The name of its result in the answer.
     pub name: Text,
     /// By what the rows are grouped.
     pub body: GroupByBody,
-    /// Figures of each group.
+    /// Metrics of each group.
     pub aggregations: Vec<AggregationNode>,
-    /// Groups of each group.
+    /// Groupings of each group.
     pub group_bys: Vec<GroupByNode>,
 }
 
-/// By what rows are grouped. Queries, sources and what is asked of each group are taken out of the messages.
+/// By what rows are grouped. Queries, sources, and the aggregations and groupings of each group are taken out of the messages.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the messages have the comments")]
 pub enum GroupByBody {
     Field(GroupByField),
     Range(GroupByRange),
-    Filter(Vec<SearchNode>),
+    Filter(Vec<QueryNode>),
     GeoDistance(GroupByGeoDistance),
     Histogram(GroupByHistogram),
     DateHistogram(GroupByDateHistogram),
@@ -65,34 +65,35 @@ pub enum GroupByBody {
 }
 
 impl AggregationNode {
-    /// Reads aggregations.
+    /// Decodes aggregations.
     ///
     /// # Errors
     /// What can't be read, is of no known type, or too much.
     pub fn decode(aggregations: Aggregations) -> Result<Vec<Self>, Reason> {
-        figures(Some(aggregations), 1, &mut SearchBudget::default())
+        aggregation_nodes(Some(aggregations), 1, &mut SearchBudget::default())
     }
 }
 
 impl GroupByNode {
-    /// Reads groupings with all that is inside of them.
+    /// Decodes groupings with all that is inside of them.
     ///
     /// # Errors
     /// What can't be read, is of no known type, too much or too deep.
     pub fn decode(group_bys: GroupBys) -> Result<Vec<Self>, Reason> {
-        groups(Some(group_bys), 1, &mut SearchBudget::default())
+        group_by_nodes(Some(group_bys), 1, &mut SearchBudget::default())
     }
 }
 
-fn figures(
+fn aggregation_nodes(
     aggregations: Option<Aggregations>,
     depth: usize,
     budget: &mut SearchBudget,
 ) -> Result<Vec<AggregationNode>, Reason> {
     let aggregations = aggregations.map(|all| all.aggs).unwrap_or_default();
-    let mut figures = Vec::new();
+    let mut nodes = Vec::new();
     for aggregation in aggregations {
         budget.node(depth)?;
+        // No type has the number 0.
         let kind = aggregation.r#type.unwrap_or_default();
         let invalid = || Reason::InvalidSearchType {
             part: "aggregation".into(),
@@ -113,15 +114,15 @@ fn figures(
                 AggregationBody::Percentiles(budget.body(bytes, "percentiles aggregation")?)
             }
         };
-        figures.push(AggregationNode {
+        nodes.push(AggregationNode {
             name: aggregation.name.unwrap_or_default().into(),
             body,
         });
     }
-    Ok(figures)
+    Ok(nodes)
 }
 
-fn groups(
+fn group_by_nodes(
     group_bys: Option<GroupBys>,
     depth: usize,
     budget: &mut SearchBudget,
@@ -129,11 +130,11 @@ fn groups(
     let group_bys = group_bys.map(|all| all.group_bys).unwrap_or_default();
     group_bys
         .into_iter()
-        .map(|group_by| group(group_by, depth, budget))
+        .map(|group_by| group_by_node(group_by, depth, budget))
         .collect()
 }
 
-/// Reads a message of these bytes, and takes out of it what is asked of each group.
+/// Decodes the message of a grouping, and takes the aggregations and groupings of each group out of it.
 macro_rules! body_of {
     ($budget:expr, $message:ty, $bytes:expr, $part:literal) => {{
         let mut body: $message = $budget.body($bytes, $part)?;
@@ -142,8 +143,9 @@ macro_rules! body_of {
     }};
 }
 
-fn group(group_by: GroupBy, depth: usize, budget: &mut SearchBudget) -> Result<GroupByNode, Reason> {
+fn group_by_node(group_by: GroupBy, depth: usize, budget: &mut SearchBudget) -> Result<GroupByNode, Reason> {
     budget.node(depth)?;
+    // No type has the number 0.
     let kind = group_by.r#type.unwrap_or_default();
     let invalid = || Reason::InvalidSearchType {
         part: "group by".into(),
@@ -181,14 +183,14 @@ fn group(group_by: GroupBy, depth: usize, budget: &mut SearchBudget) -> Result<G
         }
         GroupByType::Composite => {
             let (mut body, of_each) = body_of!(budget, GroupByComposite, bytes, "group by composite");
-            let sources = groups(body.sources.take(), depth + 1, budget)?;
+            let sources = group_by_nodes(body.sources.take(), depth + 1, budget)?;
             (GroupByBody::Composite { sources, body }, of_each)
         }
     };
     Ok(GroupByNode {
         name: group_by.name.unwrap_or_default().into(),
         body,
-        aggregations: figures(aggregations, depth + 1, budget)?,
-        group_bys: groups(group_bys, depth + 1, budget)?,
+        aggregations: aggregation_nodes(aggregations, depth + 1, budget)?,
+        group_bys: group_by_nodes(group_bys, depth + 1, budget)?,
     })
 }

@@ -12,7 +12,7 @@ use crate::messages::{
 /// A node of the query tree. The queries inside of it are nodes, too, and are taken out of its message, the `body`.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the messages have the comments")]
-pub enum SearchNode {
+pub enum QueryNode {
     MatchAll,
     Match(MatchQuery),
     MatchPhrase(MatchPhraseQuery),
@@ -27,40 +27,40 @@ pub enum SearchNode {
     GeoDistance(GeoDistanceQuery),
     GeoPolygon(GeoPolygonQuery),
     Bool {
-        must: Vec<SearchNode>,
-        must_not: Vec<SearchNode>,
-        filter: Vec<SearchNode>,
-        should: Vec<SearchNode>,
+        must: Vec<QueryNode>,
+        must_not: Vec<QueryNode>,
+        filter: Vec<QueryNode>,
+        should: Vec<QueryNode>,
         body: BoolQuery,
     },
     Nested {
-        query: Box<SearchNode>,
+        query: Box<QueryNode>,
         body: NestedQuery,
     },
     ConstScore {
-        filter: Box<SearchNode>,
+        filter: Box<QueryNode>,
     },
     FunctionScore {
-        query: Box<SearchNode>,
+        query: Box<QueryNode>,
         body: FunctionScoreQuery,
     },
     FunctionsScore {
-        query: Box<SearchNode>,
+        query: Box<QueryNode>,
         /// The filters of the functions of `body`, in their order; `None` where a function has none.
-        filters: Vec<Option<SearchNode>>,
+        filters: Vec<Option<QueryNode>>,
         body: FunctionsScoreQuery,
     },
     KnnVector {
-        filter: Option<Box<SearchNode>>,
+        filter: Option<Box<QueryNode>>,
         body: KnnVectorQuery,
     },
     DisMax {
-        queries: Vec<SearchNode>,
+        queries: Vec<QueryNode>,
         body: DisMaxQuery,
     },
 }
 
-impl SearchNode {
+impl QueryNode {
     /// Decodes a query tree of at most [`limits::MAX_SEARCH_NODES`](crate::limits::MAX_SEARCH_NODES) nodes and
     /// [`limits::MAX_SEARCH_DEPTH`](crate::limits::MAX_SEARCH_DEPTH) levels.
     ///
@@ -72,7 +72,7 @@ impl SearchNode {
 }
 
 /// Decodes a query at a depth, from 1, with those inside of it. The `budget` counts nodes.
-pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Result<SearchNode, Reason> {
+pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Result<QueryNode, Reason> {
     budget.node(depth)?;
     // No type has the number 0.
     let kind = query.r#type.unwrap_or_default();
@@ -83,24 +83,22 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
     let bytes = query.query;
     Ok(match QueryType::try_from(kind).map_err(|_| invalid())? {
         // Its message has no fields.
-        QueryType::MatchAll => SearchNode::MatchAll,
-        QueryType::Match => SearchNode::Match(budget.body(bytes, "match query")?),
-        QueryType::MatchPhrase => SearchNode::MatchPhrase(budget.body(bytes, "match phrase query")?),
-        QueryType::Term => SearchNode::Term(budget.body(bytes, "term query")?),
-        QueryType::Terms => SearchNode::Terms(budget.body(bytes, "terms query")?),
-        QueryType::Range => SearchNode::Range(budget.body(bytes, "range query")?),
-        QueryType::Prefix => SearchNode::Prefix(budget.body(bytes, "prefix query")?),
-        QueryType::Suffix => SearchNode::Suffix(budget.body(bytes, "suffix query")?),
-        QueryType::Wildcard => SearchNode::Wildcard(budget.body(bytes, "wildcard query")?),
-        QueryType::Exists => SearchNode::Exists(budget.body(bytes, "exists query")?),
-        QueryType::GeoBoundingBox => {
-            SearchNode::GeoBoundingBox(budget.body(bytes, "geo bounding box query")?)
-        }
-        QueryType::GeoDistance => SearchNode::GeoDistance(budget.body(bytes, "geo distance query")?),
-        QueryType::GeoPolygon => SearchNode::GeoPolygon(budget.body(bytes, "geo polygon query")?),
+        QueryType::MatchAll => QueryNode::MatchAll,
+        QueryType::Match => QueryNode::Match(budget.body(bytes, "match query")?),
+        QueryType::MatchPhrase => QueryNode::MatchPhrase(budget.body(bytes, "match phrase query")?),
+        QueryType::Term => QueryNode::Term(budget.body(bytes, "term query")?),
+        QueryType::Terms => QueryNode::Terms(budget.body(bytes, "terms query")?),
+        QueryType::Range => QueryNode::Range(budget.body(bytes, "range query")?),
+        QueryType::Prefix => QueryNode::Prefix(budget.body(bytes, "prefix query")?),
+        QueryType::Suffix => QueryNode::Suffix(budget.body(bytes, "suffix query")?),
+        QueryType::Wildcard => QueryNode::Wildcard(budget.body(bytes, "wildcard query")?),
+        QueryType::Exists => QueryNode::Exists(budget.body(bytes, "exists query")?),
+        QueryType::GeoBoundingBox => QueryNode::GeoBoundingBox(budget.body(bytes, "geo bounding box query")?),
+        QueryType::GeoDistance => QueryNode::GeoDistance(budget.body(bytes, "geo distance query")?),
+        QueryType::GeoPolygon => QueryNode::GeoPolygon(budget.body(bytes, "geo polygon query")?),
         QueryType::Bool => {
             let mut body: BoolQuery = budget.body(bytes, "bool query")?;
-            SearchNode::Bool {
+            QueryNode::Bool {
                 must: nodes(std::mem::take(&mut body.must_queries), depth, budget)?,
                 must_not: nodes(std::mem::take(&mut body.must_not_queries), depth, budget)?,
                 filter: nodes(std::mem::take(&mut body.filter_queries), depth, budget)?,
@@ -110,20 +108,20 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
         }
         QueryType::Nested => {
             let mut body: NestedQuery = budget.body(bytes, "nested query")?;
-            SearchNode::Nested {
+            QueryNode::Nested {
                 query: inner(body.query.take(), "the query of a nested query", depth, budget)?,
                 body,
             }
         }
         QueryType::ConstScore => {
             let body: ConstScoreQuery = budget.body(bytes, "const score query")?;
-            SearchNode::ConstScore {
+            QueryNode::ConstScore {
                 filter: inner(body.filter, "the filter of a const score query", depth, budget)?,
             }
         }
         QueryType::FunctionScore => {
             let mut body: FunctionScoreQuery = budget.body(bytes, "function score query")?;
-            SearchNode::FunctionScore {
+            QueryNode::FunctionScore {
                 query: inner(
                     body.query.take(),
                     "the query of a function score query",
@@ -146,20 +144,20 @@ pub(super) fn node(query: Query, depth: usize, budget: &mut SearchBudget) -> Res
                 let filter = function.filter.take();
                 filters.push(filter.map(|filter| node(filter, depth + 1, budget)).transpose()?);
             }
-            SearchNode::FunctionsScore { query, filters, body }
+            QueryNode::FunctionsScore { query, filters, body }
         }
         QueryType::KnnVector => {
             let mut body: KnnVectorQuery = budget.body(bytes, "knn vector query")?;
             let filter = body.filter.take();
             let filter = filter.map(|filter| node(filter, depth + 1, budget)).transpose()?;
-            SearchNode::KnnVector {
+            QueryNode::KnnVector {
                 filter: filter.map(Box::new),
                 body,
             }
         }
         QueryType::DisMax => {
             let mut body: DisMaxQuery = budget.body(bytes, "dis max query")?;
-            SearchNode::DisMax {
+            QueryNode::DisMax {
                 queries: nodes(std::mem::take(&mut body.queries), depth, budget)?,
                 body,
             }
@@ -172,7 +170,7 @@ pub(super) fn nodes(
     queries: Vec<Query>,
     depth: usize,
     budget: &mut SearchBudget,
-) -> Result<Vec<SearchNode>, Reason> {
+) -> Result<Vec<QueryNode>, Reason> {
     queries
         .into_iter()
         .map(|query| node(query, depth + 1, budget))
@@ -185,7 +183,7 @@ fn inner(
     part: &str,
     depth: usize,
     budget: &mut SearchBudget,
-) -> Result<Box<SearchNode>, Reason> {
+) -> Result<Box<QueryNode>, Reason> {
     let query = query.ok_or_else(|| Reason::SearchPartMissing { part: part.into() })?;
     node(query, depth + 1, budget).map(Box::new)
 }

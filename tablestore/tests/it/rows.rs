@@ -35,7 +35,7 @@ pub(crate) fn value(random: &mut Rng) -> Value {
     }
 }
 
-pub(crate) fn key_element(random: &mut Rng, special: bool) -> KeyElement {
+fn key_element(random: &mut Rng, special: bool) -> KeyElement {
     match random.u8(..if special { 6 } else { 3 }) {
         0 => KeyElement::Integer(integer(random)),
         1 => KeyElement::String(text(random).into()),

@@ -8,7 +8,7 @@ use souk_tablestore::messages::{
     GroupByType, GroupBys, KnnVectorQuery, NestedQuery, Query, QueryType, SearchQuery, TermQuery, TermsQuery,
 };
 use souk_tablestore::{
-    AggregationBody, AggregationNode, GroupByBody, GroupByNode, MinimumShouldMatch, Reason, SearchNode,
+    AggregationBody, AggregationNode, GroupByBody, GroupByNode, MinimumShouldMatch, QueryNode, Reason,
     TotalCount, limits,
 };
 
@@ -29,8 +29,8 @@ fn exists_body(field: &str) -> ExistsQuery {
     }
 }
 
-fn node(field: &str) -> SearchNode {
-    SearchNode::Exists(exists_body(field))
+fn node(field: &str) -> QueryNode {
+    QueryNode::Exists(exists_body(field))
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn queries_become_trees() {
         weight: Some(2.0),
         ..BoolQuery::default()
     };
-    let expected = SearchNode::Bool {
+    let expected = QueryNode::Bool {
         must: vec![node("a"), node("b")],
         must_not: vec![node("c")],
         filter: vec![node("d")],
@@ -58,7 +58,7 @@ fn queries_become_trees() {
         body: rest,
     };
     let bool_query = query(QueryType::Bool, &body);
-    assert_eq!(SearchNode::decode(bool_query.clone()), Ok(expected.clone()));
+    assert_eq!(QueryNode::decode(bool_query.clone()), Ok(expected.clone()));
 
     let nested = NestedQuery {
         path: Some("n".to_owned()),
@@ -77,8 +77,8 @@ fn queries_become_trees() {
         ],
         ..FunctionsScoreQuery::default()
     };
-    let decoded = SearchNode::decode(query(QueryType::FunctionsScore, &functions));
-    let Ok(SearchNode::FunctionsScore {
+    let decoded = QueryNode::decode(query(QueryType::FunctionsScore, &functions));
+    let Ok(QueryNode::FunctionsScore {
         query: inner,
         filters,
         body,
@@ -88,7 +88,7 @@ fn queries_become_trees() {
     };
     assert_eq!(filters, [Some(node("f")), None]);
     assert_eq!((body.functions.len(), body.query), (2, None));
-    let SearchNode::Nested { query: inner, body } = *inner else {
+    let QueryNode::Nested { query: inner, body } = *inner else {
         panic!("{inner:?}");
     };
     assert_eq!((*inner, body.path.as_deref()), (expected, Some("n")));
@@ -98,8 +98,8 @@ fn queries_become_trees() {
         filter: Some(exists("g")),
         ..KnnVectorQuery::default()
     };
-    let decoded = SearchNode::decode(query(QueryType::KnnVector, &knn));
-    let Ok(SearchNode::KnnVector { filter, body }) = decoded else {
+    let decoded = QueryNode::decode(query(QueryType::KnnVector, &knn));
+    let Ok(QueryNode::KnnVector { filter, body }) = decoded else {
         panic!("{decoded:?}");
     };
     assert_eq!(
@@ -107,12 +107,12 @@ fn queries_become_trees() {
         (Some(Box::new(node("g"))), vec![0.5, -1.0])
     );
     let all = query(QueryType::MatchAll, &());
-    assert_eq!(SearchNode::decode(all), Ok(SearchNode::MatchAll));
+    assert_eq!(QueryNode::decode(all), Ok(QueryNode::MatchAll));
 }
 
 #[test]
 fn queries_that_are_none_are_refused() {
-    let missing = SearchNode::decode(query(QueryType::ConstScore, &ConstScoreQuery::default()));
+    let missing = QueryNode::decode(query(QueryType::ConstScore, &ConstScoreQuery::default()));
     assert!(
         matches!(missing, Err(Reason::SearchPartMissing { .. })),
         "{missing:?}"
@@ -124,7 +124,7 @@ fn queries_that_are_none_are_refused() {
         };
         let part = "query".into();
         assert_eq!(
-            SearchNode::decode(unknown),
+            QueryNode::decode(unknown),
             Err(Reason::InvalidSearchType { part, kind })
         );
     }
@@ -133,9 +133,9 @@ fn queries_that_are_none_are_refused() {
         query: Some(Bytes::from_static(b"\xff")),
     };
     let part = "term query".into();
-    assert_eq!(SearchNode::decode(broken), Err(Reason::MalformedSearch { part }));
-    let empty = SearchNode::decode(query(QueryType::Term, &TermQuery::default()));
-    assert_eq!(empty, Ok(SearchNode::Term(TermQuery::default())));
+    assert_eq!(QueryNode::decode(broken), Err(Reason::MalformedSearch { part }));
+    let empty = QueryNode::decode(query(QueryType::Term, &TermQuery::default()));
+    assert_eq!(empty, Ok(QueryNode::Term(TermQuery::default())));
 }
 
 #[test]
@@ -150,19 +150,19 @@ fn a_search_has_a_size_and_a_depth() {
         )
     };
     let most = dis_max(vec![exists("a"); limits::MAX_SEARCH_NODES - 1]);
-    assert!(SearchNode::decode(most).is_ok());
+    assert!(QueryNode::decode(most).is_ok());
     let limit = limits::MAX_SEARCH_NODES;
-    let more = SearchNode::decode(dis_max(vec![exists("a"); limit]));
+    let more = QueryNode::decode(dis_max(vec![exists("a"); limit]));
     assert_eq!(more, Err(Reason::TooManySearchNodes { limit }));
 
     let mut deep = exists("a");
     for _ in 1..limits::MAX_SEARCH_DEPTH {
         deep = dis_max(vec![deep]);
     }
-    assert!(SearchNode::decode(deep.clone()).is_ok());
+    assert!(QueryNode::decode(deep.clone()).is_ok());
     let limit = limits::MAX_SEARCH_DEPTH;
     assert_eq!(
-        SearchNode::decode(dis_max(vec![deep])),
+        QueryNode::decode(dis_max(vec![deep])),
         Err(Reason::SearchTooDeep { limit })
     );
 }
@@ -184,7 +184,7 @@ fn the_fields_of_a_query_are_counted_together() {
             queries,
             ..DisMaxQuery::default()
         };
-        SearchNode::decode(query(QueryType::DisMax, &body))
+        QueryNode::decode(query(QueryType::DisMax, &body))
     };
     assert!(all(24).is_ok());
     assert!(matches!(all(25), Err(Reason::MalformedSearch { .. })));

@@ -14,7 +14,7 @@ use souk_tablestore::plainbuffer::encode;
 use souk_tablestore::{
     AggregationBody, AggregationNode, Answer, CastType, CellChange, ColumnFilter, Comparator, GroupByBody,
     GroupByNode, KeyColumn, KeyElement, KeyUse, MinimumShouldMatch, Operation, PlainCell, PlainRow, PutCell,
-    ReadFilter, Reason, RequestHead, Returning, RowChange, RowCondition, RowExistence, SearchNode,
+    QueryNode, ReadFilter, Reason, RequestHead, Returning, RowChange, RowCondition, RowExistence,
     ServiceError, SigningKey, TimeWindow, TotalCount, Value, ValueTransfer, VersionSelection, decode,
     variant,
 };
@@ -705,8 +705,8 @@ fn searches(operation: Operation, body: Bytes, wrong: &mut Vec<String>) -> Resul
             );
             same(
                 wrong,
-                SearchNode::decode(scan.query.unwrap_or_default())?,
-                SearchNode::MatchAll,
+                QueryNode::decode(scan.query.unwrap_or_default())?,
+                QueryNode::MatchAll,
             );
             Answer::ok(&ParallelScanResponse {
                 rows: vec![found()],
@@ -795,7 +795,7 @@ fn search(request: SearchRequest, wrong: &mut Vec<String>) -> Result<Answer> {
     );
     same(
         wrong,
-        SearchNode::decode(search.query.unwrap_or_default())?,
+        QueryNode::decode(search.query.unwrap_or_default())?,
         searched(),
     );
 
@@ -919,7 +919,7 @@ fn groups() -> GroupBysResult {
 }
 
 /// The query that the client searches by.
-fn searched() -> SearchNode {
+fn searched() -> QueryNode {
     let value = |value: Value| variant::encode(&value);
     let words = MatchQuery {
         field_name: text("name"),
@@ -936,42 +936,42 @@ fn searched() -> SearchNode {
     let exists = ExistsQuery {
         field_name: text("items.sku"),
     };
-    SearchNode::Bool {
+    QueryNode::Bool {
         must: vec![
-            SearchNode::Term(TermQuery {
+            QueryNode::Term(TermQuery {
                 field_name: text("city"),
                 term: Some(value(Value::from("杭州"))),
                 weight: None,
             }),
-            SearchNode::Range(RangeQuery {
+            QueryNode::Range(RangeQuery {
                 field_name: text("price"),
                 range_from: Some(value(Value::Integer(1))),
                 range_to: Some(value(Value::Double(2.5))),
                 include_lower: Some(true),
                 include_upper: Some(true),
             }),
-            SearchNode::Terms(TermsQuery {
+            QueryNode::Terms(TermsQuery {
                 field_name: text("paid"),
                 terms: vec![value(Value::Boolean(true)), value(Value::Boolean(false))],
                 weight: None,
             }),
-            SearchNode::Match(words),
+            QueryNode::Match(words),
         ],
-        must_not: vec![SearchNode::Nested {
-            query: Box::new(SearchNode::Exists(exists)),
+        must_not: vec![QueryNode::Nested {
+            query: Box::new(QueryNode::Exists(exists)),
             body: NestedQuery {
                 path: text("items"),
                 score_mode: Some(ScoreMode::None.into()),
                 ..NestedQuery::default()
             },
         }],
-        filter: vec![SearchNode::GeoDistance(GeoDistanceQuery {
+        filter: vec![QueryNode::GeoDistance(GeoDistanceQuery {
             field_name: text("place"),
             center_point: text("30.2,120.1"),
             distance: Some(1000.0),
         })],
-        should: vec![SearchNode::KnnVector {
-            filter: Some(Box::new(SearchNode::MatchAll)),
+        should: vec![QueryNode::KnnVector {
+            filter: Some(Box::new(QueryNode::MatchAll)),
             body: KnnVectorQuery {
                 field_name: text("vector"),
                 top_k: Some(3),
