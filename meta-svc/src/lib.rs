@@ -37,7 +37,7 @@ pub use souk_chassis::args::ServiceArgs as Args;
 #[derive(Clone, Debug)]
 pub struct MediaServices {
     engine: Engine,
-    media: MediaServiceServer<MediaApi<media::Findings>>,
+    media: MediaServiceServer<MediaApi<media::MediaDomain>>,
 }
 
 impl Service for MediaServices {
@@ -47,7 +47,7 @@ impl Service for MediaServices {
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Media>()).await?;
-        let media = MediaApi::server(&engine, &draining, media::Findings)?;
+        let media = MediaApi::server(&engine, &draining, media::MediaDomain)?;
         Ok(Self { engine, media })
     }
 

@@ -18,15 +18,15 @@ use crate::{OrderMethods, Orders};
 /// The currency of an order that doesn't name one.
 const CURRENCY_DEFAULT: &str = "CNY";
 
-/// What is true of orders beyond the rules of their fields.
+/// The domain logic of orders: defaults, names and prices that are looked up, and totals.
 #[derive(Debug)]
-pub struct Complete {
+pub struct OrderDomain {
     references: References,
     /// Gives the time of orders without one.
     clock: Arc<dyn Clock>,
 }
 
-impl Complete {
+impl OrderDomain {
     /// Looks names and prices up in `references`, and takes the time of orders without one from `clock`.
     pub fn new(references: References, clock: Arc<dyn Clock>) -> Self {
         Self { references, clock }
@@ -53,7 +53,7 @@ impl Complete {
     }
 }
 
-impl Domain<Orders> for Complete {
+impl Domain<Orders> for OrderDomain {
     /// Completes an updated order: names and prices aren't looked up, but a cleared total is computed.
     fn complete(&self, order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
         self.drafts().complete(order, at, violations);
@@ -104,7 +104,7 @@ pub(crate) fn finish(order: &mut pb::Order, at: &FieldPath, violations: &mut Vio
 }
 
 #[tonic::async_trait]
-impl OrderMethods for Complete {
+impl OrderMethods for OrderDomain {
     async fn create_order(
         &self,
         orders: &Resources<Orders>,
