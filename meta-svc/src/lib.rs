@@ -2,7 +2,8 @@
 //!
 //! It is **not** a file store: files are elsewhere, and nothing is analysed here. The table, the message and the RPCs of
 //! every resource are generated from the contract; this crate holds what is true of media items only ([`media`]): updates may append the
-//! labels and faces that were found in a file.
+//! tags and faces that were found in a file. After the contract its folder
+//! and backend are `media`, its `service.name` is `souk-media`.
 //!
 //! # Example
 //! ```no_run

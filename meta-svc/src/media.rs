@@ -1,4 +1,4 @@
-//! Media items: what is known of a file, and the labels and faces that analyses found in it, which updates may append.
+//! Media items: what is known of a file, and the tags and faces that analyses found in it, which updates may append.
 
 use std::mem::take;
 
@@ -21,7 +21,7 @@ impl Domain<Media> for MediaDomain {
     }
 }
 
-/// Applies an update like `Media::put`, but appends its labels and faces to the current ones.
+/// Applies an update like `Media::put`, but appends its tags and faces to the current ones.
 fn append_findings(mask: &UpdateMask, given: &pb::Media, current: &mut pb::Media) {
     let (mut tags, mut faces) = (take(&mut current.tags), take(&mut current.faces));
     mask.append("tags", &mut tags, &given.tags);
