@@ -52,7 +52,7 @@ macro_rules! include_resources {
 pub use contract_tables::contract_tables;
 pub use error::{Error, Result};
 pub use export::ExportRequest;
-pub use message::{Domain, MessageResource, Plain};
+pub use message::{Domain, MessageResource, NoDomain};
 pub use metrics::open_measured;
 pub use resources::{ListRequest, Resources};
 pub use rows::Rows;

@@ -45,7 +45,7 @@ pub struct Output {
     pub etag: String,
 }
 
-/// What is true of one resource beyond the rules of its fields.
+/// The domain logic of a resource: what no rule of its fields can say.
 pub trait Domain<R: MessageResource>: Send + Sync + 'static {
     /// Completes a message that stands at `at` before it is written, and notes what isn't as it has to be. It may break rules
     /// of the contract: then they have been noted, and nothing is written.
@@ -54,11 +54,11 @@ pub trait Domain<R: MessageResource>: Send + Sync + 'static {
     }
 }
 
-/// Nothing is true of a resource beyond the rules of its fields.
+/// No domain logic: the rules of its fields say all that is true of a resource.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain;
+pub struct NoDomain;
 
-impl<R: MessageResource> Domain<R> for Plain {}
+impl<R: MessageResource> Domain<R> for NoDomain {}
 
 /// Reads the resource of a write, which stands in the field `path`.
 pub fn one<R: MessageResource>(

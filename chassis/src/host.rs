@@ -24,6 +24,11 @@ use crate::tls::Acceptor;
 /// Part of the drain deadline that calls may use, in percent.
 pub const CALLS_SHARE: u32 = 60;
 
+/// The part of a drain deadline that calls may use.
+pub fn calls_deadline(drain_deadline: Duration) -> Duration {
+    drain_deadline.saturating_mul(CALLS_SHARE) / 100
+}
+
 /// Time that the flush of telemetry always has.
 pub const FLUSH_MIN: Duration = Duration::from_secs(1);
 
@@ -117,8 +122,7 @@ impl Host {
             tracing::info!("draining");
             draining.cancel();
         };
-        let calls_deadline = self.deadline.saturating_mul(CALLS_SHARE) / 100;
-        let served = server::serve(listener, stack, config, stop, calls_deadline).await;
+        let served = server::serve(listener, stack, config, stop, calls_deadline(self.deadline)).await;
         let deadline = stopped_at.lock().unwrap_or_else(Instant::now) + self.deadline;
         let mut cut_off = Vec::new();
         if served.calls_cut_off > 0 {

@@ -30,7 +30,7 @@ pub const TYPES: [&str; 6] = ["奶茶", "火锅", "手机", "超市", "咖啡", 
 /// Labels of media and shops.
 pub const TAGS: [&str; 8] = ["开心", "car", "海滩", "wifi", "夜宵", "cat", "日落", "家庭"];
 
-/// Number of consumers of generated orders: `consumer_id` is `c` and a number below in four digits.
+/// Number of consumers of generated orders: their ids are `c0000` to `c0039`.
 pub const CONSUMERS: u64 = 40;
 
 /// A deterministic random generator (SplitMix64, Steele et al. 2014).

@@ -1,4 +1,4 @@
-//! Keys for a suite that lets in only those whom it knows.
+//! API keys for a suite that authenticates its callers.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -16,7 +16,8 @@ pub struct Guard {
     /// Keys of callers beyond one for each role.
     callers: Vec<String>,
     credential_key: String,
-    further: Vec<String>,
+    /// Further settings of the gateway, as `key=value`.
+    settings: Vec<String>,
 }
 
 impl Guard {
@@ -41,7 +42,7 @@ impl Guard {
             keys,
             callers: Vec::new(),
             credential_key,
-            further: Vec::new(),
+            settings: Vec::new(),
         })
     }
 
@@ -65,17 +66,14 @@ impl Guard {
         Ok(made.key)
     }
 
-    /// With further settings of the front door, as `key=value`.
+    /// With further settings of the gateway, as `key=value`.
     #[must_use]
     pub fn set(mut self, settings: impl IntoIterator<Item = String>) -> Self {
-        self.further.extend(settings);
+        self.settings.extend(settings);
         self
     }
 
     /// The API key of a role.
-    ///
-    /// # Panics
-    /// Never: each role has one.
     #[must_use]
     pub fn key(&self, role: Role) -> &str {
         self.keys.get(&role).map_or("", String::as_str)
@@ -110,19 +108,17 @@ impl Guard {
         self.folder.path().join("log")
     }
 
-    /// The arguments that make a process of this kind know callers.
+    /// The arguments by which `souk COMMAND` authenticates callers: by API keys at the front door, by the gateway's credentials behind it.
     #[must_use]
-    pub fn arguments(&self, role: &str) -> Vec<String> {
+    pub fn arguments(&self, command: &str) -> Vec<String> {
         let file = |name: &str| self.folder.path().join(name).display().to_string();
-        let keys = format!("auth.keys={}", file("keys"));
-        let credential = format!("auth.credential_key={}", file("credential"));
-        let mut settings = match role {
-            "serve" => vec![keys],
-            "gateway" => vec![keys, credential],
-            _ => vec![credential],
-        };
-        if matches!(role, "serve" | "gateway") {
-            settings.extend(self.further.iter().cloned());
+        let mut settings = Vec::new();
+        if matches!(command, "serve" | "gateway") {
+            settings.push(format!("auth.keys={}", file("keys")));
+            settings.extend(self.settings.iter().cloned());
+        }
+        if command != "serve" {
+            settings.push(format!("auth.credential_key={}", file("credential")));
         }
         settings
             .into_iter()

@@ -1,10 +1,10 @@
-//! End-to-end suites of Souk: they start the whole suite, drive it through the gateway as a client
+//! End-to-end tests of Souk: they start the gateway and all services, a suite, drive it through the gateway as a client
 //! would, and assert on answers, on traces, and on what is left after a crash.
 //!
 //! Not a place for tests of one crate: those are next to its code.
 //!
 //! # Layout
-//! - [`suite`]: starts the suite in a temporary directory, as one process or as four, by a plan.
+//! - [`suite`]: starts the suite in a temporary directory, as one process or as several, by a plan.
 //! - [`guard`]: API keys for a suite that authenticates its callers.
 //! - [`dynamic`]: calls by name and JSON, for tests of all RPCs.
 //! - [`process`]: one real `souk` process that can be killed, and suspended.

@@ -8,7 +8,7 @@ use souk_access::{CredentialKeys, Reloaded};
 use souk_chassis::client::ClientError;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
-use souk_chassis::host::{CALLS_SHARE, Exit};
+use souk_chassis::host::{Exit, calls_deadline};
 use souk_chassis::methods::{DescriptorError, Methods};
 use souk_chassis::private_files::warn_of_readers;
 use souk_chassis::process::{Process, RunError};
@@ -170,8 +170,7 @@ impl Gateway {
 
 /// Time for open streams at a drain.
 fn grace(config: &ServerConfig) -> Duration {
-    let calls = config.drain_deadline.saturating_mul(CALLS_SHARE) / 100;
-    STREAM_GRACE.min(calls / 2)
+    STREAM_GRACE.min(calls_deadline(config.drain_deadline) / 2)
 }
 
 /// A gateway as a process, from its settings to its drain.

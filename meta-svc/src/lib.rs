@@ -2,7 +2,8 @@
 //!
 //! It is **not** a file store: files are elsewhere, and nothing is analysed here. The table, the message and the RPCs of
 //! every resource are generated from the contract; this crate holds what is true of media items only ([`media`]): updates may append the
-//! labels and faces that were found in a file.
+//! tags and faces that were found in a file. After the contract its folder
+//! and backend are `media`, its `service.name` is `souk-media`.
 //!
 //! # Example
 //! ```no_run
@@ -37,7 +38,7 @@ pub use souk_chassis::args::ServiceArgs as Args;
 #[derive(Clone, Debug)]
 pub struct MediaServices {
     engine: Engine,
-    media: MediaServiceServer<MediaApi<media::Findings>>,
+    media: MediaServiceServer<MediaApi<media::MediaDomain>>,
 }
 
 impl Service for MediaServices {
@@ -47,7 +48,7 @@ impl Service for MediaServices {
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Media>()).await?;
-        let media = MediaApi::server(&engine, &draining, media::Findings)?;
+        let media = MediaApi::server(&engine, &draining, media::MediaDomain)?;
         Ok(Self { engine, media })
     }
 

@@ -1,4 +1,4 @@
-//! Media items: what is known of a file, and the labels and faces that analyses found in it, which updates may append.
+//! Media items: what is known of a file, and the tags and faces that analyses found in it, which updates may append.
 
 use std::mem::take;
 
@@ -11,17 +11,17 @@ use tonic::{Request, Response, Status};
 
 use crate::{Media, MediaMethods};
 
-/// What is true of media items beyond the rules of their fields.
+/// The domain logic of media items: checksums are kept in lower case, and updates may append.
 #[derive(Clone, Copy, Debug)]
-pub struct Findings;
+pub struct MediaDomain;
 
-impl Domain<Media> for Findings {
+impl Domain<Media> for MediaDomain {
     fn complete(&self, media: &mut pb::Media, _: &FieldPath, _: &mut Violations) {
         media.md5.make_ascii_lowercase();
     }
 }
 
-/// Applies an update like `Media::put`, but appends its labels and faces to the current ones.
+/// Applies an update like `Media::put`, but appends its tags and faces to the current ones.
 fn append_findings(mask: &UpdateMask, given: &pb::Media, current: &mut pb::Media) {
     let (mut tags, mut faces) = (take(&mut current.tags), take(&mut current.faces));
     mask.append("tags", &mut tags, &given.tags);
@@ -31,7 +31,7 @@ fn append_findings(mask: &UpdateMask, given: &pb::Media, current: &mut pb::Media
 }
 
 #[tonic::async_trait]
-impl MediaMethods for Findings {
+impl MediaMethods for MediaDomain {
     async fn update_media(
         &self,
         media: &Resources<Media>,

@@ -20,7 +20,7 @@
 use std::sync::Arc;
 
 use souk_api::hosting::{self, Service};
-use souk_api::{Plain, open_measured};
+use souk_api::{NoDomain, open_measured};
 use souk_chassis::host::Exit;
 use souk_chassis::process::RunError;
 use souk_chassis::server::Services;
@@ -44,10 +44,10 @@ pub use souk_chassis::args::ServiceArgs as Args;
 #[derive(Clone, Debug)]
 pub struct OrderServices {
     engine: Engine,
-    orders: OrderServiceServer<OrderApi<order::Complete>>,
-    products: ProductServiceServer<ProductApi<product::Named>>,
-    consumers: ConsumerServiceServer<ConsumerApi<Plain>>,
-    salespersons: SalespersonServiceServer<SalespersonApi<Plain>>,
+    orders: OrderServiceServer<OrderApi<order::OrderDomain>>,
+    products: ProductServiceServer<ProductApi<product::ProductDomain>>,
+    consumers: ConsumerServiceServer<ConsumerApi<NoDomain>>,
+    salespersons: SalespersonServiceServer<SalespersonApi<NoDomain>>,
 }
 
 impl Service for OrderServices {
@@ -65,12 +65,12 @@ impl Service for OrderServices {
         let tables = tables.table::<Consumers>().table::<Salespersons>();
         let clock = Arc::clone(&config.storage.clock);
         let engine = open_measured(config, tables).await?;
-        let complete = order::Complete::new(references::References::new(&engine)?, clock);
+        let domain = order::OrderDomain::new(references::References::new(&engine)?, clock);
         Ok(Self {
-            orders: OrderApi::server(&engine, &draining, complete)?,
-            products: ProductApi::server(&engine, &draining, product::Named)?,
-            consumers: ConsumerApi::server(&engine, &draining, Plain)?,
-            salespersons: SalespersonApi::server(&engine, &draining, Plain)?,
+            orders: OrderApi::server(&engine, &draining, domain)?,
+            products: ProductApi::server(&engine, &draining, product::ProductDomain)?,
+            consumers: ConsumerApi::server(&engine, &draining, NoDomain)?,
+            salespersons: SalespersonApi::server(&engine, &draining, NoDomain)?,
             engine,
         })
     }

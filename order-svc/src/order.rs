@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use souk_api::message::{all_to_wire, batch, one, to_wire};
-use souk_api::wire::{checked, received, request_id};
+use souk_api::wire::{checked, received, request_id, settled};
 use souk_api::{Domain, Resources};
 use souk_chassis::status::{FieldPath, Violations};
+use souk_engine::Creation;
 use souk_engine::storage::Clock;
-use souk_engine::{Creation, EngineError};
 use souk_proto::order::v1 as pb;
 use tonic::{Request, Response, Status};
 
@@ -18,57 +18,57 @@ use crate::{OrderMethods, Orders};
 /// The currency of an order that doesn't name one.
 const CURRENCY_DEFAULT: &str = "CNY";
 
-/// What is true of orders beyond the rules of their fields.
+/// The domain logic of orders: defaults, names and prices that are looked up, and totals.
 #[derive(Debug)]
-pub struct Complete {
+pub struct OrderDomain {
     references: References,
     /// Gives the time of orders without one.
     clock: Arc<dyn Clock>,
 }
 
-impl Complete {
+impl OrderDomain {
     /// Looks names and prices up in `references`, and takes the time of orders without one from `clock`.
     pub fn new(references: References, clock: Arc<dyn Clock>) -> Self {
         Self { references, clock }
     }
 
-    fn drafts(&self) -> Drafts {
-        Drafts {
+    fn defaults(&self) -> Defaults {
+        Defaults {
             now: self.clock.now(),
         }
     }
 
-    /// Fills in what drafts lack. `at` gives the path of each in the request, for violations.
-    async fn completed(
+    /// Completes new orders: looks up names and prices, and computes totals. `at` gives the path of each in the request, for violations.
+    async fn complete_new(
         &self,
-        mut drafts: Vec<pb::Order>,
+        orders: &mut [pb::Order],
         at: impl Fn(usize) -> FieldPath + Sync,
-    ) -> souk_api::Result<Vec<pb::Order>> {
-        self.references.fill_in(&mut drafts, &at).await?;
+    ) -> souk_api::Result<()> {
+        self.references.fill_in(orders, &at).await?;
         let mut violations = Violations::new();
-        for (place, order) in drafts.iter_mut().enumerate() {
+        for (place, order) in orders.iter_mut().enumerate() {
             finish(order, &at(place), &mut violations);
         }
-        checked(Some(drafts), violations)
+        settled(violations)
     }
 }
 
-impl Domain<Orders> for Complete {
+impl Domain<Orders> for OrderDomain {
     /// Completes an updated order: names and prices aren't looked up, but a cleared total is computed.
     fn complete(&self, order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
-        self.drafts().complete(order, at, violations);
+        self.defaults().complete(order, at, violations);
         finish(order, at, violations);
     }
 }
 
-/// Orders as clients give them, without what is looked up: time and currency get their defaults.
+/// Gives orders a time and a currency where clients give none; nothing is looked up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Drafts {
+pub(crate) struct Defaults {
     /// The time of orders without one, in nanoseconds since the Unix epoch.
     pub(crate) now: i64,
 }
 
-impl Domain<Orders> for Drafts {
+impl Domain<Orders> for Defaults {
     fn complete(&self, order: &mut pb::Order, _: &FieldPath, _: &mut Violations) {
         let now = || souk_api::wire::time_to_wire(self.now);
         order.order_time.get_or_insert_with(now);
@@ -104,7 +104,7 @@ pub(crate) fn finish(order: &mut pb::Order, at: &FieldPath, violations: &mut Vio
 }
 
 #[tonic::async_trait]
-impl OrderMethods for Complete {
+impl OrderMethods for OrderDomain {
     async fn create_order(
         &self,
         orders: &Resources<Orders>,
@@ -112,8 +112,8 @@ impl OrderMethods for Complete {
     ) -> Result<Response<pb::CreateOrderResponse>, Status> {
         let (mut request, mut violations) = received(request);
         let id = request_id(&request.request_id, &request);
-        let draft = one::<Orders>(request.order.take(), "order", &self.drafts(), &mut violations);
-        let draft = checked(draft, violations)?;
+        let draft = one::<Orders>(request.order.take(), "order", &self.defaults(), &mut violations);
+        let mut draft = checked(draft, violations)?;
         orders.check_writable([&draft])?;
         let _attempt = orders.attempt(id).await;
         // A repeated request is answered from its record first: what the order refers to may have been deleted since.
@@ -125,13 +125,9 @@ impl OrderMethods for Complete {
                 sequence: first.sequence,
             }));
         }
-        let order = self
-            .completed(vec![draft], |_| FieldPath::root("order"))
-            .await?
-            .pop();
-        let defect = EngineError::Defect("one draft gave another number of orders");
-        let order = order.ok_or_else(|| souk_api::Error::from(defect))?;
-        let written = orders.create(order, id, request.validate_only).await?;
+        let at = |_| FieldPath::root("order");
+        self.complete_new(std::slice::from_mut(&mut draft), at).await?;
+        let written = orders.create(draft, id, request.validate_only).await?;
         Ok(Response::new(pb::CreateOrderResponse {
             order: Some(to_wire::<Orders>(written.value)),
             sequence: written.sequence,
@@ -146,8 +142,8 @@ impl OrderMethods for Complete {
         let (mut request, mut violations) = received(request);
         let id = request_id(&request.request_id, &request);
         let drafts = std::mem::take(&mut request.orders);
-        let drafts = batch::<Orders>(drafts, "orders", &self.drafts(), &mut violations);
-        let drafts = checked(Some(drafts), violations)?;
+        let drafts = batch::<Orders>(drafts, "orders", &self.defaults(), &mut violations);
+        let mut drafts = checked(Some(drafts), violations)?;
         orders.check_writable(&drafts)?;
         let _attempt = orders.attempt(id).await;
         let first = orders
@@ -157,8 +153,8 @@ impl OrderMethods for Complete {
             Some(first) => first,
             None => {
                 let at = |place| FieldPath::root("orders").index(place);
-                let completed = self.completed(drafts, at).await?;
-                orders.create_batch(completed, id, request.omit_resources).await?
+                self.complete_new(&mut drafts, at).await?;
+                orders.create_batch(drafts, id, request.omit_resources).await?
             }
         };
         Ok(Response::new(pb::BatchCreateOrdersResponse {

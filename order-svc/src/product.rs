@@ -15,14 +15,14 @@ const SUGGEST: SuggestFields<'static> = SuggestFields {
     order: SuggestOrder::Alphabetical,
 };
 
-/// What is true of products beyond the rules of their fields: their names are suggested.
+/// The RPC of products beyond those of every resource. No rule is added to those of their fields.
 #[derive(Clone, Copy, Debug)]
-pub struct Named;
+pub struct ProductDomain;
 
-impl Domain<Products> for Named {}
+impl Domain<Products> for ProductDomain {}
 
 #[tonic::async_trait]
-impl ProductMethods for Named {
+impl ProductMethods for ProductDomain {
     async fn suggest_products(
         &self,
         products: &Resources<Products>,

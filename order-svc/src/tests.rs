@@ -1,5 +1,5 @@
 use souk_api::testing::{assert_round_trips, broken_rules, updated};
-use souk_api::{MessageResource as _, Plain};
+use souk_api::{MessageResource as _, NoDomain};
 use souk_engine::Resource as _;
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::order::v1 as pb;
@@ -60,7 +60,7 @@ fn an_update_changes_what_the_mask_names_and_speaks_of_its_part() {
         ..pb::Person::default()
     };
     let update = |mask: &[&str]| {
-        updated::<Salespersons>(current.clone(), given.clone(), mask, &Plain, Salespersons::put)
+        updated::<Salespersons>(current.clone(), given.clone(), mask, &NoDomain, Salespersons::put)
     };
     let expected = pb::Person {
         region: "north".to_owned(),

@@ -37,7 +37,7 @@ pub use souk_chassis::args::ServiceArgs as Args;
 #[derive(Clone, Debug)]
 pub struct ShopServices {
     engine: Engine,
-    shops: ShopServiceServer<ShopApi<shop::OnTheMap>>,
+    shops: ShopServiceServer<ShopApi<shop::ShopDomain>>,
 }
 
 impl Service for ShopServices {
@@ -47,7 +47,7 @@ impl Service for ShopServices {
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Shops>()).await?;
-        let shops = ShopApi::server(&engine, &draining, shop::OnTheMap)?;
+        let shops = ShopApi::server(&engine, &draining, shop::ShopDomain)?;
         Ok(Self { engine, shops })
     }
 

@@ -27,14 +27,14 @@ const SUGGEST: SuggestFields<'static> = SuggestFields {
     },
 };
 
-/// What is true of shops beyond the rules of their fields: they are on a map.
+/// The RPCs of shops beyond those of every resource. No rule is added to those of their fields.
 #[derive(Clone, Copy, Debug)]
-pub struct OnTheMap;
+pub struct ShopDomain;
 
-impl Domain<Shops> for OnTheMap {}
+impl Domain<Shops> for ShopDomain {}
 
 #[tonic::async_trait]
-impl ShopMethods for OnTheMap {
+impl ShopMethods for ShopDomain {
     async fn nearby_shops(
         &self,
         shops: &Resources<Shops>,

@@ -1,5 +1,5 @@
 use souk_api::testing::{assert_round_trips, broken_rules, updated};
-use souk_api::{MessageResource as _, Plain};
+use souk_api::{MessageResource as _, NoDomain};
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::shop::v1 as pb;
 use souk_proto::r#type::v1::GeoPoint;
@@ -71,7 +71,7 @@ fn an_update_changes_what_the_mask_names() {
         city: "Suva".to_owned(),
         ..pb::Shop::default()
     };
-    let update = |mask: &[&str]| updated::<Shops>(good_shop(), given.clone(), mask, &Plain, Shops::put);
+    let update = |mask: &[&str]| updated::<Shops>(good_shop(), given.clone(), mask, &NoDomain, Shops::put);
     let expected = pb::Shop {
         rating: Some(4.5),
         tags: Vec::new(),

@@ -29,11 +29,11 @@ souk_api::include_resources!();
 /// Descriptors of the contract.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.binpb"));
 
-/// What is true of coupons beyond the rules of their fields.
+/// The domain logic of coupons: what no rule of their fields can say.
 #[derive(Clone, Copy, Debug)]
-pub struct TakesOff;
+pub struct CouponDomain;
 
-impl Domain<Coupons> for TakesOff {
+impl Domain<Coupons> for CouponDomain {
     /// Either a share or an amount is taken off, for some time.
     fn complete(&self, coupon: &mut Coupon, at: &FieldPath, violations: &mut Violations) {
         if coupon.basis_points.is_some() == coupon.amount_cents.is_some() {
@@ -55,7 +55,7 @@ impl Domain<Coupons> for TakesOff {
 #[derive(Clone, Debug)]
 pub struct CouponServices {
     engine: Engine,
-    coupons: CouponServiceServer<CouponApi<TakesOff>>,
+    coupons: CouponServiceServer<CouponApi<CouponDomain>>,
 }
 
 impl Service for CouponServices {
@@ -66,7 +66,7 @@ impl Service for CouponServices {
 
     async fn open(config: EngineConfig, draining: CancellationToken) -> Result<Self> {
         let engine = open_measured(config, Tables::new().table::<Coupons>()).await?;
-        let coupons = CouponApi::server(&engine, &draining, TakesOff)?;
+        let coupons = CouponApi::server(&engine, &draining, CouponDomain)?;
         Ok(Self { engine, coupons })
     }
 

@@ -24,7 +24,7 @@ use souk_coupon_svc::coupon::v1::{
     ExportCouponsRequest, GetCouponRequest, ListShopCouponsRequest, SearchCouponsRequest,
     UpdateCouponRequest, WatchCouponsRequest,
 };
-use souk_coupon_svc::{CouponServices, Coupons, FILE_DESCRIPTOR_SET, TakesOff};
+use souk_coupon_svc::{CouponDomain, CouponServices, Coupons, FILE_DESCRIPTOR_SET};
 use souk_gateway::Gateway;
 use souk_gateway::auth::make_key;
 use souk_gateway::backend::{Backends, Target};
@@ -102,7 +102,13 @@ fn coupons_come_back_from_rows_and_each_violation_is_named() {
         end_time: at(-1),
         ..good.clone()
     };
-    let refused = updated::<Coupons>(good, both, &["amount_cents", "end_time"], &TakesOff, Coupons::put);
+    let refused = updated::<Coupons>(
+        good,
+        both,
+        &["amount_cents", "end_time"],
+        &CouponDomain,
+        Coupons::put,
+    );
     let fields = ["basis_points", "end_time"].map(|field| format!("coupon.{field}"));
     assert_eq!(refused, Err(fields.to_vec()));
 }

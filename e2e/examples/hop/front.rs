@@ -284,7 +284,7 @@ async fn demo(options: &Options) -> anyhow::Result<Memory> {
     rested(&[id(&child)?]).await
 }
 
-/// The [`Memory`] of the suite in four processes, at rest.
+/// The [`Memory`] of the suite in several processes, at rest.
 async fn apart(options: &Options) -> anyhow::Result<Memory> {
     let files = tempfile::tempdir()?;
     let mut gateway = Command::new(&options.souk);

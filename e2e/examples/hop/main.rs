@@ -13,7 +13,7 @@
 //!
 //! With `--front` it measures `souk serve`, gateway and services in one process, by telemetry: durable writes and searches with
 //! `--in-flight` calls, for `--seconds` each; and the resident memory of the demo (`--demo small` or `full`) and of the suite in
-//! four processes, at rest. With `--against OTHER` it measures writes and searches of two programs without telemetry, in turns:
+//! several processes, at rest. With `--against OTHER` it measures writes and searches of two programs without telemetry, in turns:
 //! `--rounds` times each, for a machine whose speed changes from minute to minute.
 //!
 //! With `--tables` it measures what tables of users cost, at one `souk serve` without telemetry: rows that are put, read and found by

@@ -9,13 +9,13 @@ use souk_api::hosting::Service;
 use souk_api::{indexes, open_measured};
 use souk_chassis::status::Violations;
 use souk_engine::{Engine, EngineConfig, Health, Tables};
-use souk_meta_svc::media::Findings;
+use souk_meta_svc::media::MediaDomain;
 use souk_meta_svc::{Media, MediaApi, MediaServices};
-use souk_order_svc::order::Complete;
+use souk_order_svc::order::OrderDomain;
 use souk_order_svc::references::References;
 use souk_order_svc::{Consumers, OrderApi, OrderServices, Orders, Products, Salespersons};
 use souk_proto::search::v1::IndexChange;
-use souk_shop_svc::shop::OnTheMap;
+use souk_shop_svc::shop::ShopDomain;
 use souk_shop_svc::{ShopApi, ShopServices, Shops};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -69,36 +69,36 @@ impl<A> Served<A> {
     }
 }
 
-pub(crate) async fn orders(folder: &Path) -> anyhow::Result<Served<OrderApi<Complete>>> {
+pub(crate) async fn orders(folder: &Path) -> anyhow::Result<Served<OrderApi<OrderDomain>>> {
     let config = EngineConfig::new(folder.join(OrderServices::FOLDER));
     let clock = Arc::clone(&config.storage.clock);
     let tables = Tables::new().table::<Orders>().table::<Products>();
     let tables = tables.table::<Consumers>().table::<Salespersons>();
     let engine = open_measured(config, tables).await?;
-    let complete = Complete::new(References::new(&engine)?, clock);
-    let api = OrderApi::new(&engine, &CancellationToken::new(), complete)?;
+    let domain = OrderDomain::new(References::new(&engine)?, clock);
+    let api = OrderApi::new(&engine, &CancellationToken::new(), domain)?;
     Ok(Served { engine, api })
 }
 
-pub(crate) async fn shops(folder: &Path) -> anyhow::Result<Served<ShopApi<OnTheMap>>> {
+pub(crate) async fn shops(folder: &Path) -> anyhow::Result<Served<ShopApi<ShopDomain>>> {
     let config = EngineConfig::new(folder.join(ShopServices::FOLDER));
     let engine = open_measured(config, Tables::new().table::<Shops>()).await?;
-    let api = ShopApi::new(&engine, &CancellationToken::new(), OnTheMap)?;
+    let api = ShopApi::new(&engine, &CancellationToken::new(), ShopDomain)?;
     Ok(Served { engine, api })
 }
 
-pub(crate) async fn media(folder: &Path) -> anyhow::Result<Served<MediaApi<Findings>>> {
+pub(crate) async fn media(folder: &Path) -> anyhow::Result<Served<MediaApi<MediaDomain>>> {
     let config = EngineConfig::new(folder.join(MediaServices::FOLDER));
     let engine = open_measured(config, Tables::new().table::<Media>()).await?;
-    let api = MediaApi::new(&engine, &CancellationToken::new(), Findings)?;
+    let api = MediaApi::new(&engine, &CancellationToken::new(), MediaDomain)?;
     Ok(Served { engine, api })
 }
 
 /// All services.
 pub(crate) struct Souk {
-    pub(crate) orders: Served<OrderApi<Complete>>,
-    pub(crate) shops: Served<ShopApi<OnTheMap>>,
-    pub(crate) media: Served<MediaApi<Findings>>,
+    pub(crate) orders: Served<OrderApi<OrderDomain>>,
+    pub(crate) shops: Served<ShopApi<ShopDomain>>,
+    pub(crate) media: Served<MediaApi<MediaDomain>>,
 }
 
 impl Souk {

@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use serde_json::json;
 use souk_api::hosting::Service;
 use souk_api::wire::WRITE_BATCH_MAX;
-use souk_meta_svc::media::Findings;
+use souk_meta_svc::media::MediaDomain;
 use souk_meta_svc::{MediaApi, MediaServices};
-use souk_order_svc::order::Complete;
+use souk_order_svc::order::OrderDomain;
 use souk_order_svc::{OrderApi, OrderServices};
 use souk_proto::media::v1::media_service_server::MediaService as _;
 use souk_proto::media::v1::{BatchCreateMediaRequest, SearchMediaRequest};
@@ -25,7 +25,7 @@ use souk_proto::order::v1::{BatchCreateOrdersRequest, SearchOrdersRequest};
 use souk_proto::search::v1::Total;
 use souk_proto::shop::v1::shop_service_server::ShopService as _;
 use souk_proto::shop::v1::{BatchCreateShopsRequest, SearchShopsRequest};
-use souk_shop_svc::shop::OnTheMap;
+use souk_shop_svc::shop::ShopDomain;
 use souk_shop_svc::{ShopApi, ShopServices};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
@@ -59,7 +59,7 @@ trait Batches: Send + Sync + 'static {
     fn seen(&self, sequence: i64) -> impl Future<Output = Result<Option<Total>, Status>> + Send;
 }
 
-impl Batches for OrderApi<Complete> {
+impl Batches for OrderApi<OrderDomain> {
     const KIND: &'static str = "orders";
     const FOLDER: &'static str = OrderServices::FOLDER;
     type Batch = BatchCreateOrdersRequest;
@@ -90,7 +90,7 @@ impl Batches for OrderApi<Complete> {
     }
 }
 
-impl Batches for ShopApi<OnTheMap> {
+impl Batches for ShopApi<ShopDomain> {
     const KIND: &'static str = "shops";
     const FOLDER: &'static str = ShopServices::FOLDER;
     type Batch = BatchCreateShopsRequest;
@@ -121,7 +121,7 @@ impl Batches for ShopApi<OnTheMap> {
     }
 }
 
-impl Batches for MediaApi<Findings> {
+impl Batches for MediaApi<MediaDomain> {
     const KIND: &'static str = "media";
     const FOLDER: &'static str = MediaServices::FOLDER;
     type Batch = BatchCreateMediaRequest;

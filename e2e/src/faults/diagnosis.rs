@@ -16,11 +16,11 @@ use super::Fault;
 use crate::log::LogLine;
 use crate::spans::{Span, SpanKind};
 
-/// Clocks differ where a SERVER span begins further than this from its parent.
+/// Clocks differ where a SERVER span begins further than this from its parent; far less than [`CLOCK_JUMP`](super::CLOCK_JUMP).
 const CLOCKS_APART_NS: u64 = 60_000_000_000;
-/// Longest commit on a healthy disk.
+/// Longest commit on a healthy disk; less than [`SLOW_SYNC`](super::SLOW_SYNC) adds to its fsync.
 const COMMIT_NS: u64 = 250_000_000;
-/// Longest time that a call spends in a healthy network, both ways.
+/// Longest time that a call spends in a healthy network, both ways; half of what [`DELAY`](super::DELAY) adds to it.
 const NETWORK_NS: u64 = 150_000_000;
 /// Share of late calls, in percent, from which all count as late: a delay.
 const ALL_PERCENT: usize = 90;

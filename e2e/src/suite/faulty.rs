@@ -4,7 +4,7 @@
 //! # use souk_e2e::faults::Fault;
 //! # use souk_e2e::suite::{Faulty, Layout, Plan};
 //! # async fn example(binary: &str) -> anyhow::Result<()> {
-//! let plan = Plan::new(binary, Layout::FourProcesses);
+//! let plan = Plan::new(binary, Layout::SeveralProcesses);
 //! if let Some(mut faulty) = Faulty::start(plan, "shop", Fault::Pause).await? {
 //!     faulty.begin().await?;
 //!     // … what clients see of it, and what its telemetry says …

@@ -19,7 +19,7 @@ pub enum Layout {
     /// `souk demo` with little data: one process that loads it on its first start.
     Demo,
     /// A gateway and the services, each a process of its own.
-    FourProcesses,
+    SeveralProcesses,
 }
 
 /// The plan of a suite, a builder.
@@ -178,7 +178,7 @@ impl Plan {
                 demo.arguments.extend(["--size".to_owned(), "small".to_owned()]);
                 vec![demo]
             }
-            Layout::FourProcesses => {
+            Layout::SeveralProcesses => {
                 let process = |service: &Registration| {
                     let data = self.data(service.name, directory);
                     self.process(service.name, service.command, Some(&data))

@@ -138,6 +138,6 @@ async fn every_rpc_by_every_role_on_own_and_others_data_in_one_process() -> anyh
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_rpc_by_every_role_on_own_and_others_data_in_four_processes() -> anyhow::Result<()> {
-    matrix(Layout::FourProcesses).await
+async fn every_rpc_by_every_role_on_own_and_others_data_in_several_processes() -> anyhow::Result<()> {
+    matrix(Layout::SeveralProcesses).await
 }

@@ -72,6 +72,6 @@ async fn groups_count_every_match_in_one_process() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn groups_count_every_match_in_four_processes() -> anyhow::Result<()> {
-    shop_types_are_counted(Layout::FourProcesses).await
+async fn groups_count_every_match_in_several_processes() -> anyhow::Result<()> {
+    shop_types_are_counted(Layout::SeveralProcesses).await
 }

@@ -450,6 +450,6 @@ async fn bad_input_is_refused_in_one_process() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bad_input_is_refused_in_four_processes() -> anyhow::Result<()> {
-    refuses(Layout::FourProcesses).await
+async fn bad_input_is_refused_in_several_processes() -> anyhow::Result<()> {
+    refuses(Layout::SeveralProcesses).await
 }

@@ -17,7 +17,7 @@ async fn every_case_is_as_its_file_says() -> anyhow::Result<()> {
     let cases = Case::all(&folder)?;
     assert!(cases.len() >= LEAST, "{} cases", cases.len());
     let collector = Collector::start().await?;
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .start()
         .await?;

@@ -378,6 +378,6 @@ async fn clusters_are_those_of_a_count_by_hand_in_one_process() -> anyhow::Resul
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clusters_are_those_of_a_count_by_hand_in_four_processes() -> anyhow::Result<()> {
-    shops_are_clustered(Layout::FourProcesses).await
+async fn clusters_are_those_of_a_count_by_hand_in_several_processes() -> anyhow::Result<()> {
+    shops_are_clustered(Layout::SeveralProcesses).await
 }

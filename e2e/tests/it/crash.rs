@@ -390,6 +390,6 @@ async fn a_crash_of_the_process_loses_nothing_that_was_acknowledged() -> anyhow:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_of_all_four_processes_loses_nothing_that_was_acknowledged() -> anyhow::Result<()> {
-    kill_nine_in_the_middle_of_writes(Layout::FourProcesses, 10).await
+async fn a_crash_of_all_processes_loses_nothing_that_was_acknowledged() -> anyhow::Result<()> {
+    kill_nine_in_the_middle_of_writes(Layout::SeveralProcesses, 10).await
 }

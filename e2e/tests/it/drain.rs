@@ -119,6 +119,6 @@ async fn sigterm_under_load_drains_one_process() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_under_load_drains_four_processes() -> anyhow::Result<()> {
-    drains(Layout::FourProcesses).await
+async fn sigterm_under_load_drains_several_processes() -> anyhow::Result<()> {
+    drains(Layout::SeveralProcesses).await
 }

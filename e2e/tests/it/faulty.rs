@@ -78,7 +78,7 @@ async fn settled(suite: &Suite, collector: &Collector) -> anyhow::Result<()> {
 
 async fn is_found_out(fault: Fault) -> anyhow::Result<()> {
     let (collector, log) = (Collector::start().await?, Log::default());
-    let plan = Plan::new(SOUK, Layout::FourProcesses)
+    let plan = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .heard(&log);
     let Some(mut faulty) = Faulty::start(plan, "shop", fault).await? else {

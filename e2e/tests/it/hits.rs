@@ -153,6 +153,6 @@ async fn hits_show_the_best_of_each_user_and_its_tags_in_one_process() -> anyhow
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hits_show_the_best_of_each_user_and_its_tags_in_four_processes() -> anyhow::Result<()> {
-    hits_of_media(Layout::FourProcesses).await
+async fn hits_show_the_best_of_each_user_and_its_tags_in_several_processes() -> anyhow::Result<()> {
+    hits_of_media(Layout::SeveralProcesses).await
 }

@@ -39,7 +39,7 @@ async fn who_holds_much_gets_them_and_nobody_else() -> anyhow::Result<()> {
         return Ok(());
     }
     let setting = "engine.huge_pages_from=20";
-    let plan = Plan::new(SOUK, Layout::FourProcesses).setting("shop", setting);
+    let plan = Plan::new(SOUK, Layout::SeveralProcesses).setting("shop", setting);
     let mut suite = plan.start().await?;
     assert_eq!(on(&suite)?, [false; 4], "empty");
     let mut random = SeededRandom::new(1);
@@ -76,7 +76,7 @@ async fn who_wants_them_from_the_start_has_them() -> anyhow::Result<()> {
         return Ok(());
     }
     let setting = "engine.huge_pages_from=0";
-    let plan = Plan::new(SOUK, Layout::FourProcesses).setting("shop", setting);
+    let plan = Plan::new(SOUK, Layout::SeveralProcesses).setting("shop", setting);
     let mut suite = plan.start().await?;
     assert_eq!(on(&suite)?, [false, true, false, false]);
     suite.stop().await

@@ -116,7 +116,7 @@ async fn write(
 }
 
 async fn endures(fault: Fault) -> anyhow::Result<()> {
-    let plan = Plan::new(SOUK, Layout::FourProcesses);
+    let plan = Plan::new(SOUK, Layout::SeveralProcesses);
     let Some(mut faulty) = Faulty::start(plan, "shop", fault).await? else {
         return Ok(());
     };
@@ -200,7 +200,7 @@ async fn a_silent_link_costs_its_callers_no_more_than_their_time() -> anyhow::Re
 /// named in the error, and in the health of what it serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_cant_be_reached_is_named() -> anyhow::Result<()> {
-    let plan = Plan::new(SOUK, Layout::FourProcesses);
+    let plan = Plan::new(SOUK, Layout::SeveralProcesses);
     let Some(mut faulty) = Faulty::start(plan, "shop", Fault::Kill).await? else {
         return Ok(());
     };

@@ -148,6 +148,6 @@ async fn an_index_is_derived_in_one_process() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_is_derived_in_four_processes() -> anyhow::Result<()> {
-    deleting_an_index_directory_and_restarting_gives_the_same_answers(Layout::FourProcesses).await
+async fn an_index_is_derived_in_several_processes() -> anyhow::Result<()> {
+    deleting_an_index_directory_and_restarting_gives_the_same_answers(Layout::SeveralProcesses).await
 }

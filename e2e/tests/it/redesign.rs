@@ -333,6 +333,6 @@ async fn a_change_of_an_index_survives_kills_in_one_process() -> anyhow::Result<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_of_an_index_survives_kills_in_four_processes() -> anyhow::Result<()> {
-    a_change_of_the_index_survives_kills(Layout::FourProcesses).await
+async fn a_change_of_an_index_survives_kills_in_several_processes() -> anyhow::Result<()> {
+    a_change_of_the_index_survives_kills(Layout::SeveralProcesses).await
 }

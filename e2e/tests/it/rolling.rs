@@ -203,7 +203,7 @@ async fn restart(suite: &mut Suite, process: &str) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_of_every_process_costs_no_safe_call() -> anyhow::Result<()> {
-    let mut suite = Plan::new(SOUK, Layout::FourProcesses).linked().start().await?;
+    let mut suite = Plan::new(SOUK, Layout::SeveralProcesses).linked().start().await?;
     let (policy, counted) = (Policy::published()?, Arc::new(Counted::default()));
     let clients = |suite: &Suite| {
         anyhow::Ok([

@@ -117,7 +117,7 @@ async fn a_full_disk_that_becomes_free_is_over_without_a_restart() -> anyhow::Re
         return Ok(());
     };
     let reserve = format!("engine.reserve_bytes={RESERVE}");
-    let plan = Plan::new(SOUK, Layout::FourProcesses)
+    let plan = Plan::new(SOUK, Layout::SeveralProcesses)
         .interposed("shop", &interposer)
         .setting("shop", &reserve);
     let suite = plan.start().await?;
@@ -180,7 +180,7 @@ async fn after_a_failed_sync_searches_go_on_until_the_restart() -> anyhow::Resul
         return Ok(());
     };
     let log = Log::default();
-    let plan = Plan::new(SOUK, Layout::FourProcesses)
+    let plan = Plan::new(SOUK, Layout::SeveralProcesses)
         .heard(&log)
         .linked()
         .interposed("shop", &interposer);

@@ -152,5 +152,5 @@ async fn a_table_of_a_user_changes_its_index_in_one_process() -> anyhow::Result<
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_table_of_a_user_changes_its_index_behind_a_gateway() -> anyhow::Result<()> {
-    a_second_index_takes_the_place_of_the_first(Layout::FourProcesses).await
+    a_second_index_takes_the_place_of_the_first(Layout::SeveralProcesses).await
 }

@@ -145,8 +145,8 @@ async fn calls_are_traced_in_one_process() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_are_traced_in_four_processes() -> anyhow::Result<()> {
-    a_write_and_a_search_are_one_trace_each(Layout::FourProcesses).await
+async fn calls_are_traced_in_several_processes() -> anyhow::Result<()> {
+    a_write_and_a_search_are_one_trace_each(Layout::SeveralProcesses).await
 }
 
 /// A row of a user's table is written by itself, in a batch of single rows, in an atomic batch and in a transaction: the trace of the call

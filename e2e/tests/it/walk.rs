@@ -1,4 +1,4 @@
-//! Every RPC of every service through the gateway, in one process and in four: each that the descriptors have once, and the ways
+//! Every RPC of every service through the gateway, in one process and in several: each that the descriptors have once, and the ways
 //! that a marketplace takes through them.
 
 mod every_rpc;
@@ -67,8 +67,8 @@ async fn every_rpc_answers_in_one_process() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_rpc_answers_in_four_processes() -> anyhow::Result<()> {
-    every_rpc(Layout::FourProcesses).await
+async fn every_rpc_answers_in_several_processes() -> anyhow::Result<()> {
+    every_rpc(Layout::SeveralProcesses).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,6 +77,6 @@ async fn a_marketplace_works_in_one_process() -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_marketplace_works_in_four_processes() -> anyhow::Result<()> {
-    walk(Layout::FourProcesses).await
+async fn a_marketplace_works_in_several_processes() -> anyhow::Result<()> {
+    walk(Layout::SeveralProcesses).await
 }

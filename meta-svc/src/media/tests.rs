@@ -5,7 +5,7 @@ use souk_engine::index::{FieldValue, Object};
 use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::media::v1 as pb;
 
-use super::{Findings, append_findings};
+use super::{MediaDomain, append_findings};
 use crate::Media;
 
 fn tag(tag: &str, score: f64) -> pb::Tag {
@@ -83,7 +83,7 @@ fn an_md5_is_kept_in_lower_case() {
         md5: "0123456789ABCDEF0123456789abcdef".to_owned(),
         ..media.clone()
     };
-    let changed = updated::<Media>(media, given, &["md5"], &Findings, Media::put);
+    let changed = updated::<Media>(media, given, &["md5"], &MediaDomain, Media::put);
     assert_eq!(
         changed.map(|media| media.md5),
         Ok("0123456789abcdef0123456789abcdef".to_owned())
@@ -127,7 +127,7 @@ fn an_update_replaces_or_appends() {
     };
     let update = |append: bool, mask: &[&str]| {
         let put = if append { append_findings } else { Media::put };
-        let changed = updated::<Media>(current.clone(), given.clone(), mask, &Findings, put);
+        let changed = updated::<Media>(current.clone(), given.clone(), mask, &MediaDomain, put);
         let media = changed.expect("a change");
         let tags = media.tags.into_iter().map(|tag| tag.tag);
         (media.title, tags.collect::<Vec<_>>())
@@ -161,7 +161,8 @@ fn what_is_appended_is_named_by_its_place_in_the_request() {
             tags,
             ..pb::Media::default()
         };
-        updated::<Media>(current.clone(), given, &["tags"], &Findings, append_findings).expect_err("too much")
+        updated::<Media>(current.clone(), given, &["tags"], &MediaDomain, append_findings)
+            .expect_err("too much")
     };
     assert_eq!(
         append(vec![tag("ok", 0.5), tag("bad", 2.0)]),

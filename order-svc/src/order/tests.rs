@@ -10,7 +10,7 @@ use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::order::v1 as pb;
 use souk_proto::r#type::v1::Value;
 
-use super::{Domain, Drafts, finish};
+use super::{Defaults, Domain, finish};
 use crate::Orders;
 use crate::references::{consumer_wanted, product_wanted, salesperson_wanted};
 
@@ -58,7 +58,7 @@ struct Updates;
 
 impl Domain<Orders> for Updates {
     fn complete(&self, order: &mut pb::Order, at: &FieldPath, violations: &mut Violations) {
-        Drafts { now: NOW }.complete(order, at, violations);
+        Defaults { now: NOW }.complete(order, at, violations);
         finish(order, at, violations);
     }
 }
@@ -75,7 +75,7 @@ fn orders_come_back_from_rows_and_fit_their_schema() {
 #[test]
 fn ids_alone_are_a_draft_that_wants_three_references() {
     let mut violations = Violations::new();
-    let draft = one::<Orders>(Some(ids_only()), "order", &Drafts { now: NOW }, &mut violations);
+    let draft = one::<Orders>(Some(ids_only()), "order", &Defaults { now: NOW }, &mut violations);
     let draft = draft.expect("a draft");
     assert!(violations.is_empty());
     assert_eq!(draft.order_time, Some(time_to_wire(NOW)));

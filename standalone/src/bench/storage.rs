@@ -1,4 +1,4 @@
-//! The steps done with our store, through the interface its users have, and some once more below it.
+//! The benchmark's steps on Souk's store: through `souk_storage`, as its users do, and scans once more on `souk_kv` below it.
 
 use std::error::Error;
 use std::io::Write;
@@ -18,8 +18,9 @@ use super::workload::{self, Contents};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Size of the blocks of the raw loop: what one small commit and a group of many take.
+/// Bytes that the raw appends write before each sync: about those of one small commit, and of a group of many.
 const RAW_BLOCKS: [usize; 2] = [1_000, 100_000];
+/// Length of the raw appends of one size.
 const RAW_TIME: Duration = Duration::from_secs(1);
 
 /// Which steps, on how much, where.
@@ -35,7 +36,7 @@ pub struct StorageBenchPlan {
     pub seconds: u64,
 }
 
-/// Conditional puts of rows of 400 bytes, each durable and in the change log, by so many clients at a time.
+/// Conditional puts of rows of 400 bytes, each durable and in the change log; a round for each number of clients.
 pub async fn puts(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>) -> Result<()> {
     std::fs::create_dir_all(&plan.data)?;
     for bytes in RAW_BLOCKS {
@@ -173,7 +174,8 @@ async fn load_share(
     Ok(latencies)
 }
 
-/// Point reads from the disk and from memory, ranges, and scans of all that was loaded.
+/// Point reads, ranges, and scans of all that was loaded. The files leave the page cache before the store is opened and before the cold point
+/// reads: the cold scans find there what these have read, and the backward one what fits of the forward one.
 pub async fn reads(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>) -> Result<()> {
     let directory = loaded(plan);
     measure::evict(&directory)?;
@@ -215,6 +217,7 @@ pub async fn reads(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>
     raw(&directory, report).await
 }
 
+/// Reads `count` rows by random keys.
 async fn gets(
     snapshot: &Snapshot,
     table: &Table,
@@ -236,6 +239,7 @@ async fn gets(
     Ok(report.rate(step, count, start.elapsed(), "/s", &latencies.to_string())?)
 }
 
+/// Scans the whole table, a page after the other, and checks that all rows are found; `state` is `cold` or `warm`.
 async fn scan(
     snapshot: &Snapshot,
     table: &Table,
@@ -263,6 +267,7 @@ async fn scan(
     }
 }
 
+/// Reads short ranges that begin at random keys.
 async fn ranges(
     snapshot: &Snapshot,
     table: &Table,
@@ -357,7 +362,7 @@ async fn table(database: &Database) -> Result<Table> {
     Ok(database.ensure_table(schema).await?)
 }
 
-/// A row that is stored in so many bytes: 63 of them are revision, time, names, types and the small columns.
+/// A row that is stored in `bytes`: 63 of them are revision, time, names, types and the small columns.
 fn put(contents: &Contents, row: u64, bytes: usize) -> Result<RowOperation> {
     let half = (bytes - 63) / 2;
     let columns = vec![

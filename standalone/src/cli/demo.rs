@@ -103,7 +103,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
     serve::process()
         .roles([tablestore::ROLE])
         .run(&settings.telemetry, &settings.server, async |host| {
-            let endpoint = Endpoint::of_demo(args.tablestore_listen, &settings.server).await?;
+            let endpoint = Endpoint::demo(args.tablestore_listen, &settings.server).await?;
             let gateway = serve::start(&settings, &web, endpoint, host).await?;
             let stack = gateway.stack();
             let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;

@@ -280,16 +280,15 @@ mod tests {
         drop(first);
         let checkpoint = state.join("shops.json");
         std::fs::write(&checkpoint, "of the first").expect("written");
-        let first = Checkpoint::lock(&checkpoint).expect("a lock");
+        let _lock = Checkpoint::lock(&checkpoint).expect("a lock");
         let error = load.run().await.expect_err("the first is under way");
         assert!(
-            error.to_string().contains("another import is under way"),
+            error.to_string().contains("another load or import is under way"),
             "{error}"
         );
-        let place = std::fs::read_to_string(&checkpoint).expect("there");
-        assert_eq!(place, "of the first");
+        let kept = std::fs::read_to_string(&checkpoint).expect("there");
+        assert_eq!(kept, "of the first");
         let listed = std::fs::read_to_string(&rejects).expect("there");
         assert_eq!(listed, "of the first\n");
-        drop(first);
     }
 }

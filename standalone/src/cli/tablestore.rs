@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use clap::Args;
 use souk_access::Role;
 use souk_chassis::config::{ConfigError, Problems, ServerConfig};
-use souk_chassis::host::{CALLS_SHARE, Host};
+use souk_chassis::host::{Host, calls_deadline};
 use souk_chassis::process::StartError;
 use souk_chassis::server::{BindError, Listener};
 use souk_engine::Engine;
 pub(super) use souk_tablestore_door::ROLE;
 use souk_tablestore_door::{AccessKey, Door, follow_keys};
 
-/// The access key of the demo: its id, its secret, its instance.
-const DEMO: (&str, &str, &str) = ("demo", "demo-secret", "demo");
+/// The id of the demo's access key, and its instance.
+const DEMO: &str = "demo";
+/// The secret of the demo's access key.
+const DEMO_SECRET: &str = "demo-secret";
 
 /// Arguments of the endpoint.
 #[derive(Clone, Debug, Default, Args)]
@@ -32,7 +34,7 @@ pub(super) struct TablestoreArgs {
 pub(super) struct Endpoint {
     config: ServerConfig,
     keys: Keys,
-    /// Taken already, where that may fail.
+    /// The demo's, bound already.
     listener: Option<Listener>,
 }
 
@@ -42,12 +44,12 @@ enum Keys {
 }
 
 impl TablestoreArgs {
-    /// The endpoint that is asked for, with the settings of the server beside it.
+    /// The endpoint that is asked for, with the settings of the gateway's server.
     pub(super) fn endpoint(self, server: &ServerConfig) -> Result<Option<Endpoint>, ConfigError> {
         let Some((listen, keys)) = self.tablestore_listen.zip(self.tablestore_keys) else {
             return Ok(None);
         };
-        let config = beside(server, listen);
+        let config = endpoint_config(server, listen);
         let mut problems = Problems::default();
         config.check("--tablestore-listen", &mut problems);
         match problems.is_empty() {
@@ -61,8 +63,8 @@ impl TablestoreArgs {
     }
 }
 
-/// The settings of a server that is beside another one, at its own address.
-fn beside(server: &ServerConfig, listen: SocketAddr) -> ServerConfig {
+/// The settings of the gateway's server, with the address of the endpoint.
+fn endpoint_config(server: &ServerConfig, listen: SocketAddr) -> ServerConfig {
     ServerConfig {
         listen,
         // Its connections share the threads of the process.
@@ -72,12 +74,9 @@ fn beside(server: &ServerConfig, listen: SocketAddr) -> ServerConfig {
 }
 
 impl Endpoint {
-    /// That of the demo; `None` when its address is taken, which is said.
-    pub(super) async fn of_demo(
-        listen: SocketAddr,
-        server: &ServerConfig,
-    ) -> Result<Option<Self>, StartError> {
-        let config = beside(server, listen);
+    /// Binds the demo's endpoint; `None`, and a line on standard output, when its address can't be listened on.
+    pub(super) async fn demo(listen: SocketAddr, server: &ServerConfig) -> Result<Option<Self>, StartError> {
+        let config = endpoint_config(server, listen);
         match Listener::bind(&config).await {
             Ok(listener) => Ok(Some(Self {
                 config,
@@ -94,22 +93,21 @@ impl Endpoint {
         }
     }
 
-    /// Opens it on the tables of an engine; it ends with the process.
+    /// Serves the tables of an engine under a `service.name` of its own, until the process drains.
     pub(super) async fn open(self, engine: Engine, host: &Host) -> Result<(), StartError> {
         ROLE.scope(self.open_in_role(engine, host)).await
     }
 
     async fn open_in_role(self, engine: Engine, host: &Host) -> Result<(), StartError> {
-        let (id, secret, instance) = DEMO;
-        let (door, told) = match &self.keys {
+        let (door, suffix) = match &self.keys {
             Keys::File(path) => (
                 Door::new(engine, follow_keys(path)?, &self.config)?,
                 String::new(),
             ),
             Keys::Demo => {
-                let key = AccessKey::new(id, secret, instance, Role::Admin)?;
-                let told = format!(": instance {instance}, access key {id}, secret {secret}");
-                (Door::demo(engine, key, &self.config)?, told)
+                let key = AccessKey::new(DEMO, DEMO_SECRET, DEMO, Role::Admin)?;
+                let suffix = format!(": instance {DEMO}, access key {DEMO}, secret {DEMO_SECRET}");
+                (Door::demo(engine, key, &self.config)?, suffix)
             }
         };
         let listener = match self.listener {
@@ -121,11 +119,11 @@ impl Endpoint {
             None => "http",
         };
         say(&format!(
-            "Tablestore endpoint on {scheme}://{}{told}",
+            "Tablestore endpoint on {scheme}://{}{suffix}",
             listener.local_addr()?
         ));
         let (config, draining) = (self.config, host.draining());
-        let calls_deadline = config.drain_deadline.saturating_mul(CALLS_SHARE) / 100;
+        let calls_deadline = calls_deadline(config.drain_deadline);
         host.spawn("tablestore", async move {
             let stop = draining.cancelled();
             door.serve(listener, &config, stop, calls_deadline).await;
@@ -134,7 +132,7 @@ impl Endpoint {
     }
 }
 
-/// A line on standard output, for whoever started the process.
+/// Prints a line.
 fn say(line: &str) {
     // A closed standard output doesn't stop the services.
     let _ = writeln!(io::stdout().lock(), "{line}");

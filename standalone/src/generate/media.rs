@@ -31,16 +31,18 @@ const CAMERAS: [&str; 8] = [
     "DJI Mini 4",
 ];
 
+/// The weights of the users by rank.
 static USER_RANKS: LazyLock<WeightedIndex> = LazyLock::new(|| WeightedIndex::zipf(USERS, 1.0));
-/// Tags by rank, with the weights of the ranks.
+/// Tags as id, English and Chinese name, by rank, with the weights of the ranks.
 static TAG_RANKS: LazyLock<(Vec<[&'static str; 3]>, WeightedIndex)> = LazyLock::new(|| {
     let mut ranked: Vec<_> = TAGS.rows::<3>().collect();
-    ranked.sort_by_key(|[id, _, name]| (*name != FIRST_TAG, shuffled(id)));
+    ranked.sort_by_key(|[id, _, chinese]| (*chinese != FIRST_TAG, shuffled(id)));
     let weights = WeightedIndex::zipf(ranked.len(), 0.9);
     (ranked, weights)
 });
+/// Chinese names of people by rank, with the weights of the ranks.
 static PEOPLE_RANKS: LazyLock<(Vec<&'static str>, WeightedIndex)> = LazyLock::new(|| {
-    let people: Vec<_> = PEOPLE.rows::<3>().map(|[_, _, name]| name).collect();
+    let people: Vec<_> = PEOPLE.rows::<3>().map(|[_, _, chinese]| chinese).collect();
     let weights = WeightedIndex::zipf(people.len(), 0.8);
     (people, weights)
 });

@@ -30,7 +30,7 @@ pub enum CheckpointError {
     },
     /// Another process has it.
     #[error(
-        "another import is under way, with the same checkpoint: it holds {lock}; wait for its end, or stop it"
+        "another load or import is under way, with the same checkpoint: it holds {lock}; wait for its end, or stop it"
     )]
     InUse {
         /// The file by which it holds the checkpoint.

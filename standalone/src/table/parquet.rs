@@ -1,6 +1,6 @@
-//! A row in a row of Parquet, with a column of Parquet for each column of the file.
+//! Reads and writes rows as Parquet: a record for each row, a flat column for each column of the file.
 //!
-//! The footer of a Parquet file comes last, so one that is cut short can't be gone on with. An export writes pieces, each a file of
+//! The footer of a Parquet file comes last, so one that is cut short can't be resumed. An export writes pieces, each a file of
 //! one row group, and puts them together in the end, without decoding them.
 
 use std::collections::VecDeque;
@@ -348,50 +348,51 @@ fn too_large() -> String {
     format!("the values of a row have at most {VALUES_BYTES} bytes")
 }
 
-/// The values of a column of a piece.
-enum Values {
+/// The values of a column of a piece, those of rows without one left out.
+enum PieceValues {
     Booleans(Vec<bool>),
     Integers(Vec<i64>),
     Doubles(Vec<f64>),
     Bytes(Vec<ByteArray>),
 }
 
-/// A column of a piece: its values, and for each row whether it has one.
+/// A column of a piece.
 struct PieceColumn {
-    values: Values,
+    values: PieceValues,
+    /// Parquet's definition levels: for each row 1 if it has a value, else 0.
     levels: Vec<i16>,
 }
 
 impl PieceColumn {
-    fn of(cells: CellType) -> Self {
+    fn new(cells: CellType) -> Self {
         let values = match cells {
-            CellType::Boolean => Values::Booleans(Vec::new()),
-            CellType::Integer | CellType::Time => Values::Integers(Vec::new()),
-            CellType::Double => Values::Doubles(Vec::new()),
+            CellType::Boolean => PieceValues::Booleans(Vec::new()),
+            CellType::Integer | CellType::Time => PieceValues::Integers(Vec::new()),
+            CellType::Double => PieceValues::Doubles(Vec::new()),
             CellType::String | CellType::Binary | CellType::Json | CellType::Columns => {
-                Values::Bytes(Vec::new())
+                PieceValues::Bytes(Vec::new())
             }
         };
         let levels = Vec::new();
         Self { values, levels }
     }
 
-    /// Adds a value, and tells its bytes.
+    /// Adds the cell of a row; returns about the bytes that its value takes in memory.
     fn push(&mut self, cell: Option<Kind>) -> usize {
         self.levels.push(cell.is_some().into());
         match (&mut self.values, cell) {
-            (Values::Booleans(values), Some(Kind::BoolValue(truth))) => values.push(truth),
-            (Values::Integers(values), Some(Kind::IntValue(number))) => values.push(number),
-            (Values::Integers(values), Some(Kind::TimeValue(at))) => {
+            (PieceValues::Booleans(values), Some(Kind::BoolValue(truth))) => values.push(truth),
+            (PieceValues::Integers(values), Some(Kind::IntValue(number))) => values.push(number),
+            (PieceValues::Integers(values), Some(Kind::TimeValue(at))) => {
                 values.push(time(&at).unwrap_or_default());
             }
-            (Values::Doubles(values), Some(Kind::DoubleValue(number))) => values.push(number),
-            (Values::Bytes(values), Some(Kind::StringValue(text))) => {
+            (PieceValues::Doubles(values), Some(Kind::DoubleValue(number))) => values.push(number),
+            (PieceValues::Bytes(values), Some(Kind::StringValue(text))) => {
                 let bytes = text.len();
                 values.push(text.into_bytes().into());
                 return bytes + size_of::<ByteArray>();
             }
-            (Values::Bytes(values), Some(Kind::BytesValue(of))) => {
+            (PieceValues::Bytes(values), Some(Kind::BytesValue(of))) => {
                 let bytes = of.len();
                 values.push(of.into());
                 return bytes + size_of::<ByteArray>();
@@ -401,13 +402,14 @@ impl PieceColumn {
         size_of::<i64>()
     }
 
+    /// Writes a chunk of a row group. A column that isn't optional has no definition levels.
     fn write(&self, is_optional: bool, mut to: SerializedColumnWriter<'_>) -> ParquetResult<()> {
         let levels = is_optional.then_some(&*self.levels);
         match &self.values {
-            Values::Booleans(values) => to.typed::<BoolType>().write_batch(values, levels, None)?,
-            Values::Integers(values) => to.typed::<Int64Type>().write_batch(values, levels, None)?,
-            Values::Doubles(values) => to.typed::<DoubleType>().write_batch(values, levels, None)?,
-            Values::Bytes(values) => to.typed::<ByteArrayType>().write_batch(values, levels, None)?,
+            PieceValues::Booleans(values) => to.typed::<BoolType>().write_batch(values, levels, None)?,
+            PieceValues::Integers(values) => to.typed::<Int64Type>().write_batch(values, levels, None)?,
+            PieceValues::Doubles(values) => to.typed::<DoubleType>().write_batch(values, levels, None)?,
+            PieceValues::Bytes(values) => to.typed::<ByteArrayType>().write_batch(values, levels, None)?,
         };
         to.close()
     }
@@ -441,7 +443,7 @@ impl Pieces {
             .build();
         let next = columns
             .iter()
-            .map(|column| PieceColumn::of(column.cells))
+            .map(|column| PieceColumn::new(column.cells))
             .collect();
         Ok(Self {
             columns,
@@ -548,7 +550,7 @@ impl Pieces {
         self.next = self
             .columns
             .iter()
-            .map(|column| PieceColumn::of(column.cells))
+            .map(|column| PieceColumn::new(column.cells))
             .collect();
         (self.rows, self.bytes) = (0, 0);
         self.count += 1;

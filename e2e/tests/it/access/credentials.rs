@@ -89,7 +89,7 @@ async fn keys_are_replaced_without_a_restart() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_takes_calls_from_its_gateway_only() -> anyhow::Result<()> {
-    let suite = Suite::start_guarded(SOUK, Layout::FourProcesses, Guard::new(subject)?, None).await?;
+    let suite = Suite::start_guarded(SOUK, Layout::SeveralProcesses, Guard::new(subject)?, None).await?;
     let order_service = suite.addresses().first().copied().expect("the order service");
     let direct = Dynamic::new(Endpoint::from_shared(format!("http://{order_service}"))?.connect_lazy())?;
     let admin = Identity::new(Role::Admin, "")?;
@@ -250,7 +250,7 @@ async fn tokens_of_an_issuer_are_taken_and_forged_ones_are_not() -> anyhow::Resu
 async fn no_secret_is_in_a_log_or_a_span() -> anyhow::Result<()> {
     let collector = Collector::start().await?;
     let guard = Guard::new(subject)?;
-    let mut suite = Suite::start_guarded(SOUK, Layout::FourProcesses, guard, Some(&collector)).await?;
+    let mut suite = Suite::start_guarded(SOUK, Layout::SeveralProcesses, guard, Some(&collector)).await?;
     for role in Role::ALL {
         let known = client(&suite, role)?;
         answer(&known).await?;

@@ -223,7 +223,7 @@ async fn tokens_belong_to_their_caller() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_hold_own_rows_alone() -> anyhow::Result<()> {
-    let suite = Suite::start_guarded(SOUK, Layout::FourProcesses, Guard::new(subject)?, None).await?;
+    let suite = Suite::start_guarded(SOUK, Layout::SeveralProcesses, Guard::new(subject)?, None).await?;
     let admin = client(&suite, Role::Admin)?;
     orders(&admin).await?;
     for id in ["o-theirs-0", "o-mine-0"] {

@@ -154,8 +154,8 @@ async fn others_rows_are_missing_rows_in_each_word_in_one_process() -> anyhow::R
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_rows_are_missing_rows_in_each_word_in_four_processes() -> anyhow::Result<()> {
-    alike(Layout::FourProcesses).await
+async fn others_rows_are_missing_rows_in_each_word_in_several_processes() -> anyhow::Result<()> {
+    alike(Layout::SeveralProcesses).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -141,8 +141,8 @@ async fn tables_that_arent_met_are_missing_ones_in_each_word_in_one_process() ->
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_that_arent_met_are_missing_ones_in_each_word_in_four_processes() -> anyhow::Result<()> {
-    hidden_are_missing(Layout::FourProcesses).await
+async fn tables_that_arent_met_are_missing_ones_in_each_word_in_several_processes() -> anyhow::Result<()> {
+    hidden_are_missing(Layout::SeveralProcesses).await
 }
 
 async fn met_are_there(layout: Layout) -> anyhow::Result<()> {
@@ -177,13 +177,13 @@ async fn tables_that_are_met_are_there_for_every_rpc_in_one_process() -> anyhow:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tables_that_are_met_are_there_for_every_rpc_in_four_processes() -> anyhow::Result<()> {
-    met_are_there(Layout::FourProcesses).await
+async fn tables_that_are_met_are_there_for_every_rpc_in_several_processes() -> anyhow::Result<()> {
+    met_are_there(Layout::SeveralProcesses).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_leave_out_what_isnt_met_and_figures_are_refused() -> anyhow::Result<()> {
-    let (_suite, admin, [limited]) = start(Layout::FourProcesses, ["notes_mine,le*"]).await?;
+    let (_suite, admin, [limited]) = start(Layout::SeveralProcesses, ["notes_mine,le*"]).await?;
     seed(&admin, true).await?;
     let list = format!("{TABLES}/ListTables");
     let (mut listed, mut token) = (Vec::new(), String::new());
@@ -299,7 +299,8 @@ async fn a_checkpoint_of_a_table_that_isnt_met_is_one_of_a_missing_table() -> an
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tables_of_other_services_are_met_by_their_names_as_well() -> anyhow::Result<()> {
-    let (_suite, admin, [limited, of_orders]) = start(Layout::FourProcesses, ["notes_*", "orders"]).await?;
+    let (_suite, admin, [limited, of_orders]) =
+        start(Layout::SeveralProcesses, ["notes_*", "orders"]).await?;
     let sequences = seed(&admin, true).await?;
     let services = ["souk.order.v1.", "souk.shop.v1.", "souk.media.v1."];
     let typed = CELLS

@@ -48,7 +48,7 @@ impl Operator {
         }
         let data = device.as_ref().map_or(folder.path(), Device::path).join("data");
         let log = Log::default();
-        let mut plan = Plan::new(SOUK, Layout::FourProcesses).linked().heard(&log);
+        let mut plan = Plan::new(SOUK, Layout::SeveralProcesses).linked().heard(&log);
         let mut interposers = BTreeMap::new();
         for table in &TABLES {
             let (process, data) = (table.process, data.join(table.process));

@@ -143,7 +143,7 @@ async fn figures_are_told_of_all_services_in_a_process_without_a_collector() -> 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_tells_its_own_figures_of_calls_to_services_elsewhere() -> anyhow::Result<()> {
-    let suite = Suite::start(SOUK, Layout::FourProcesses).await?;
+    let suite = Suite::start(SOUK, Layout::SeveralProcesses).await?;
     ask(&suite, &[]).await?;
     let mut shops = ShopServiceClient::new(suite.channel()?);
     create(&mut shops, 0..5).await?;

@@ -105,7 +105,7 @@ fn now_ns() -> anyhow::Result<u64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a10_what_is_given_up_begins_nothing_more() -> anyhow::Result<()> {
     let collector = Collector::start().await?;
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .start()
         .await?;

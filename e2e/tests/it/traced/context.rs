@@ -87,7 +87,7 @@ async fn a06_a_malformed_traceparent_starts_a_new_trace() -> anyhow::Result<()> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a07_what_isnt_sampled_leaves_no_span_anywhere() -> anyhow::Result<()> {
     let collector = Collector::start().await?;
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .start()
         .await?;
@@ -121,7 +121,7 @@ async fn a07_a_ratio_is_kept_and_traces_are_whole_or_not_there() -> anyhow::Resu
     const CALLS: usize = 400;
     const RATIO: f64 = 0.25;
     let collector = Collector::start().await?;
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .variable("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
         .variable("OTEL_TRACES_SAMPLER_ARG", "0.25")

@@ -41,7 +41,7 @@ async fn counted(
 async fn a11_histograms_count_what_was_called_and_what_spans_show() -> anyhow::Result<()> {
     const CALLS: u64 = 50;
     let collector = Collector::start().await?;
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .start()
         .await?;
@@ -96,7 +96,7 @@ async fn a15_series_dont_grow_with_ids_or_methods() -> anyhow::Result<()> {
     let calls = rounds("SOUK_SERIES_CALLS", 1_000);
     let mut random = souk_seeds::random();
     let collector = Collector::start().await?;
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .variable("OTEL_TRACES_SAMPLER", "always_off")
         .start()

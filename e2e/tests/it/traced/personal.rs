@@ -95,7 +95,7 @@ fn overlay(request: &mut Value, message: &MessageDescriptor) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a14_nothing_that_a_caller_sends_to_any_rpc_is_in_telemetry() -> anyhow::Result<()> {
     let (collector, log) = (Collector::start().await?, Log::default());
-    let mut suite = Plan::new(SOUK, Layout::FourProcesses)
+    let mut suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .heard(&log)
         .start()

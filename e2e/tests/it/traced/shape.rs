@@ -143,8 +143,8 @@ async fn holds(layout: Layout) -> anyhow::Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a01_to_04_08_13_trees_are_as_they_should_be_in_four_processes() -> anyhow::Result<()> {
-    holds(Layout::FourProcesses).await
+async fn a01_to_04_08_13_trees_are_as_they_should_be_in_several_processes() -> anyhow::Result<()> {
+    holds(Layout::SeveralProcesses).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

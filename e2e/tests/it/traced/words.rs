@@ -17,7 +17,7 @@ use crate::SOUK;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a12_every_line_of_a_call_has_its_trace() -> anyhow::Result<()> {
     let (collector, log) = (Collector::start().await?, Log::default());
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .heard(&log)
         .start()
@@ -95,7 +95,7 @@ const SECRETS: [&str; 7] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a14_no_name_key_or_token_is_in_telemetry() -> anyhow::Result<()> {
     let (collector, log) = (Collector::start().await?, Log::default());
-    let suite = Plan::new(SOUK, Layout::FourProcesses)
+    let suite = Plan::new(SOUK, Layout::SeveralProcesses)
         .traced(&collector)
         .heard(&log)
         .start()

@@ -197,7 +197,7 @@ async fn an_import_that_is_under_way_isnt_begun_again() -> Result<(), CommandErr
     for second in [&begin, &resume] {
         let told = second.run(target.clone(), &server).await;
         let told = told.expect_err("the first is under way").to_string();
-        assert!(told.contains("another import is under way"), "{told}");
+        assert!(told.contains("another load or import is under way"), "{told}");
         assert_eq!(fs::read_to_string(&checkpoint)?, "of the first");
         assert_eq!(fs::read_to_string(&rejects)?, "of the first\n");
     }
