@@ -106,7 +106,7 @@ impl Host {
             Err(error) => tracing::warn!(%error, "serving on an address that can't be told"),
         }
         listener.tell();
-        if let Some(tls) = listener.tls() {
+        if let Some(tls) = &listener.tls {
             self.look_at_hangup(tls.clone());
         }
         let stopped_at = Mutex::new(None);

@@ -38,7 +38,8 @@ const TIMEOUT_NUMBER_MAX: u128 = 99_999_999;
 /// When the work on a call must be done. A handler finds it in the extensions of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    at: Instant,
+    /// The moment until which the response must have begun.
+    pub at: Instant,
     /// When the client's own time is over, streams included; `None` when it named none.
     pub(super) asked: Option<Instant>,
 }
@@ -49,11 +50,6 @@ tokio::task_local! {
 }
 
 impl Deadline {
-    /// The moment until which the response must have begun.
-    pub fn at(self) -> Instant {
-        self.at
-    }
-
     /// The time left until the response must have begun; zero when it is over.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())

@@ -116,7 +116,7 @@ impl Endpoint {
             Some(listener) => listener,
             None => Listener::bind(&self.config).await?,
         };
-        let scheme = match listener.tls() {
+        let scheme = match &listener.tls {
             Some(_) => "https",
             None => "http",
         };
