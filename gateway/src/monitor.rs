@@ -65,8 +65,13 @@ pub(crate) fn follow(
             for (index, uri) in uris.iter().enumerate() {
                 // Connections for health alone: untraced, since a watch is no call of anybody.
                 let channel = client::channel(uri, config)?;
-                let probe = Probe::new(Arc::clone(&backend.name), uri, channel.clone());
-                let probe = knows_callers.then(|| Arc::new(probe));
+                let probe = || Probe {
+                    backend: Arc::clone(&backend.name),
+                    address: uri.clone(),
+                    channel: channel.clone(),
+                    open: AtomicBool::new(false),
+                };
+                let probe = knows_callers.then(|| Arc::new(probe()));
                 let process = MonitoredProcess { channel, probe };
                 for served in services.iter().cloned() {
                     let watching = watch_remote(process.clone(), index, served);

@@ -35,14 +35,6 @@ use crate::tls::TlsPeer;
 
 const ORIGINAL_BYTES_MAX: usize = 128;
 
-#[derive(Clone, Debug)]
-enum Side {
-    /// We answer: takes the caller's context from the headers.
-    Server,
-    /// We ask: gives our context in the headers.
-    Client(Arc<[KeyValue]>),
-}
-
 /// Decides whose trace context is trusted at a front door. The calls of others begin new traces, with a link to the context that they sent.
 pub trait Believe: fmt::Debug + Send + Sync + 'static {
     /// Whether the caller is trusted; asked only if it sent a trace context. May leave its identity in the extensions for layers below.
@@ -61,7 +53,8 @@ pub struct NamedCall {
 /// Traces calls. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
-    side: Side,
+    /// Whom we ask, giving our context in the headers; `None` where we answer, taking the caller's from them.
+    peer: Option<Arc<[KeyValue]>>,
     methods: Methods,
     /// `None` where everybody is believed.
     believe: Option<Arc<dyn Believe>>,
@@ -73,7 +66,7 @@ impl TraceLayer {
     /// SERVER spans for the RPCs in `methods`, of the role in whose scope this is called.
     pub fn server(methods: Methods) -> Self {
         Self {
-            side: Side::Server,
+            peer: None,
             methods,
             believe: None,
             role: Role::current(),
@@ -89,7 +82,7 @@ impl TraceLayer {
     /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri) -> Self {
         Self {
-            side: Side::Client(peer_attributes(peer).into()),
+            peer: Some(peer_attributes(peer).into()),
             role: None,
             ..Self::server(methods)
         }
@@ -98,9 +91,9 @@ impl TraceLayer {
 
 impl Around for TraceLayer {
     fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
-        let (context, watch) = match &self.side {
-            Side::Server => self.serve(&mut request),
-            Side::Client(peer) => self.ask(&mut request, peer),
+        let (context, watch) = match &self.peer {
+            None => self.serve(&mut request),
+            Some(peer) => self.ask(&mut request, peer),
         };
         let answer = {
             let _entered = context.clone().map(Context::attach);
@@ -214,21 +207,15 @@ impl TraceLayer {
             context: Some(context),
         });
         let answered = work.await;
-        let call = watch.stop();
-        match answered {
-            Ok((response, failure)) => {
-                if let Some(call) = call {
-                    call.answered(failure, response.status().is_server_error());
+        if let Some(call) = watch.stop() {
+            match &answered {
+                Ok((response, failure)) => {
+                    call.answered(failure.clone(), response.status().is_server_error())
                 }
-                Ok(response)
-            }
-            Err(status) => {
-                if let Some(call) = call {
-                    call.ended(Err(status.clone()));
-                }
-                Err(status)
+                Err(status) => call.ended(Err(status.clone())),
             }
         }
+        answered.map(|(response, _)| response)
     }
 }
 
