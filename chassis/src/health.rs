@@ -73,11 +73,6 @@ pub struct Health {
 }
 
 impl Health {
-    /// Without services, which is SERVING overall.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Registers a channel with the state of `service` (full name); a service may have several. It is SERVING while all of them hold `true`,
     /// and NOT_SERVING once the sender of one is dropped.
     pub fn register(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {

@@ -100,7 +100,7 @@ impl Gateway {
             warn_of_readers(&config.client.tls.key);
         }
         let guard = GatewayGuard::new(&config.auth, credentials, methods.clone(), descriptors)?;
-        let health = Health::new();
+        let health = Health::default();
         let stop = CancellationToken::new();
         let meter = meter();
         let mut monitors = Vec::new();

@@ -45,7 +45,7 @@ impl Complete {
         at: impl Fn(usize) -> FieldPath + Sync,
     ) -> souk_api::Result<Vec<pb::Order>> {
         self.references.fill_in(&mut drafts, &at).await?;
-        let mut violations = Violations::new();
+        let mut violations = Violations::default();
         for (place, order) in drafts.iter_mut().enumerate() {
             finish(order, &at(place), &mut violations);
         }

@@ -177,7 +177,7 @@ impl Door {
         config: &ServerConfig,
     ) -> Result<Self, DoorError> {
         let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)?;
-        let stack = server::stack(services, &Health::new(), config)?;
+        let stack = server::stack(services, &Health::default(), config)?;
         Ok(Self {
             shared: Arc::new(Shared {
                 engine,

@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_front_door_judges_callers_and_what_is_behind_one_does_not() {
-        let front: Settings = Loader::new().load().expect("the defaults");
-        let BehindGateway(behind) = Loader::new().load().expect("the defaults");
+        let front: Settings = Loader::default().load().expect("the defaults");
+        let BehindGateway(behind) = Loader::default().load().expect("the defaults");
         assert_eq!(
             (
                 front.server.body_timeout.as_secs(),
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn settings_reach_the_engine_and_bad_ones_are_named() {
-        let settings: Settings = Loader::new()
+        let settings: Settings = Loader::default()
             .overrides([
                 "engine.commit_interval=50ms",
                 "engine.retention=2h",
@@ -237,7 +237,7 @@ mod tests {
             "engine.backup.increments=5000",
             "engine.backup.keep=0",
         ];
-        let error = Loader::new()
+        let error = Loader::default()
             .overrides(wrong)
             .load::<Settings>()
             .expect_err("bad settings");

@@ -117,11 +117,6 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// No source but the defaults in code.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// A TOML file. It must exist.
     pub fn file(mut self, path: &Path) -> Self {
         let text = private_files::read_text(path, FILE_BYTES_MAX);

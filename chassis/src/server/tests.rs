@@ -101,7 +101,8 @@ fn a_service_without_descriptor_is_refused() {
     let services = Services::new(health::FILE_DESCRIPTOR_SET)
         .expect("descriptors")
         .mount(Echo);
-    let error = stack(services, &Health::new(), &ServerConfig::default()).expect_err("nobody describes it");
+    let error =
+        stack(services, &Health::default(), &ServerConfig::default()).expect_err("nobody describes it");
     assert!(error.to_string().contains("test.Echo"), "{error}");
     assert!(Services::new(&[0xff]).is_err());
 }
