@@ -180,7 +180,7 @@ pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, Run
         .checked(ProcessKind::Service, settings.server.listen)?;
     Process::new(S::NAME)
         .run(&settings.telemetry, &settings.server, async |host| {
-            let health = ServerHealth::new();
+            let health = ServerHealth::default();
             let server = &settings.server;
             let credentials = settings.auth.credential_keys()?;
             if credentials.is_none() {
