@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -188,7 +188,8 @@ impl Stack {
         told: Option<Status>,
         answer: impl Future<Output = Response<Body>>,
     ) -> Result<Response<Body>, Status> {
-        let taken = self.let_through(&self.own, head, told).await?;
+        let request = Request::from_parts(head.clone(), Body::empty());
+        let taken = self.let_through(&self.own, request, told).await?;
         Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
     }
 
@@ -203,8 +204,9 @@ impl Stack {
         call: NamedCall,
         answer: impl Future<Output = (Response<Body>, Option<String>)>,
     ) -> Result<Response<Body>, Status> {
-        let named = self.trace.named(head, call, async {
-            let taken = self.let_through(&self.untraced, head, None).await?;
+        let request = Request::from_parts(head.clone(), Body::empty());
+        let named = self.trace.named(request, call, move |request| async move {
+            let taken = self.let_through(&self.untraced, request, None).await?;
             let (response, failure) = answer.await;
             Ok((hold_until_dropped(response, Some(taken)).map(Body::new), failure))
         });
@@ -215,16 +217,14 @@ impl Stack {
     async fn let_through(
         &self,
         layers: &AnyService,
-        head: &http::request::Parts,
+        mut request: Request<Body>,
         told: Option<Status>,
     ) -> Result<Taken, Status> {
-        let visitor = CallerKey::visitors(&head.extensions);
+        let visitor = CallerKey::visitors(request.extensions());
         let taken = self.visitors.admit(visitor, TOO_MANY_OWN_ANSWERS);
         let told = taken.as_ref().err().cloned().or(told);
         // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
-        let mut request = Request::new(Body::empty());
-        *request.headers_mut() = head.headers.clone();
-        *request.extensions_mut() = head.extensions.clone();
+        *request.uri_mut() = Uri::default();
         request.extensions_mut().insert(LoggedAs(told));
         let Ok(passed) = layers.answer(request).await;
         if passed.extensions().get::<Own>().is_none() {

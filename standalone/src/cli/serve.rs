@@ -110,7 +110,7 @@ pub(super) async fn start(
         tables = tables.or((service.name == services::TABLES).then_some(opened.engine));
     }
     if let Some((endpoint, engine)) = endpoint.zip(tables) {
-        endpoint.open(engine, host).await?;
+        endpoint.open(engine, settings.auth.traces, host).await?;
     }
     let config = GatewayConfig {
         server: settings.server.clone(),

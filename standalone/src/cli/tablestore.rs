@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use souk_access::Role;
+use souk_access::{Role, TraceTrust};
 use souk_chassis::config::{ConfigError, Problems, ServerConfig};
 use souk_chassis::host::{CALLS_SHARE, Host};
 use souk_chassis::process::StartError;
@@ -94,22 +94,27 @@ impl Endpoint {
         }
     }
 
-    /// Opens it on the tables of an engine; it ends with the process.
-    pub(super) async fn open(self, engine: Engine, host: &Host) -> Result<(), StartError> {
-        ROLE.scope(self.open_in_role(engine, host)).await
+    /// Opens it on the tables of an engine; it ends with the process. It continues the `traces` of these callers.
+    pub(super) async fn open(
+        self,
+        engine: Engine,
+        traces: TraceTrust,
+        host: &Host,
+    ) -> Result<(), StartError> {
+        ROLE.scope(self.open_in_role(engine, traces, host)).await
     }
 
-    async fn open_in_role(self, engine: Engine, host: &Host) -> Result<(), StartError> {
+    async fn open_in_role(self, engine: Engine, traces: TraceTrust, host: &Host) -> Result<(), StartError> {
         let (id, secret, instance) = DEMO;
         let (door, told) = match &self.keys {
             Keys::File(path) => (
-                Door::new(engine, follow_keys(path)?, &self.config)?,
+                Door::new(engine, follow_keys(path)?, traces, &self.config)?,
                 String::new(),
             ),
             Keys::Demo => {
                 let key = AccessKey::new(id, secret, instance, Role::Admin)?;
                 let told = format!(": instance {instance}, access key {id}, secret {secret}");
-                (Door::demo(engine, key, &self.config)?, told)
+                (Door::demo(engine, key, traces, &self.config)?, told)
             }
         };
         let listener = match self.listener {
