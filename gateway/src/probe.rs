@@ -22,10 +22,13 @@ const METHOD: &str = "ProbeWithoutCaller";
 /// Longest time that a process may take to refuse the call.
 const TIMEOUT: &str = "5S";
 
+/// A process of a backend, as its health is asked for and it is probed.
 pub(crate) struct Probe {
     pub(crate) backend: Arc<str>,
     pub(crate) address: Uri,
     pub(crate) channel: Channel,
+    /// Whether the gateway authenticates callers: else it isn't probed.
+    pub(crate) knows_callers: bool,
     /// Whether the process was found open, and the log says so.
     pub(crate) open: AtomicBool,
 }
