@@ -149,11 +149,10 @@ impl AuthConfig {
     pub fn checked(&self, kind: ProcessKind, listen: SocketAddr) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         self.check(kind, "auth", listen, &mut problems);
-        let error = ConfigError::from(problems);
-        if error.problems().is_empty() {
+        if problems.is_empty() {
             Ok(())
         } else {
-            Err(error)
+            Err(problems.into())
         }
     }
 

@@ -38,12 +38,15 @@ type Closer = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), CloseError>> + S
 /// One process. See the [module](self).
 pub struct Host {
     deadline: Duration,
-    draining: CancellationToken,
-    stopping: CancellationToken,
+    /// Cancelled when the drain begins. Streams that would never end by themselves end on it.
+    pub draining: CancellationToken,
+    /// Cancelled when no call is under way any more. Background tasks end on it.
+    pub stopping: CancellationToken,
     /// By their names.
     tasks: Mutex<BTreeMap<&'static str, TaskTracker>>,
     closers: Vec<(&'static str, Closer)>,
-    telemetry: Option<TelemetryGuard>,
+    /// Flushed last.
+    pub telemetry: Option<TelemetryGuard>,
 }
 
 impl Host {
@@ -57,16 +60,6 @@ impl Host {
             closers: Vec::new(),
             telemetry: None,
         }
-    }
-
-    /// Cancelled when the drain begins. Streams that would never end by themselves end on it.
-    pub fn draining(&self) -> CancellationToken {
-        self.draining.clone()
-    }
-
-    /// Cancelled when no call is under way any more. Background tasks end on it.
-    pub fn stopping(&self) -> CancellationToken {
-        self.stopping.clone()
     }
 
     /// Runs a background task that the drain waits for, in the [`Role`] of its caller. It should end on [`stopping`](Self::stopping).
@@ -86,11 +79,6 @@ impl Host {
             None => Box::pin(async { close().await }),
         });
         self.closers.push((name, close));
-    }
-
-    /// Telemetry, to be flushed last.
-    pub fn telemetry(&mut self, guard: TelemetryGuard) {
-        self.telemetry = Some(guard);
     }
 
     /// Serves `stack` on `listener` until `stop`, then drains in order.
@@ -135,7 +123,7 @@ impl Host {
             Ok(hangup) => hangup,
             Err(error) => return tracing::warn!(%error, "SIGHUP isn't listened to"),
         };
-        let stopping = self.stopping();
+        let stopping = self.stopping.clone();
         self.spawn("certificates", async move {
             while let Some(Some(())) = stopping.run_until_cancelled(hangup.recv()).await {
                 let tls = tls.clone();

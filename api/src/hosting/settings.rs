@@ -243,7 +243,7 @@ mod tests {
             .expect_err("bad settings");
         // Where it was set, the setting, and what is wrong.
         let paths: Vec<_> = error
-            .problems()
+            .0
             .iter()
             .filter_map(|problem| problem.split(": ").nth(1))
             .collect();

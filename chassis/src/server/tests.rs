@@ -88,12 +88,7 @@ async fn the_same_stack_answers_in_process() {
     let codec = tonic_prost::ProstCodec::<crate::testing::Text, crate::testing::Text>::default();
     let answer = grpc.unary(tonic::Request::new(text("near")), path, codec).await;
     assert_eq!(answer.expect("an echo").into_inner().text, "near");
-    let known: Vec<_> = stack
-        .methods()
-        .services()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let known: Vec<_> = stack.methods.services().into_iter().map(str::to_owned).collect();
     assert!(known.contains(&"test.Echo".to_owned()) && known.contains(&health::SERVICE_NAME.to_owned()));
 }
 

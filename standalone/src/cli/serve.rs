@@ -85,7 +85,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
     process()
         .roles(roles)
         .run(&settings.telemetry, &settings.server, async |host| {
-            Ok(start(&settings, &web, endpoint, host).await?.stack())
+            Ok(start(&settings, &web, endpoint, host).await?.stack)
         })
         .await
 }

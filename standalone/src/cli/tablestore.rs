@@ -129,7 +129,7 @@ impl Endpoint {
             "Tablestore endpoint on {scheme}://{}{told}",
             listener.local_addr()?
         ));
-        let (config, draining) = (self.config, host.draining());
+        let (config, draining) = (self.config, host.draining.clone());
         let calls_deadline = config.drain_deadline.saturating_mul(CALLS_SHARE) / 100;
         host.spawn("tablestore", async move {
             let stop = draining.cancelled();
