@@ -427,10 +427,59 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    use http::Request;
-    use http::header::HOST;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use ring::hmac;
+    use souk_engine::{EngineConfig, Tables};
+    use time::OffsetDateTime;
+    use time::format_description::well_known::Rfc3339;
 
-    use super::{follow_keys, is_by_address};
+    use super::*;
+
+    /// A request for a row, signed by `app` with this secret.
+    fn signed(secret: &str) -> Request<Body> {
+        let now = OffsetDateTime::from(SystemTime::now());
+        let date = now.format(&Rfc3339).expect("a time");
+        let headers = [
+            ("x-ots-accesskeyid", "app"),
+            ("x-ots-apiversion", "2015-12-31"),
+            // Of nothing.
+            ("x-ots-contentmd5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
+            ("x-ots-date", date.as_str()),
+            ("x-ots-instancename", "demo"),
+        ];
+        let lines = headers.map(|(name, value)| format!("{name}:{value}\n")).concat();
+        let text = format!("/GetRow\nPOST\n\n{lines}");
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.as_bytes());
+        let signature = BASE64.encode(hmac::sign(&key, text.as_bytes()));
+        let request = Request::post("/GetRow").header("x-ots-signature", signature);
+        let request = headers
+            .iter()
+            .fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(Body::empty()).expect("a request")
+    }
+
+    #[tokio::test]
+    async fn the_traces_of_those_who_sign_are_continued() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = EngineConfig::new(folder.path());
+        let engine = Engine::open(config, Tables::new()).await.expect("an engine");
+        for (traces, of_signers, of_others) in [
+            (TraceTrust::Nobody, false, false),
+            (TraceTrust::Callers, true, false),
+            (TraceTrust::Everybody, true, true),
+        ] {
+            let keys = AccessKeys::read("app secret-of-the-app demo admin").expect("a key");
+            let (keys, config) = (Reloaded::fixed(keys), ServerConfig::default());
+            let door = Door::new(engine.clone(), keys, traces, &config).expect("a door");
+            let trusted = Trusted(door.shared);
+            let believed =
+                ["secret-of-the-app", "another-secret"].map(|secret| trusted.believes(&mut signed(secret)));
+            assert_eq!(believed, [of_signers, of_others], "{traces:?}");
+        }
+        let deadline = Instant::now() + Duration::from_secs(30);
+        engine.close(deadline).await.expect("closed");
+    }
 
     #[tokio::test]
     async fn a_file_of_keys_is_read_while_nobody_else_can() {
