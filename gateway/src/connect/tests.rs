@@ -240,7 +240,7 @@ fn a_packed_message_is_bounded_when_it_is_unpacked() {
 #[test]
 fn times_are_those_of_grpc() {
     let json = shape(Codec::Json, false);
-    for millis in [0, 1_500, 99_999_999, 100_000_000, 9_999_999_000] {
+    for millis in [0_u64, 1_500, 99_999_999, 100_000_000, 9_999_999_000] {
         let given = millis.to_string();
         let mut request = post(&[("connect-timeout-ms", given.as_str()), ("grpc-timeout", "1n")]);
         Asked::read(json, kind(), &mut request, BYTES_MAX).expect("a time");
