@@ -149,9 +149,10 @@ impl AuthConfig {
     pub fn checked(&self, kind: ProcessKind, listen: SocketAddr) -> Result<(), ConfigError> {
         let mut problems = Problems::default();
         self.check(kind, "auth", listen, &mut problems);
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(problems.into()),
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems.into())
         }
     }
 

@@ -59,7 +59,7 @@ impl From<EngineError> for Error {
                 detail,
             },
             EngineError::DuplicateIds { table, id_field, at } => {
-                let mut violations = Violations::new();
+                let mut violations = Violations::default();
                 for at in at {
                     // Batch requests carry their resources in a field with the table's name.
                     let path = FieldPath::root(table).index(at).field(id_field);
@@ -89,7 +89,7 @@ pub(crate) fn view_behind(path: FieldPath, wanted: u64, reached: u64) -> Error {
 }
 
 fn conflicting(path: FieldPath, message: String) -> Error {
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     violations.push(path, "CONFLICTING_FIELDS", message);
     Error::Invalid(violations)
 }
@@ -98,7 +98,7 @@ fn conflicting(path: FieldPath, message: String) -> Error {
 pub(crate) fn rerooted(error: IndexError, at: impl Fn(&str) -> String) -> Error {
     match error {
         IndexError::InvalidQuery(violations) => {
-            let mut listed = Violations::new();
+            let mut listed = Violations::default();
             for violation in violations.listed() {
                 let description = format!("{}; {}", violation.message, violation.advice);
                 listed.push(at(&violation.path), violation.reason.code(), description);

@@ -39,7 +39,7 @@ impl ExportRequest {
     }
 
     fn slice(&self) -> Result<Slice> {
-        let mut violations = Violations::new();
+        let mut violations = Violations::default();
         let count = match u16::try_from(self.slice_count) {
             Ok(0) => 1,
             Ok(count) if count <= SLICES_MAX => count,

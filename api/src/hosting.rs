@@ -79,7 +79,7 @@ pub async fn start<S: Service>(
 ) -> Result<S> {
     let mut config = settings.engine_config(directory);
     config.guarded = credentials.is_some();
-    let service = S::open(config, host.draining()).await?;
+    let service = S::open(config, host.draining.clone()).await?;
     let serving = follow(S::NAME, service.engine(), host);
     wait_until_serving(S::NAME, service.engine()).await;
     for name in S::SERVICES.iter().chain(&[index_service_server::SERVICE_NAME]) {
@@ -145,7 +145,7 @@ async fn wait_until_serving(service: &'static str, engine: &Engine) {
 fn follow(service: &'static str, engine: &Engine, host: &Host) -> watch::Receiver<bool> {
     let mut health = engine.health();
     let (sender, receiver) = watch::channel(health.borrow_and_update().is_serving());
-    let stopping = host.stopping();
+    let stopping = host.stopping.clone();
     host.spawn("health", async move {
         let mut has_served = false;
         loop {
@@ -180,7 +180,7 @@ pub async fn run<S: Service>(args: ServiceArgs) -> std::result::Result<Exit, Run
         .checked(ProcessKind::Service, settings.server.listen)?;
     Process::new(S::NAME)
         .run(&settings.telemetry, &settings.server, async |host| {
-            let health = ServerHealth::new();
+            let health = ServerHealth::default();
             let server = &settings.server;
             let credentials = settings.auth.credential_keys()?;
             if credentials.is_none() {

@@ -215,7 +215,7 @@ pub(crate) fn current_call() -> Call {
     };
     Call {
         principal,
-        deadline: Deadline::current().map(Deadline::at),
+        deadline: Deadline::current().map(|deadline| deadline.at),
     }
 }
 

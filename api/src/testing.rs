@@ -76,7 +76,7 @@ pub fn assert_round_trips<R: MessageResource<Record: Message>>(message: &str, de
             Ok(record) => record,
             Err(error) => panic!("{message} isn't the record's message: {error}"),
         };
-        R::normalize(&mut record, &FieldPath::message(), &mut Violations::new());
+        R::normalize(&mut record, &FieldPath::message(), &mut Violations::default());
         assert_consistent::<R>(&record);
     }
 }
@@ -194,7 +194,7 @@ pub fn updated<R: MessageResource>(
     let mask = FieldMask {
         paths: mask.iter().map(|path| (*path).to_owned()).collect(),
     };
-    let change = Change::<R>::read(Some(given), Some(&mask), "", Violations::new());
+    let change = Change::<R>::read(Some(given), Some(&mask), "", Violations::default());
     refused(change.and_then(|change| change.apply_with(current, domain, put)))
 }
 
@@ -352,7 +352,7 @@ async fn open<S: Service>(
         return Err(format!("{} doesn't serve after {START_MAX:?}: {health:?}", S::NAME).into());
     }
     let services = guarded::<S>(mounted(&service)?, credentials)?;
-    let stack = server::stack(services, &Health::new(), &ServerConfig::default())?;
+    let stack = server::stack(services, &Health::default(), &ServerConfig::default())?;
     Ok(Running {
         service,
         stack,

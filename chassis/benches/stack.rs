@@ -59,7 +59,7 @@ fn descriptors() -> Vec<u8> {
 fn around_backend(config: &ServerConfig) -> Stack {
     let services = Services::new(&descriptors()).expect("descriptors");
     let services = services.forward(vec![SERVICE.to_owned()], Backend);
-    stack(services, &Health::new(), config).expect("a described service")
+    stack(services, &Health::default(), config).expect("a described service")
 }
 
 fn calls(c: &mut Criterion) {

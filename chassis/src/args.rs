@@ -61,7 +61,7 @@ impl ProcessArgs {
     /// A loader of the settings from the file, the environment of this process, the `--set`s and these flags.
     pub fn loader(&self) -> Loader {
         let files = self.config.iter();
-        let loader = files.fold(Loader::new(), |loader, file| loader.file(file));
+        let loader = files.fold(Loader::default(), |loader, file| loader.file(file));
         let [plaintext, anonymous] =
             [self.allow_plaintext, self.insecure_allow_anonymous].map(|on| on.then_some(true));
         let metrics = &self.metrics_listen;

@@ -18,7 +18,7 @@
 //!     fn check(&self, problems: &mut Problems) { self.server.check("server", problems) }
 //! }
 //!
-//! let config: OrderConfig = Loader::new()
+//! let config: OrderConfig = Loader::default()
 //!     .file_text("souk.toml", "[server]\nconcurrency_max = 64")
 //!     .environment([("SOUK_SERVER__QUEUE_MAX".into(), "8".into())])
 //!     .overrides(["server.drain_deadline=5s"])

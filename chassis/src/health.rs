@@ -69,15 +69,11 @@ pub fn is_path(path: &str) -> bool {
 pub struct Health {
     /// The state of each service, by its full name: serving while all its channels hold `true`.
     services: watch::Sender<BTreeMap<String, Vec<watch::Receiver<bool>>>>,
-    draining: CancellationToken,
+    /// Cancelled when the drain begins.
+    pub draining: CancellationToken,
 }
 
 impl Health {
-    /// Without services, which is SERVING overall.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Registers a channel with the state of `service` (full name); a service may have several. It is SERVING while all of them hold `true`,
     /// and NOT_SERVING once the sender of one is dropped.
     pub fn register(&self, service: impl Into<String>, serving: watch::Receiver<bool>) {
@@ -102,11 +98,6 @@ impl Health {
     /// registered gives `false`.
     pub fn subscribe(&self, service: &str) -> impl Stream<Item = bool> + Send + use<> {
         changes(self.clone(), service.to_owned()).map(|status| status == ServingStatus::Serving)
-    }
-
-    /// Cancelled when the drain begins.
-    pub fn draining(&self) -> CancellationToken {
-        self.draining.clone()
     }
 
     /// Makes everything NOT_SERVING for good; watches send that and end.
@@ -245,7 +236,7 @@ impl HealthRpc for HealthService {
         let service = request.into_inner().service;
         let statuses = match self.health.status(&service) {
             Some(_) => changes(self.health.clone(), service).left_stream(),
-            None => unknown(self.health.draining()).right_stream(),
+            None => unknown(self.health.draining.clone()).right_stream(),
         };
         Ok(Response::new(Box::pin(statuses.map(move |status| {
             // The watch counts until its stream is dropped.

@@ -43,12 +43,15 @@ type Closer = Box<dyn FnOnce() -> BoxFuture<'static, Result<(), CloseError>> + S
 /// One process. See the [module](self).
 pub struct Host {
     deadline: Duration,
-    draining: CancellationToken,
-    stopping: CancellationToken,
+    /// Cancelled when the drain begins. Streams that would never end by themselves end on it.
+    pub draining: CancellationToken,
+    /// Cancelled when no call is under way any more. Background tasks end on it.
+    pub stopping: CancellationToken,
     /// By their names.
     tasks: Mutex<BTreeMap<&'static str, TaskTracker>>,
     closers: Vec<(&'static str, Closer)>,
-    telemetry: Option<TelemetryGuard>,
+    /// Flushed last.
+    pub telemetry: Option<TelemetryGuard>,
 }
 
 impl Host {
@@ -62,16 +65,6 @@ impl Host {
             closers: Vec::new(),
             telemetry: None,
         }
-    }
-
-    /// Cancelled when the drain begins. Streams that would never end by themselves end on it.
-    pub fn draining(&self) -> CancellationToken {
-        self.draining.clone()
-    }
-
-    /// Cancelled when no call is under way any more. Background tasks end on it.
-    pub fn stopping(&self) -> CancellationToken {
-        self.stopping.clone()
     }
 
     /// Runs a background task that the drain waits for, in the [`Role`] of its caller. It should end on [`stopping`](Self::stopping).
@@ -93,11 +86,6 @@ impl Host {
         self.closers.push((name, close));
     }
 
-    /// Telemetry, to be flushed last.
-    pub fn telemetry(&mut self, guard: TelemetryGuard) {
-        self.telemetry = Some(guard);
-    }
-
     /// Serves `stack` on `listener` until `stop`, then drains in order.
     pub async fn run(
         self,
@@ -111,7 +99,7 @@ impl Host {
             Err(error) => tracing::warn!(%error, "serving on an address that can't be told"),
         }
         listener.tell();
-        if let Some(tls) = listener.tls() {
+        if let Some(tls) = &listener.tls {
             self.look_at_hangup(tls.clone());
         }
         let stopped_at = Mutex::new(None);
@@ -139,7 +127,7 @@ impl Host {
             Ok(hangup) => hangup,
             Err(error) => return tracing::warn!(%error, "SIGHUP isn't listened to"),
         };
-        let stopping = self.stopping();
+        let stopping = self.stopping.clone();
         self.spawn("certificates", async move {
             while let Some(Some(())) = stopping.run_until_cancelled(hangup.recv()).await {
                 let tls = tls.clone();

@@ -30,7 +30,7 @@
 //! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let descriptors: &[u8] = &[];
 //! let config = ServerConfig::default();
-//! let health = Health::new();
+//! let health = Health::default();
 //! let services = server::Services::new(descriptors)?; // .mount(OrderServiceServer::new(api))
 //! let stack = server::stack(services, &health, &config)?;
 //! let listener = server::Listener::bind(&config).await?;

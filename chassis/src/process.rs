@@ -118,7 +118,7 @@ impl Process {
             _ => None,
         };
         let mut host = Host::new(config.drain_deadline);
-        host.telemetry(telemetry);
+        host.telemetry = Some(telemetry);
         let mut stop = std::pin::pin!(host::terminated().map_err(RunError::System)?);
         let listener = Listener::bind(config).await?;
         let started = tokio::select! {

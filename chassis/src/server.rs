@@ -6,7 +6,7 @@
 //! | 2 | [`metrics`](crate::layers::metrics) | inside the span, outside all that refuses: refusals are counted |
 //! | 3 | [`drain`](crate::layers::drain) | before any work for a call that must not start; a call counts until its answer is out, panics too |
 //! | 4 | [`catch_panic`](crate::layers::catch_panic) | below what must see the answer, above all that runs or holds something |
-//! | 5 | [`deadline`](crate::layers::deadline) | the time in the queue below counts |
+//! | 5 | [`deadline`](crate::layers::deadline) | the time in the queue below counts; a malformed `grpc-timeout` is refused behind 7 |
 //! | 6 | [`admission`](crate::layers::admission) | before those who aren't let in take anything from others |
 //! | 7 | [`rate`](crate::layers::rate) | after admission, so that the limiter can key on the caller; before a place is taken |
 //! | 8 | [`concurrency`](crate::layers::concurrency) | after the cheap refusals, before the first byte of the body is read |
@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -135,11 +135,14 @@ pub struct Stack {
     /// The same for what has a span already.
     untraced: AnyService,
     trace: TraceLayer,
-    /// Such answers, until they are taken, of those whom nobody has looked at.
+    /// Answers that a front made itself, until their clients have taken them; by address, since nobody has authenticated these.
     visitors: Arc<Pool>,
-    gate: DrainGate,
-    health: Health,
-    methods: Methods,
+    /// The gate, to count or await the calls under way.
+    pub gate: DrainGate,
+    /// The health of the services.
+    pub health: Health,
+    /// The RPCs this stack knows, health and reflection among them.
+    pub methods: Methods,
     /// Whether its listener takes HTTP/1.1, too.
     http1: bool,
 }
@@ -149,21 +152,6 @@ impl Stack {
     pub fn drain(&self) {
         self.health.drain();
         self.gate.close();
-    }
-
-    /// The gate, to count or await the calls under way.
-    pub fn gate(&self) -> &DrainGate {
-        &self.gate
-    }
-
-    /// The health of the services.
-    pub fn health(&self) -> &Health {
-        &self.health
-    }
-
-    /// The RPCs this stack knows, health and reflection among them.
-    pub fn methods(&self) -> &Methods {
-        &self.methods
     }
 
     /// This stack behind `front`, which brings other protocols than gRPC to it; its listener then takes HTTP/1.1 besides
@@ -188,7 +176,8 @@ impl Stack {
         told: Option<Status>,
         answer: impl Future<Output = Response<Body>>,
     ) -> Result<Response<Body>, Status> {
-        let taken = self.let_through(&self.own, head, told).await?;
+        let request = Request::from_parts(head.clone(), Body::empty());
+        let taken = self.let_through(&self.own, request, told).await?;
         Ok(hold_until_dropped(answer.await, Some(taken)).map(Body::new))
     }
 
@@ -203,8 +192,9 @@ impl Stack {
         call: NamedCall,
         answer: impl Future<Output = (Response<Body>, Option<String>)>,
     ) -> Result<Response<Body>, Status> {
-        let named = self.trace.named(head, call, async {
-            let taken = self.let_through(&self.untraced, head, None).await?;
+        let request = Request::from_parts(head.clone(), Body::empty());
+        let named = self.trace.named(request, call, move |request| async move {
+            let taken = self.let_through(&self.untraced, request, None).await?;
             let (response, failure) = answer.await;
             Ok((hold_until_dropped(response, Some(taken)).map(Body::new), failure))
         });
@@ -215,16 +205,14 @@ impl Stack {
     async fn let_through(
         &self,
         layers: &AnyService,
-        head: &http::request::Parts,
+        mut request: Request<Body>,
         told: Option<Status>,
     ) -> Result<Taken, Status> {
-        let visitor = CallerKey::visitors(&head.extensions);
+        let visitor = CallerKey::visitors(request.extensions());
         let taken = self.visitors.admit(visitor, TOO_MANY_OWN_ANSWERS);
         let told = taken.as_ref().err().cloned().or(told);
         // Without its path, which is no RPC's now, and least of all that of health, which rates let pass.
-        let mut request = Request::new(Body::empty());
-        *request.headers_mut() = head.headers.clone();
-        *request.extensions_mut() = head.extensions.clone();
+        *request.uri_mut() = Uri::default();
         request.extensions_mut().insert(LoggedAs(told));
         let Ok(passed) = layers.answer(request).await;
         if passed.extensions().get::<Own>().is_none() {
@@ -292,7 +280,7 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
             .service(OwnAnswer),
     );
     let own = AnyService::layered(trace.clone().layer(untraced.clone()));
-    // From outside; the table above says why in this order.
+    // From outside; the module's table says why in this order.
     let service = ServiceBuilder::new()
         .layer(trace.clone())
         .layer(metrics)
@@ -301,7 +289,7 @@ pub fn stack(services: Services, health: &Health, config: &ServerConfig) -> Resu
         .layer(DeadlineLayer::new(config.deadline_default, config.deadline_max))
         .layer(AdmissionLayer(services.admit, rate.clone()))
         .layer(rate)
-        // Behind those who count: the rest of what the deadline layer would say.
+        // Rates apply to these calls, too, so that the deadline layer lets them pass.
         .layer(MalformedTimeoutLayer)
         .layer(ConcurrencyLayer::new(limits, methods.clone(), sheds).observed(meter))
         .layer(ErrorInfoLayer(methods.clone()))

@@ -153,6 +153,7 @@ impl Telemetry {
     }
 
     /// The subscriber, to be made a thread's default in tests.
+    #[cfg(test)]
     pub fn dispatch(&self) -> &Dispatch {
         &self.dispatch
     }
@@ -181,10 +182,11 @@ impl Telemetry {
         if let Some(scraper) = self.scraper.take() {
             figures::install(scraper, self.fetched || self.sent);
         }
-        Ok(self.into_guard())
+        Ok(TelemetryGuard(Some(self.providers)))
     }
 
     /// Parts with what is needed to flush it, without making it the process's; for [`Self::dispatch`] in tests.
+    #[cfg(test)]
     pub fn into_guard(self) -> TelemetryGuard {
         TelemetryGuard(Some(self.providers))
     }

@@ -132,7 +132,7 @@ impl Service<Request<Body>> for Echo {
 pub(crate) fn echo(config: &ServerConfig) -> Stack {
     crate::layers::testing::want_spans();
     let services = Services::new(&DESCRIPTORS).expect("descriptors").mount(Echo);
-    server::stack(services, &Health::new(), config).expect("a described service")
+    server::stack(services, &Health::default(), config).expect("a described service")
 }
 
 /// A server on a free port.

@@ -46,12 +46,6 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Body::new(http_body_util::Full::new(bytes.into()))
 }
 
-fn late() -> Status {
-    let message = "the call's time was over before its answer could be written in the form that was asked for; ask for less, or \
-                   give it more time";
-    StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message).build()
-}
-
 /// The answer to a unary call, read to its end.
 pub(crate) struct Unary {
     /// Headers for the client.
@@ -105,7 +99,12 @@ impl Unary {
             .await
         };
         let written = tokio::time::timeout_at(ends, written).await;
-        let (bytes, encoding) = match written.unwrap_or_else(|_| Err(late())) {
+        let late = |_| {
+            let message = "the call's time was over before its answer could be written in the form that was asked for; ask for less, or \
+                           give it more time";
+            Err(StatusBuilder::deadline_exceeded("DEADLINE_EXCEEDED", message).build())
+        };
+        let (bytes, encoding) = match written.unwrap_or_else(late) {
             Ok(content) => content,
             Err(status) => {
                 let mut refusal = refuse(&status);

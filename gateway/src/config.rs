@@ -215,13 +215,13 @@ mod tests {
 
     #[test]
     fn a_gateway_without_or_with_unusable_backends_is_refused() {
-        let none = Loader::new().load::<GatewayConfig>().expect_err("no backend");
+        let none = Loader::default().load::<GatewayConfig>().expect_err("no backend");
         assert!(
             none.to_string()
                 .contains("--backend NAME=URI, of media, order, shop"),
             "{none}"
         );
-        let wrong = Loader::new()
+        let wrong = Loader::default()
             .flag("--backend", "backends.shop", &Some("shop:80"))
             .flag("--backend", "backends.shelf", &Some("http://shelf:80"))
             .load::<GatewayConfig>()

@@ -50,7 +50,7 @@ impl Connect {
 
     /// Whether `path` is that of an RPC: of one that [`Self::call`] serves, or of one of the stack that it refuses.
     pub(crate) fn knows(&self, path: &str) -> bool {
-        self.methods.contains_key(path) || self.behind.stack.methods().known(path).is_some()
+        self.methods.contains_key(path) || self.behind.stack.methods.known(path).is_some()
     }
 
     /// Serves a request to a path that it [`knows`](Self::knows).
@@ -60,7 +60,7 @@ impl Connect {
             return self.unsupported(request, StatusCode::UNSUPPORTED_MEDIA_TYPE, None);
         };
         let streams = method.is_server_streaming();
-        let by_get = !streams && self.behind.stack.methods().of(path.as_str()).repeatable;
+        let by_get = !streams && self.behind.stack.methods.of(path.as_str()).repeatable;
         let shape = match *request.method() {
             Method::POST => Shape::of(request.headers()),
             Method::GET if by_get => Shape::of_query(request.uri().query().unwrap_or_default()),

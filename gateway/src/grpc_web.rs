@@ -60,7 +60,11 @@ impl GrpcWeb {
         }
         let sent = Sent::default();
         request.extensions_mut().insert(sent.clone());
-        let request = request.map(|body| Body::new(body.map_err(move |error| sent.broke(error))));
+        let broke = move |error: Status| {
+            *sent.0.lock() = Some(error.clone());
+            error
+        };
+        let request = request.map(|body| Body::new(body.map_err(broke)));
         Box::pin(self.0.clone().oneshot(request))
     }
 }
@@ -68,13 +72,6 @@ impl GrpcWeb {
 /// How what was sent broke off. The translation makes words of its own of that. Clones are the same one.
 #[derive(Clone, Debug, Default)]
 struct Sent(Arc<Mutex<Option<Status>>>);
-
-impl Sent {
-    fn broke(&self, error: Status) -> Status {
-        *self.0.lock() = Some(error.clone());
-        error
-    }
-}
 
 /// A request as it was translated. Its size isn't that of what was sent, and errors are the client's where what was sent has none.
 fn read(mut request: Request<Body>) -> Request<Body> {

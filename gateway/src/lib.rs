@@ -35,7 +35,7 @@
 //! let backends = Backends::default()
 //!     .with("order", Target::Local(order))
 //!     .with("shop", Target::remote("http://127.0.0.1:50052")?);
-//! let stack = Gateway::new(&GatewayConfig::default(), backends)?.stack();
+//! let stack = Gateway::new(&GatewayConfig::default(), backends)?.stack;
 //! # let _ = stack; Ok(()) }
 //! ```
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::{Stream, StreamExt as _};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
-use souk_chassis::client::{self, Channel, ClientError};
+use souk_chassis::client::{self, ClientError};
 use souk_chassis::config::ClientConfig;
 use souk_chassis::health::Health;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
@@ -56,20 +56,23 @@ pub(crate) fn follow(
         Target::Local(stack) => {
             for served in services.iter().cloned() {
                 // At once, not when the task comes to it: the first check must not find a lie.
-                served.tell(0, stack.health().is_serving(&served.service) == Some(true));
-                let states = stack.health().subscribe(&served.service);
+                served.tell(0, stack.health.is_serving(&served.service) == Some(true));
+                let states = stack.health.subscribe(&served.service);
                 tokio::spawn(stop.clone().run_until_cancelled_owned(relay(states, served)));
             }
         }
         Target::Remote(uris) => {
             for (index, uri) in uris.iter().enumerate() {
                 // Connections for health alone: untraced, since a watch is no call of anybody.
-                let channel = client::channel(uri, config)?;
-                let probe = Probe::new(Arc::clone(&backend.name), uri, channel.clone());
-                let probe = authenticates_callers.then(|| Arc::new(probe));
-                let process = MonitoredProcess { channel, probe };
+                let probe = Arc::new(Probe {
+                    backend: Arc::clone(&backend.name),
+                    address: uri.clone(),
+                    channel: client::channel(uri, config)?,
+                    authenticates_callers,
+                    open: AtomicBool::new(false),
+                });
                 for served in services.iter().cloned() {
-                    let watching = watch_remote(process.clone(), index, served);
+                    let watching = watch_remote(Arc::clone(&probe), index, served);
                     tokio::spawn(stop.clone().run_until_cancelled_owned(watching));
                 }
             }
@@ -157,18 +160,10 @@ impl MonitoredService {
     }
 }
 
-/// A process of a backend, as its health is asked for.
-#[derive(Clone)]
-struct MonitoredProcess {
-    channel: Channel,
-    /// `None` where the gateway knows no callers.
-    probe: Option<Arc<Probe>>,
-}
-
-async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<MonitoredService>) {
+async fn watch_remote(probe: Arc<Probe>, index: usize, served: Arc<MonitoredService>) {
     let mut pause = PAUSE_MIN;
     loop {
-        let ended = watch_once(&process, index, &served, &mut pause).await;
+        let ended = watch_once(&probe, index, &served, &mut pause).await;
         served.tell_remote(index, false);
         if let Err(status) = ended {
             let (backend, service) = (&served.backend, &served.service);
@@ -182,22 +177,22 @@ async fn watch_remote(process: MonitoredProcess, index: usize, served: Arc<Monit
 /// Follows a process until its stream ends, or it is found to answer calls that prove no caller. Each stream probes again: behind
 /// it there may be another process than behind the last one.
 async fn watch_once(
-    process: &MonitoredProcess,
+    probe: &Probe,
     index: usize,
     served: &MonitoredService,
     pause: &mut Duration,
 ) -> Result<(), Status> {
     let service = served.service.clone();
-    let mut unproven = process.probe.as_deref();
-    let mut client = HealthClient::new(process.channel.clone());
+    let mut is_unproven = probe.authenticates_callers;
+    let mut client = HealthClient::new(probe.channel.clone());
     let mut states = client.watch(HealthCheckRequest { service }).await?.into_inner();
     while let Some(state) = states.message().await? {
         let serving = state.status() == ServingStatus::Serving;
-        if let Some(probe) = unproven.filter(|_| serving) {
+        if serving && is_unproven {
             if !probe.refuses_unproven(&served.service).await? {
                 return Ok(());
             }
-            unproven = None;
+            is_unproven = false;
         }
         *pause = PAUSE_MIN;
         served.tell_remote(index, serving);

@@ -69,18 +69,6 @@ pub(crate) async fn in_turn<T: Send + 'static>(
     done.await.unwrap_or_else(|error| Err(failed(error.into())))
 }
 
-/// The frame of the one message that `read` makes of `body`, which has at most `bytes_max` bytes and is so much `work`.
-async fn message(
-    body: Body,
-    work: impl Fn(&[u8]) -> usize + Send + 'static,
-    read: impl FnOnce(&[u8]) -> Result<Vec<u8>, Status> + Send + 'static,
-    bytes_max: usize,
-) -> Result<Frame<Bytes>, Status> {
-    let body = gathered(body, bytes_max).await?;
-    let message = in_turn(work(&body), move || read(&body)).await?;
-    Ok(Frame::data(framed(0, &message)))
-}
-
 /// All of a body. Frames are copied: each of a byte alone would hold the buffer that it was read into.
 pub(crate) async fn gathered(mut body: Body, bytes_max: usize) -> Result<Bytes, Status> {
     let mut read = BytesMut::new();
@@ -132,7 +120,11 @@ pub(crate) fn grpc_request(
     parts.method = Method::POST;
     parts.uri = Uri::from(path);
     parts.version = Version::HTTP_2;
-    let message = stream::once(message(body, work, read, bytes_max));
+    let message = stream::once(async move {
+        let body = gathered(body, bytes_max).await?;
+        let message = in_turn(work(&body), move || read(&body)).await?;
+        Ok::<_, Status>(Frame::data(framed(0, &message)))
+    });
     Request::from_parts(parts, Body::new(StreamBody::new(message)))
 }
 

@@ -38,8 +38,9 @@ impl Comments {
         let file = |file: FileDescriptor| {
             let places = file.file_descriptor_proto().source_code_info.iter();
             let places = places.flat_map(|info| &info.location).filter_map(|place| {
-                let text = place.leading_comments.as_deref().map(unindented)?;
-                Some((place.path.clone(), text))
+                let lines = place.leading_comments.as_deref()?.lines().map(str::trim);
+                let text = lines.collect::<Vec<_>>().join("\n");
+                Some((place.path.clone(), text.trim().to_owned()))
             });
             (file.name().to_owned(), places.collect())
         };
@@ -51,11 +52,6 @@ impl Comments {
         let comment = self.0.get(file.name()).and_then(|places| places.get(path));
         comment.map_or("", String::as_str)
     }
-}
-
-fn unindented(comment: &str) -> String {
-    let lines: Vec<&str> = comment.lines().map(str::trim).collect();
-    lines.join("\n").trim().to_owned()
 }
 
 pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
@@ -97,7 +93,7 @@ pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
         "tags": tags,
         "paths": paths,
         "components": {
-            "schemas": schemas.finish(),
+            "schemas": schemas.done,
             "responses": {
                 "Error": {
                     "description": "The call failed: its code, what was wrong, and details (google.rpc.Status).",

@@ -22,24 +22,18 @@ const METHOD: &str = "ProbeWithoutCaller";
 /// Longest time that a process may take to refuse the call.
 const TIMEOUT: &str = "5S";
 
+/// A process of a backend, as its health is asked for and it is probed.
 pub(crate) struct Probe {
-    backend: Arc<str>,
-    address: Uri,
-    channel: Channel,
+    pub(crate) backend: Arc<str>,
+    pub(crate) address: Uri,
+    pub(crate) channel: Channel,
+    /// Whether the gateway authenticates callers: else it isn't probed.
+    pub(crate) authenticates_callers: bool,
     /// Whether the process was found open, and the log says so.
-    open: AtomicBool,
+    pub(crate) open: AtomicBool,
 }
 
 impl Probe {
-    pub(crate) fn new(backend: Arc<str>, address: &Uri, channel: Channel) -> Self {
-        Self {
-            backend,
-            address: address.clone(),
-            channel,
-            open: AtomicBool::new(false),
-        }
-    }
-
     /// Whether the process refuses calls without a credential; an error while it can't be reached or is too busy to answer.
     pub(crate) async fn refuses_unproven(&self, service: &str) -> Result<bool, Status> {
         let status = self.call(service).await?;

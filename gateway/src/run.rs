@@ -63,7 +63,8 @@ pub enum GatewayError {
 /// A gateway over its backends.
 #[derive(Clone, Debug)]
 pub struct Gateway {
-    stack: Stack,
+    /// The front stack, to be served. Monitors of backends and key files run until its last clone is dropped.
+    pub stack: Stack,
 }
 
 impl Gateway {
@@ -100,7 +101,7 @@ impl Gateway {
             warn_of_readers(&config.client.tls.key);
         }
         let guard = GatewayGuard::new(&config.auth, credentials, methods.clone(), descriptors)?;
-        let health = Health::new();
+        let health = Health::default();
         let stop = CancellationToken::new();
         let meter = meter();
         let mut monitors = Vec::new();
@@ -140,7 +141,7 @@ impl Gateway {
         let forward = Forward {
             routes,
             stream_drain: Arc::new(StreamDrain {
-                draining: health.draining(),
+                draining: health.draining.clone(),
                 grace: grace(&config.server),
             }),
             _monitors: stop.drop_guard(),
@@ -161,11 +162,6 @@ impl Gateway {
             stack: stack.behind(front),
         })
     }
-
-    /// The front stack, to be served. Monitors of backends and key files run until its last clone is dropped.
-    pub fn stack(&self) -> Stack {
-        self.stack.clone()
-    }
 }
 
 /// Time for open streams at a drain.
@@ -183,7 +179,7 @@ pub async fn run(args: GatewayArgs) -> Result<Exit, RunError> {
         .run(&config.telemetry, &config.server, async |_| {
             let backends = config.backends()?;
             tracing::info!(?backends, "routing");
-            Ok(Gateway::new(&config, backends)?.stack())
+            Ok(Gateway::new(&config, backends)?.stack)
         })
         .await
 }

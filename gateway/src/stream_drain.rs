@@ -3,15 +3,13 @@
 //! When a gateway drains, its backends don't know, and a watch would be cut off in the middle of a message. So a stream that is still open
 //! some time after the drain began is closed at a frame boundary with UNAVAILABLE and a retry delay.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use souk_chassis::layers::body::{Follow, FollowedBody, poll_open};
-use souk_chassis::layers::{AnswerBody, PollFrame};
-use souk_chassis::status::{RETRY_AFTER, StatusBuilder, trailers};
+use souk_chassis::layers::body::{CutOff, FollowedBody};
+use souk_chassis::status::{RETRY_AFTER, StatusBuilder};
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use tonic::body::Body;
 
 /// Closes streams some time after a drain began.
@@ -27,39 +25,17 @@ impl StreamDrain {
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
-        let closing = Closing {
-            drain: Arc::clone(self),
-            over: None,
-        };
-        Body::new(FollowedBody::new(body, Some(closing)))
+        let drain = Arc::clone(self);
+        let over = CutOff::new(move || Arc::clone(&drain).over());
+        Body::new(FollowedBody::new(body, Some(over)))
     }
 
-    async fn over(self: Arc<Self>) {
+    async fn over(self: Arc<Self>) -> Status {
         self.draining.cancelled().await;
         tokio::time::sleep(self.grace).await;
-    }
-}
-
-struct Closing {
-    drain: Arc<StreamDrain>,
-    /// `None` before the first wait: most responses need none.
-    over: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-impl Follow for Closing {
-    const CUTS: bool = true;
-
-    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
-        // What is ready goes first: the last message is whole.
-        if let Poll::Ready(frame) = poll_open(body, cx) {
-            return Poll::Ready(frame);
-        }
-        let over = || Box::pin(Arc::clone(&self.drain).over()) as Pin<Box<_>>;
-        ready!(self.over.get_or_insert_with(over).as_mut().poll(cx));
-        *body = None;
         let message = "the gateway is shutting down; call again, another one will go on";
-        let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
-        Poll::Ready(Some(trailers(status)))
+        let status = StatusBuilder::unavailable("DRAINING", message);
+        status.retry_after(RETRY_AFTER).build()
     }
 }
 

@@ -45,7 +45,7 @@ impl OrderDomain {
         at: impl Fn(usize) -> FieldPath + Sync,
     ) -> souk_api::Result<()> {
         self.references.fill_in(orders, &at).await?;
-        let mut violations = Violations::new();
+        let mut violations = Violations::default();
         for (place, order) in orders.iter_mut().enumerate() {
             finish(order, &at(place), &mut violations);
         }

@@ -90,7 +90,7 @@ async fn open<S: Service>(
     credentials: &Credentials,
 ) -> Result<Opened, StartError> {
     let directory = settings.data.join(S::FOLDER);
-    let health = Health::new();
+    let health = Health::default();
     let (engine, server) = (&settings.engine, &settings.server);
     let service = hosting::start::<S>(&directory, engine, server, host, &health, credentials).await?;
     let services = hosting::guarded::<S>(hosting::mounted(&service)?, credentials.clone())?;

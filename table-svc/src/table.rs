@@ -320,7 +320,7 @@ pub(crate) fn refused(error: EngineError) -> Error {
     let EngineError::Index(IndexError::InvalidSchema(wrong)) = error else {
         return rows::refused(error);
     };
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     for wrong in wrong.listed() {
         let message = format!("{:?}: {}; {}", wrong.path, wrong.message, wrong.advice);
         violations.push("table.search_index.fields", wrong.reason.code(), message);

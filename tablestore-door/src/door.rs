@@ -15,13 +15,14 @@ use std::time::{Duration, SystemTime};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
+use souk_access::TraceTrust;
 use souk_access::reload::{self, FileError};
 use souk_access::rules::RulesError;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
-use souk_chassis::layers::trace::NamedCall;
+use souk_chassis::layers::trace::{Believe, NamedCall};
 use souk_chassis::methods::DescriptorError;
 use souk_chassis::reflection::ReflectionError;
 use souk_chassis::reload::Reloaded;
@@ -111,7 +112,7 @@ pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, FileError> 
 }
 
 /// The endpoint. Clones are the same one.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Door {
     shared: Arc<Shared>,
     stack: Stack,
@@ -123,27 +124,45 @@ struct Shared {
     permissions: Permissions,
     places: Arc<Semaphore>,
     times: DoorTimes,
+    traces: TraceTrust,
     /// Whether anybody may know a secret.
     is_open: bool,
 }
 
-impl std::fmt::Debug for Door {
+impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Door")
+        f.write_str("Shared")
+    }
+}
+
+/// Whose trace context is continued; as with a gateway, callers are known by their credentials.
+#[derive(Debug)]
+struct Trusted(Arc<Shared>);
+
+impl Believe for Trusted {
+    fn believes(&self, request: &mut Request<Body>) -> bool {
+        let Self(shared) = self;
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        match shared.traces {
+            TraceTrust::Everybody => true,
+            TraceTrust::Callers => shared.signer(method, uri, headers).is_ok(),
+            TraceTrust::Nobody => false,
+        }
     }
 }
 
 impl Door {
-    /// The endpoint of the tables of an engine, for the holders of `keys`.
+    /// The endpoint of the tables of an engine, for the holders of `keys`. It continues the `traces` of these callers.
     ///
     /// # Errors
     /// When the contract can't be read.
     pub fn new(
         engine: Engine,
         keys: Arc<Reloaded<AccessKeys>>,
+        traces: TraceTrust,
         config: &ServerConfig,
     ) -> Result<Self, DoorError> {
-        Self::with_times(engine, keys, DoorTimes::default(), config)
+        Self::with(engine, keys, DoorTimes::default(), traces, false, config)
     }
 
     /// The same, with other times of calls.
@@ -156,7 +175,7 @@ impl Door {
         times: DoorTimes,
         config: &ServerConfig,
     ) -> Result<Self, DoorError> {
-        Self::with(engine, keys, times, false, config)
+        Self::with(engine, keys, times, TraceTrust::default(), false, config)
     }
 
     /// The endpoint of a demo, for the holders of a key whose secret everybody knows. It answers calls by an address or `localhost` alone: a
@@ -164,31 +183,37 @@ impl Door {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn demo(engine: Engine, key: AccessKey, config: &ServerConfig) -> Result<Self, DoorError> {
+    pub fn demo(
+        engine: Engine,
+        key: AccessKey,
+        traces: TraceTrust,
+        config: &ServerConfig,
+    ) -> Result<Self, DoorError> {
         let keys = Reloaded::fixed(AccessKeys::of(key));
-        Self::with(engine, keys, DoorTimes::default(), true, config)
+        Self::with(engine, keys, DoorTimes::default(), traces, true, config)
     }
 
     fn with(
         engine: Engine,
         keys: Arc<Reloaded<AccessKeys>>,
         times: DoorTimes,
+        traces: TraceTrust,
         is_open: bool,
         config: &ServerConfig,
     ) -> Result<Self, DoorError> {
-        let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)?;
-        let stack = server::stack(services, &Health::new(), config)?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                engine,
-                keys,
-                permissions: Permissions::new()?,
-                places: Arc::new(Semaphore::new(CALLS_MAX)),
-                times,
-                is_open,
-            }),
-            stack,
-        })
+        let shared = Arc::new(Shared {
+            engine,
+            keys,
+            permissions: Permissions::new()?,
+            places: Arc::new(Semaphore::new(CALLS_MAX)),
+            times,
+            traces,
+            is_open,
+        });
+        let trusted = Trusted(Arc::clone(&shared));
+        let services = Services::new(souk_proto::FILE_DESCRIPTOR_SET)?.believing(trusted);
+        let stack = server::stack(services, &Health::default(), config)?;
+        Ok(Self { shared, stack })
     }
 
     /// Serves it until `stop`, then drains: at most `calls_deadline` for the calls under way.
@@ -258,7 +283,7 @@ struct Signer {
 impl Shared {
     /// The response, and the code of the error that it tells of.
     async fn answered(&self, head: &Parts, body: Body, id: &str) -> (Response<Body>, Option<String>) {
-        let signer = match self.signer(head) {
+        let signer = match self.signer(&head.method, &head.uri, &head.headers) {
             Ok(signer) => signer,
             Err(error) => {
                 tracing::debug!(request = id, code = %error.code, "a request to the Tablestore endpoint was refused");
@@ -285,12 +310,12 @@ impl Shared {
     }
 
     /// Who signed the request.
-    fn signer(&self, head: &Parts) -> Result<Signer, ServiceError> {
-        if self.is_open && !is_by_address(head) {
+    fn signer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Signer, ServiceError> {
+        if self.is_open && !is_by_address(uri, headers) {
             let text = "This endpoint is a demo's, and is called by an address or localhost.";
             return Err(ServiceError::new(ErrorCode::AuthFailed, text));
         }
-        let head = RequestHead::parse(&head.method, head.uri.path(), &head.headers, SystemTime::now())?;
+        let head = RequestHead::parse(method, uri.path(), headers, SystemTime::now())?;
         let keys = self.keys.get();
         let key = keys.get(&head.access_key_id).ok_or(Reason::UnknownAccessKey)?;
         let signing = key.verify(&head)?;
@@ -347,13 +372,10 @@ impl Shared {
 }
 
 /// Whether a request names its server by an address, which nobody can have resolved to another, or as `localhost`.
-fn is_by_address(head: &Parts) -> bool {
-    let in_address = head.uri.authority().map(|authority| authority.as_str());
-    let in_headers = head
-        .headers
-        .get_all(HOST)
-        .iter()
-        .map(|host| host.to_str().unwrap_or_default());
+fn is_by_address(uri: &Uri, headers: &HeaderMap) -> bool {
+    let in_address = uri.authority().map(|authority| authority.as_str());
+    let in_headers = headers.get_all(HOST).iter();
+    let in_headers = in_headers.map(|host| host.to_str().unwrap_or_default());
     let mut names = in_address.into_iter().chain(in_headers);
     names.all(|name| {
         name.parse::<SocketAddr>().is_ok()
@@ -405,10 +427,59 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    use http::Request;
-    use http::header::HOST;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use ring::hmac;
+    use souk_engine::{EngineConfig, Tables};
+    use time::OffsetDateTime;
+    use time::format_description::well_known::Rfc3339;
 
-    use super::{follow_keys, is_by_address};
+    use super::*;
+
+    /// A request for a row, signed by `app` with this secret.
+    fn signed(secret: &str) -> Request<Body> {
+        let now = OffsetDateTime::from(SystemTime::now());
+        let date = now.format(&Rfc3339).expect("a time");
+        let headers = [
+            ("x-ots-accesskeyid", "app"),
+            ("x-ots-apiversion", "2015-12-31"),
+            // Of nothing.
+            ("x-ots-contentmd5", "1B2M2Y8AsgTpgAmY7PhCfg=="),
+            ("x-ots-date", date.as_str()),
+            ("x-ots-instancename", "demo"),
+        ];
+        let lines = headers.map(|(name, value)| format!("{name}:{value}\n")).concat();
+        let text = format!("/GetRow\nPOST\n\n{lines}");
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret.as_bytes());
+        let signature = BASE64.encode(hmac::sign(&key, text.as_bytes()));
+        let request = Request::post("/GetRow").header("x-ots-signature", signature);
+        let request = headers
+            .iter()
+            .fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(Body::empty()).expect("a request")
+    }
+
+    #[tokio::test]
+    async fn the_traces_of_those_who_sign_are_continued() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = EngineConfig::new(folder.path());
+        let engine = Engine::open(config, Tables::new()).await.expect("an engine");
+        for (traces, of_signers, of_others) in [
+            (TraceTrust::Nobody, false, false),
+            (TraceTrust::Callers, true, false),
+            (TraceTrust::Everybody, true, true),
+        ] {
+            let keys = AccessKeys::read("app secret-of-the-app demo admin").expect("a key");
+            let (keys, config) = (Reloaded::fixed(keys), ServerConfig::default());
+            let door = Door::new(engine.clone(), keys, traces, &config).expect("a door");
+            let trusted = Trusted(door.shared);
+            let believed =
+                ["secret-of-the-app", "another-secret"].map(|secret| trusted.believes(&mut signed(secret)));
+            assert_eq!(believed, [of_signers, of_others], "{traces:?}");
+        }
+        let deadline = Instant::now() + Duration::from_secs(30);
+        engine.close(deadline).await.expect("closed");
+    }
 
     #[tokio::test]
     async fn a_file_of_keys_is_read_while_nobody_else_can() {
@@ -458,8 +529,8 @@ mod tests {
             ("", false),
         ] {
             let request = Request::builder().uri("/GetRow").header(HOST, host).body(());
-            let (head, ()) = request.expect("a request").into_parts();
-            assert_eq!(is_by_address(&head), taken, "{host}");
+            let request = request.expect("a request");
+            assert_eq!(is_by_address(request.uri(), request.headers()), taken, "{host}");
         }
     }
 }

@@ -28,14 +28,15 @@
 //! # async fn example(engine: souk_engine::Engine) -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
-//! use souk_access::{Reloaded, Role};
+//! use souk_access::{Reloaded, Role, TraceTrust};
 //! use souk_chassis::config::ServerConfig;
 //! use souk_chassis::server::Listener;
 //! use souk_tablestore_door::{AccessKey, AccessKeys, Door};
 //!
 //! let config = ServerConfig { listen: "127.0.0.1:8087".parse()?, ..ServerConfig::default() };
 //! let key = AccessKey::new("app", "a-secret-of-the-app", "shop", Role::Admin)?;
-//! let door = Door::new(engine, Reloaded::fixed(AccessKeys::of(key)), &config)?;
+//! let keys = Reloaded::fixed(AccessKeys::of(key));
+//! let door = Door::new(engine, keys, TraceTrust::Callers, &config)?;
 //! let listener = Listener::bind(&config).await?;
 //! door.serve(listener, &config, std::future::pending(), Duration::from_secs(10)).await;
 //! # Ok(()) }

@@ -81,8 +81,8 @@ pub(super) fn start(
     };
     let every = settings.every;
     let mut asked = signal(SignalKind::user_defined1())?;
-    let stopping = host.stopping();
-    let draining = host.draining();
+    let stopping = host.stopping.clone();
+    let draining = host.draining.clone();
     host.spawn("backups", async move {
         let mut due = backups.due(every).await;
         loop {

@@ -187,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_service_behind_a_gateway_allows_longer_bodies_and_more_streams_than_a_front_door() {
-        let front: Settings = Loader::new().load().expect("the defaults");
-        let BehindGateway(behind) = Loader::new().load().expect("the defaults");
+        let front: Settings = Loader::default().load().expect("the defaults");
+        let BehindGateway(behind) = Loader::default().load().expect("the defaults");
         assert_eq!(
             (
                 front.server.body_timeout.as_secs(),
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn settings_reach_the_engine() {
-        let settings: Settings = Loader::new()
+        let settings: Settings = Loader::default()
             .overrides([
                 "engine.commit_interval=50ms",
                 "engine.retention=2h",
@@ -231,7 +231,7 @@ mod tests {
     fn commit_intervals_of_1_to_200_ms_are_accepted() {
         for (interval, accepted) in [("999us", false), ("1ms", true), ("200ms", true), ("201ms", false)] {
             let given = format!("engine.commit_interval={interval}");
-            let loaded = Loader::new().overrides([given]).load::<Settings>();
+            let loaded = Loader::default().overrides([given]).load::<Settings>();
             assert_eq!(loaded.is_ok(), accepted, "{interval}");
         }
     }
@@ -250,13 +250,13 @@ mod tests {
             "engine.backup.increments=5000",
             "engine.backup.keep=0",
         ];
-        let error = Loader::new()
+        let error = Loader::default()
             .overrides(wrong)
             .load::<Settings>()
             .expect_err("bad settings");
         // Where it was set, the setting, and what is wrong.
         let paths: Vec<_> = error
-            .problems()
+            .0
             .iter()
             .filter_map(|problem| problem.split(": ").nth(1))
             .collect();

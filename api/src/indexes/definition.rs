@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     fn read(given: &[pb::FieldDefinition]) -> (Option<SearchIndexDefinition>, Vec<String>) {
-        let mut violations = Violations::new();
+        let mut violations = Violations::default();
         let read = search_index("wares", given, &FieldPath::root("fields"), &mut violations);
         let paths = violations.paths().map(ToString::to_string).collect();
         (read, paths)

@@ -46,7 +46,7 @@ fn retries(details: &ErrorDetails) -> bool {
 }
 
 fn two_violations() -> Violations {
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     violations.required("order.order_id");
     violations.push("order.quantity", "OUT_OF_RANGE", "is 0, must be at least 1");
     violations

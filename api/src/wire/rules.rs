@@ -28,7 +28,7 @@ pub fn valid<M: Validate>(request: Request<M>) -> Result<M> {
 /// All that breaks the rules of a message that stands at `at`.
 #[must_use]
 pub fn broken(message: &dyn Validate, at: &FieldPath) -> Violations {
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     message.validate(&Path::at(at.as_str()), &mut |violation| {
         note(&violation, &mut violations);
     });

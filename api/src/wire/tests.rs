@@ -113,7 +113,7 @@ fn a_mask_names_what_changes() {
             violations,
         )
     };
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     assert_eq!(read(&[], &mut violations), UpdateMask::Set);
     assert_eq!(read(&["*"], &mut violations), UpdateMask::All);
     let some = read(&["name", "etag"], &mut violations);
@@ -139,7 +139,7 @@ fn attributes_come_back_from_their_column_and_bad_ones_are_named() {
     ];
     let entries = kinds.map(|(name, kind)| (name.to_owned(), Value { kind: Some(kind) }));
     let good = BTreeMap::from(entries);
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     check_attributes(&good, &FieldPath::root("attributes"), &mut violations);
     assert!(violations.is_empty());
     let encoded = attributes_to_column(&good);
@@ -156,7 +156,7 @@ fn attributes_come_back_from_their_column_and_bad_ones_are_named() {
         kind: Some(Kind::StringValue("x".repeat(5_000))),
     };
     let bad = BTreeMap::from([("big".to_owned(), big)]);
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     let at = FieldPath::root("shop").field("attributes");
     check_attributes(&bad, &at, &mut violations);
     assert_eq!(paths(violations), ["shop.attributes[\"big\"]"]);

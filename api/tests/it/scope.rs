@@ -462,7 +462,7 @@ async fn shown(notes: &Resources<Note>) -> String {
         ..SuggestRequest::default()
     };
     let suggested = notes
-        .suggest(suggest, &fields, Violations::new())
+        .suggest(suggest, &fields, Violations::default())
         .await
         .expect("suggestions");
     let ids: Vec<_> = page.hits.iter().map(|hit| &hit.id).collect();

@@ -55,7 +55,10 @@ async fn all_calls(notes: &Resources<Note>, sequence: i64) -> BTreeMap<&'static 
         ("search", notes.search(Some(search), "search").await.map(drop)),
         (
             "suggest",
-            notes.suggest(suggest, &fields, Violations::new()).await.map(drop),
+            notes
+                .suggest(suggest, &fields, Violations::default())
+                .await
+                .map(drop),
         ),
         ("export", notes.export(export).await.map(drop)),
         ("watch", notes.watch(Some(sequence)).await.map(drop)),
@@ -88,8 +91,8 @@ async fn of_places(notes: &Resources<Note>, sequence: i64) -> [Result<(), Error>
         ..ClusterRequest::default()
     };
     [
-        notes.nearby(nearby, Violations::new()).await.map(drop),
-        notes.clusters(clusters, Violations::new()).await.map(drop),
+        notes.nearby(nearby, Violations::default()).await.map(drop),
+        notes.clusters(clusters, Violations::default()).await.map(drop),
     ]
 }
 

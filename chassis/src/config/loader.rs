@@ -79,14 +79,10 @@ pub(super) use push_zeros;
 /// All problems of the settings. Shows one a line.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{} problem{} in the settings\n  {}", .0.len(), if .0.len() == 1 { "" } else { "s" }, .0.join("\n  "))]
-pub struct ConfigError(Vec<String>);
-
-impl ConfigError {
+pub struct ConfigError(
     /// The problems, in the order of the sources: each with where it was set and the setting, where it is about one.
-    pub fn problems(&self) -> &[String] {
-        &self.0
-    }
-}
+    pub Vec<String>,
+);
 
 impl From<Problems> for ConfigError {
     fn from(problems: Problems) -> Self {
@@ -117,11 +113,6 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// No source but the defaults in code.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// A TOML file. It must exist.
     pub fn file(mut self, path: &Path) -> Self {
         let text = private_files::read_text(path, FILE_BYTES_MAX);

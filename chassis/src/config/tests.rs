@@ -27,14 +27,13 @@ fn variable(name: &str, value: &str) -> (String, String) {
 }
 
 fn problems(loader: Loader) -> Vec<String> {
-    let error = loader.load::<Settings>().expect_err("something is wrong");
-    error.problems().iter().map(ToString::to_string).collect()
+    loader.load::<Settings>().expect_err("something is wrong").0
 }
 
 #[test]
 fn each_source_goes_over_the_one_before() {
     let all = |sources: usize| {
-        let mut loader = Loader::new();
+        let mut loader = Loader::default();
         if sources > 0 {
             loader = loader.file_text("souk.toml", "[server]\nqueue_max = 1");
         }
@@ -64,23 +63,23 @@ fn a_file_is_read_and_one_that_is_not_there_is_named() {
         "name = \"from the file\"\n[server]\ndrain_deadline = \"5s\"",
     )
     .expect("a file");
-    let settings: Settings = Loader::new().file(&path).load().expect("good settings");
+    let settings: Settings = Loader::default().file(&path).load().expect("good settings");
     assert_eq!(settings.name, "from the file");
     assert_eq!(settings.server.drain_deadline, Duration::from_secs(5));
 
     let missing = folder.path().join("missing.toml");
-    let found = problems(Loader::new().file(&missing));
+    let found = problems(Loader::default().file(&missing));
     assert!(
         found[0].contains("missing.toml") && found[0].contains("can't be read"),
         "{found:?}"
     );
     std::fs::write(&path, "name = ").expect("a file");
-    assert!(problems(Loader::new().file(&path))[0].contains("is not TOML"));
+    assert!(problems(Loader::default().file(&path))[0].contains("is not TOML"));
 }
 
 #[test]
 fn text_means_what_its_setting_is() {
-    let settings: Settings = Loader::new()
+    let settings: Settings = Loader::default()
         .overrides([
             "name=8080",
             "ports=[1, 2]",
@@ -98,7 +97,7 @@ fn text_means_what_its_setting_is() {
 #[test]
 fn all_problems_are_told_at_once_each_with_its_origin() {
     let found = problems(
-        Loader::new()
+        Loader::default()
             .file_text("souk.toml", "colour = \"red\"\n[server]\nqueue_max = \"many\"")
             .environment([
                 variable("SOUK_SERVER__LISTEN", "nowhere"),
@@ -131,7 +130,7 @@ fn all_problems_are_told_at_once_each_with_its_origin() {
 #[test]
 fn a_value_out_of_range_names_who_set_it() {
     let found = problems(
-        Loader::new()
+        Loader::default()
             .file_text("souk.toml", "name = \"forbidden\"\n[server]\nconcurrency_max = 0")
             .overrides([
                 "server.message_bytes_max=5000000",
@@ -157,7 +156,10 @@ fn variables_of_others_and_of_the_suites_are_no_settings() {
         variable("SOUK_SEED", "7"),
         variable("SOUK_FAULTS", "required"),
     ];
-    let settings: Settings = Loader::new().environment(others).load().expect("good settings");
+    let settings: Settings = Loader::default()
+        .environment(others)
+        .load()
+        .expect("good settings");
     assert_eq!(settings, Settings::default());
 }
 
@@ -194,7 +196,7 @@ fn durations_are_read_and_written_in_units() {
 #[test]
 fn what_others_can_reach_is_protected_or_said_to_be_open() {
     let load = |settings: &[&str]| {
-        Loader::new()
+        Loader::default()
             .overrides(settings.iter().copied())
             .load::<Settings>()
     };

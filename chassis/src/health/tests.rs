@@ -29,7 +29,7 @@ fn always(health: &Health, service: impl Into<String>, is_serving: bool) {
 
 #[tokio::test]
 async fn the_whole_serves_while_all_services_do() {
-    let health = Health::new();
+    let health = Health::default();
     assert_eq!(
         check(&health, "").await.expect("always known"),
         ServingStatus::Serving
@@ -63,7 +63,7 @@ async fn the_whole_serves_while_all_services_do() {
 
 #[tokio::test]
 async fn an_unknown_service_is_an_error_to_check_and_a_state_to_watch() {
-    let health = Health::new();
+    let health = Health::default();
     let status = check(&health, "souk.Nobody").await.expect_err("unknown");
     assert_eq!(status.code(), Code::NotFound);
     assert_eq!(crate::status::reason(&status).as_deref(), Some("SERVICE_UNKNOWN"));
@@ -83,7 +83,7 @@ async fn an_unknown_service_is_an_error_to_check_and_a_state_to_watch() {
 
 #[tokio::test]
 async fn an_address_has_so_many_watches_and_each_is_given_back() {
-    let endpoint = HealthService::new(Health::new());
+    let endpoint = HealthService::new(Health::default());
     let watch = |address: &str| {
         let mut request = requested("");
         let info = ConnectionInfo::new(None, address.parse().expect("an address"));
@@ -107,7 +107,7 @@ async fn an_address_has_so_many_watches_and_each_is_given_back() {
 
 #[tokio::test]
 async fn a_service_that_several_serve_serves_while_all_do() {
-    let health = Health::new();
+    let health = Health::default();
     let (here, seen_here) = watch::channel(true);
     let (there, seen_there) = watch::channel(false);
     health.register("souk.Indexes", seen_here);
@@ -123,7 +123,7 @@ async fn a_service_that_several_serve_serves_while_all_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_tells_each_change_once_and_ends_with_the_drain() {
-    let health = Health::new();
+    let health = Health::default();
     let (serving, seen) = watch::channel(true);
     health.register("souk.Orders", seen);
     let answer = HealthService::new(health.clone())
@@ -154,7 +154,7 @@ async fn a_watch_tells_each_change_once_and_ends_with_the_drain() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_hears_of_services_that_come_and_of_senders_that_go_and_is_no_busy_loop() {
-    let health = Health::new();
+    let health = Health::default();
     let mut whole = Box::pin(health.subscribe(""));
     assert_eq!(whole.next().await, Some(true), "of nothing");
     let (serving, seen) = watch::channel(false);
@@ -170,7 +170,7 @@ async fn a_watch_hears_of_services_that_come_and_of_senders_that_go_and_is_no_bu
 
 #[tokio::test]
 async fn a_list_tells_of_every_service_and_the_whole() {
-    let health = Health::new();
+    let health = Health::default();
     always(&health, "souk.Orders", false);
     always(&health, "souk.Shops", true);
     let list = || async {

@@ -32,7 +32,10 @@ async fn the_drain_goes_in_order_and_ends_clean() {
     let config = ServerConfig::default();
     let events = Events::default();
     let mut host = Host::new(Duration::from_secs(10));
-    for (name, token) in [("draining", host.draining()), ("stopping", host.stopping())] {
+    for (name, token) in [
+        ("draining", host.draining.clone()),
+        ("stopping", host.stopping.clone()),
+    ] {
         let events = events.clone();
         host.spawn("listener of tokens", async move {
             token.cancelled().await;

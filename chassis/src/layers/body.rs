@@ -1,7 +1,7 @@
 //! The body of a layer's answer: what is inside, and what the layer does to its frames, or keeps until it has been taken.
 
 use std::pin::Pin;
-use std::task::Context;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::Response;
@@ -9,6 +9,7 @@ use http_body::SizeHint;
 use tonic::Status;
 
 use super::{AnswerBody, PollFrame};
+use crate::status::trailers;
 
 /// What a layer does to the frames of a body.
 pub trait Follow: Send + Unpin + 'static {
@@ -75,6 +76,39 @@ pub fn poll_open(body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> Po
     match body {
         Some(body) => Pin::new(body).poll_frame(cx),
         None => PollFrame::Ready(None),
+    }
+}
+
+/// Ends a body by the status that `wait` gives, which is begun when the body has nothing ready: most have no need of it.
+pub struct CutOff<W, F> {
+    wait: W,
+    waiting: Option<Pin<Box<F>>>,
+}
+
+impl<W: FnMut() -> F, F> CutOff<W, F> {
+    /// After `wait`.
+    pub fn new(wait: W) -> Self {
+        Self { wait, waiting: None }
+    }
+}
+
+impl<W, F> Follow for CutOff<W, F>
+where
+    W: FnMut() -> F + Send + Unpin + 'static,
+    F: Future<Output = Status> + Send + 'static,
+{
+    const CUTS: bool = true;
+
+    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
+        // What is ready goes first: the last message is whole, and an answer that made it in time is one.
+        if let Poll::Ready(frame) = poll_open(body, cx) {
+            return Poll::Ready(frame);
+        }
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin((self.wait)()));
+        let status = ready!(waiting.as_mut().poll(cx));
+        // Dropping it stops the stream's work.
+        *body = None;
+        Poll::Ready(Some(trailers(status)))
     }
 }
 

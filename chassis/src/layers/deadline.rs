@@ -4,20 +4,18 @@
 //! server's limits no longer apply, since a stream may live for days; the client's `grpc-timeout` does, until the trailers.
 //! (`tonic::transport::Server::timeout` isn't used: it answers CANCELLED.)
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::body::{Follow, followed, poll_open};
-use super::{AnswerBody, Answering, Around, Inner, PollFrame, refuse, refused};
-use crate::status::{GRPC_STATUS, StatusBuilder, trailers};
+use super::body::{CutOff, followed};
+use super::{Answering, Around, Inner, refuse, refused};
+use crate::status::{GRPC_STATUS, StatusBuilder};
 
 /// The header with the time a caller gives.
 pub const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -38,7 +36,8 @@ const TIMEOUT_NUMBER_MAX: u128 = 99_999_999;
 /// When the work on a call must be done. A handler finds it in the extensions of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    at: Instant,
+    /// The moment until which the response must have begun.
+    pub at: Instant,
     /// When the client's own time is over, streams included; `None` when it named none.
     pub(super) asked: Option<Instant>,
 }
@@ -49,11 +48,6 @@ tokio::task_local! {
 }
 
 impl Deadline {
-    /// The moment until which the response must have begun.
-    pub fn at(self) -> Instant {
-        self.at
-    }
-
     /// The time left until the response must have begun; zero when it is over.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
@@ -167,12 +161,13 @@ impl Around for DeadlineLayer {
                 return refuse(exceeded(given, limited_by));
             };
             let asked = asked.filter(|_| !response.headers().contains_key(GRPC_STATUS));
-            let time = asked.map(|asked| Time {
-                timer: Box::pin(tokio::time::sleep_until(started + asked)),
-                asked,
-                limited_by,
+            let late = asked.map(|asked| {
+                CutOff::new(move || async move {
+                    tokio::time::sleep_until(started + asked).await;
+                    exceeded(asked, limited_by)
+                })
             });
-            followed(response, time)
+            followed(response, late)
         })
     }
 }
@@ -199,28 +194,6 @@ fn exceeded(given: Duration, limited_by: &'static str) -> Status {
         .metadata("timeout_ms", millis)
         .metadata("limited_by", limited_by)
         .build()
-}
-
-/// The time that a client named: then its stream ends in DEADLINE_EXCEEDED.
-struct Time {
-    asked: Duration,
-    limited_by: &'static str,
-    timer: Pin<Box<Sleep>>,
-}
-
-impl Follow for Time {
-    const CUTS: bool = true;
-
-    fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
-        // What is ready goes first: an answer that made it in time is one.
-        if let Poll::Ready(frame) = poll_open(body, cx) {
-            return Poll::Ready(frame);
-        }
-        ready!(self.timer.as_mut().poll(cx));
-        // Dropping it stops the stream's work.
-        *body = None;
-        Poll::Ready(Some(trailers(exceeded(self.asked, self.limited_by))))
-    }
 }
 
 #[cfg(test)]

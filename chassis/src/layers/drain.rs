@@ -34,11 +34,6 @@ impl DrainGate {
         self.0.calls.close();
     }
 
-    /// Whether new calls are refused.
-    pub fn is_closed(&self) -> bool {
-        self.0.closed.is_cancelled()
-    }
-
     /// Calls in flight, streams included, health checks not.
     pub fn in_flight(&self) -> usize {
         self.0.calls.len()
@@ -54,7 +49,7 @@ impl Around for DrainGate {
     fn call(&self, inner: &impl Inner, request: Request<Body>) -> impl Answering {
         // IMPORTANT: count first, look second; the other way round a call could slip in uncounted.
         let counted = (!health::is_path(request.uri().path())).then(|| self.0.calls.token());
-        if counted.is_some() && self.is_closed() {
+        if counted.is_some() && self.0.closed.is_cancelled() {
             let message = "the server is shutting down; retry, another one will answer";
             let status = StatusBuilder::unavailable("DRAINING", message).retry_after(RETRY_AFTER);
             return Either::Right(refused(status));

@@ -4,7 +4,7 @@
 use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
-use http::{HeaderMap, Request, Response, Uri};
+use http::{HeaderMap, Request, Uri};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
@@ -102,21 +102,15 @@ impl Around for ErrorInfoLayer {
         inner.call(request).map(|mut response| {
             let ended = response.headers().contains_key(GRPC_STATUS);
             if ended && let Some(status) = layer.complete(response.headers(), uri.path()) {
-                response = rewrite(response, status);
+                match status.add_header(response.headers_mut()) {
+                    Ok(()) => {
+                        response.extensions_mut().insert(status);
+                    }
+                    Err(status) => response = refuse(status),
+                }
             }
             followed(response, (!ended).then(|| Complete(layer.clone(), uri)))
         })
-    }
-}
-
-/// `response` with `status` in its headers; whatever else stands there stays.
-fn rewrite<B: Default>(mut response: Response<B>, status: Status) -> Response<B> {
-    match status.add_header(response.headers_mut()) {
-        Ok(()) => {
-            response.extensions_mut().insert(status);
-            response
-        }
-        Err(status) => refuse(status),
     }
 }
 

@@ -75,7 +75,7 @@ impl MessagesLayer {
         }
     }
 
-    /// The request as the routes see it, and where complaints about its messages come.
+    /// The request as the routes see it, its body checked and decompressed, and the complaint that this body may raise.
     fn request(&self, request: Request<Body>) -> Result<(Request<Body>, Complaint), Status> {
         let (mut parts, body) = request.into_parts();
         let complaint = Complaint::default();
@@ -135,7 +135,7 @@ impl Around for MessagesLayer {
             }
         };
         let call = inner.call(request);
-        Either::Left(Heard { call, complaint }.map(move |response| {
+        Either::Left(CallOrComplaint { call, complaint }.map(move |response| {
             let response = response.map(Body::new);
             match accepted.flatten() {
                 Some(encoding) => compress(response, encoding),
@@ -146,14 +146,15 @@ impl Around for MessagesLayer {
 }
 
 pin_project! {
-    struct Heard<F> {
+    /// A call that ends early, in the complaint that the body of its request raises.
+    struct CallOrComplaint<F> {
         #[pin]
         call: F,
         complaint: Complaint,
     }
 }
 
-impl<B: AnswerBody + Default, F: Future<Output = Response<B>>> Future for Heard<F> {
+impl<B: AnswerBody + Default, F: Future<Output = Response<B>>> Future for CallOrComplaint<F> {
     type Output = Response<B>;
 
     /// Whatever the reader of the body makes of its error (a proxy resets its stream), the complaint is the answer.

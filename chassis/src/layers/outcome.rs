@@ -61,7 +61,7 @@ impl<O: Observer> Watch<O> {
     pub fn new(observer: O, deadline: Option<Deadline>) -> Self {
         Self {
             observer: Some(observer),
-            due: deadline.map(Deadline::at),
+            due: deadline.map(|deadline| deadline.at),
             due_whole: deadline.and_then(|deadline| deadline.asked),
         }
     }

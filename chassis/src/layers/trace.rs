@@ -7,14 +7,14 @@
 use std::borrow::Cow;
 use std::error::Error as _;
 use std::fmt;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::{self, Poll, ready};
 
 use futures_util::FutureExt as _;
 use http::{Request, Response, Uri};
-use opentelemetry::trace::{SpanContext, SpanKind, Status as SpanStatus, TraceContextExt as _};
+use opentelemetry::trace::{SpanKind, Status as SpanStatus, TraceContextExt as _};
 use opentelemetry::{Context, KeyValue, StringValue};
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
@@ -35,14 +35,6 @@ use crate::tls::TlsPeer;
 
 const ORIGINAL_BYTES_MAX: usize = 128;
 
-#[derive(Clone, Debug)]
-enum Side {
-    /// We answer: takes the caller's context from the headers.
-    Server,
-    /// We ask: gives our context in the headers.
-    Client(Arc<[KeyValue]>),
-}
-
 /// Decides whose trace context is trusted at a front door. The calls of others begin new traces, with a link to the context that they sent.
 pub trait Believe: fmt::Debug + Send + Sync + 'static {
     /// Whether the caller is trusted; asked only if it sent a trace context. May leave its identity in the extensions for layers below.
@@ -61,7 +53,8 @@ pub struct NamedCall {
 /// Traces calls. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
-    side: Side,
+    /// Whom we ask, giving our context in the headers; `None` where we answer, taking the caller's from them.
+    peer: Option<Arc<[KeyValue]>>,
     methods: Methods,
     /// `None` where everybody is believed.
     believe: Option<Arc<dyn Believe>>,
@@ -73,7 +66,7 @@ impl TraceLayer {
     /// SERVER spans for the RPCs in `methods`, of the role in whose scope this is called.
     pub fn server(methods: Methods) -> Self {
         Self {
-            side: Side::Server,
+            peer: None,
             methods,
             believe: None,
             role: Role::current(),
@@ -89,7 +82,7 @@ impl TraceLayer {
     /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
     pub fn client(methods: Methods, peer: &Uri) -> Self {
         Self {
-            side: Side::Client(peer_attributes(peer).into()),
+            peer: Some(peer_attributes(peer).into()),
             role: None,
             ..Self::server(methods)
         }
@@ -98,9 +91,14 @@ impl TraceLayer {
 
 impl Around for TraceLayer {
     fn call(&self, inner: &impl Inner, mut request: Request<Body>) -> impl Answering {
-        let (context, watch) = match &self.side {
-            Side::Server => self.serve(&mut request),
-            Side::Client(peer) => self.ask(&mut request, peer),
+        let (context, watch) = match &self.peer {
+            None => {
+                let method = self.methods.known(request.uri().path());
+                self.serve(&mut request, name_of(method), |request| {
+                    attributes(method, request)
+                })
+            }
+            Some(peer) => self.ask(&mut request, peer),
         };
         let answer = {
             let _entered = context.clone().map(Context::attach);
@@ -117,8 +115,29 @@ impl Around for TraceLayer {
 type Traced = (Option<Context>, Option<Watch<TracedCall>>);
 
 impl TraceLayer {
-    fn serve(&self, request: &mut Request<Body>) -> Traced {
-        let context = self.begin(request);
+    /// A SERVER span with this name and these attributes: in the caller's trace, if it is believed. Else that is linked, and nobody below
+    /// hears of it.
+    fn serve(
+        &self,
+        request: &mut Request<Body>,
+        name: &str,
+        attributes: impl FnOnce(&Request<Body>) -> Vec<KeyValue>,
+    ) -> Traced {
+        let believe = self.believe.as_ref();
+        let asked = believe.filter(|_| propagate::is_told(request.headers()));
+        let (parent, linked) = match asked.is_some_and(|believe| !believe.believes(request)) {
+            true => propagate::take_trace(request.headers_mut()),
+            false => (propagate::extract(request.headers()), None),
+        };
+        let parent = match self.role {
+            Some(role) => parent.with_value(role),
+            None => parent,
+        };
+        let context = sampling::begin(&parent, linked, name, SpanKind::Server, || {
+            let mut attributes = attributes(request);
+            tell_of_connection(&mut attributes, request.extensions());
+            attributes
+        });
         let extensions = request.extensions_mut();
         let call = TracedCall {
             context: context.clone(),
@@ -157,78 +176,38 @@ impl TraceLayer {
         (entered.then_some(context), Some(watch))
     }
 
-    /// Where the work on a call belongs: in the caller's trace, if it is believed. Else that is linked, and nobody below hears of it.
-    fn begin(&self, request: &mut Request<Body>) -> Context {
-        let believe = self.believe.as_ref();
-        let asked = believe.filter(|_| propagate::is_told(request.headers()));
-        let (parent, linked) = match asked.is_some_and(|believe| !believe.believes(request)) {
-            true => propagate::take_trace(request.headers_mut()),
-            false => (propagate::extract(request.headers()), None),
-        };
-        let request = &*request;
-        let parent = match self.role {
-            Some(role) => parent.with_value(role),
-            None => parent,
-        };
-        let method = self.methods.known(request.uri().path());
-        sampling::begin(&parent, linked, name_of(method), SpanKind::Server, || {
-            let mut attributes = attributes(method, request);
-            tell_of_connection(&mut attributes, request.extensions());
-            attributes
-        })
-    }
-
-    /// Does the work of a call that isn't of gRPC in a SERVER span of its own. The work gives the response, and the code of the error that
-    /// it tells of; a refusal of a layer is an `Err`. A trace that the caller sent is linked: nobody says that it is to be believed.
-    pub(crate) async fn named<B>(
+    /// Does the work of a call that isn't of gRPC in a SERVER span. The work gives the response, and the code of the error that it tells of;
+    /// a refusal of a layer is an `Err`.
+    pub(crate) async fn named<B, F>(
         &self,
-        head: &http::request::Parts,
+        mut request: Request<Body>,
         call: NamedCall,
-        work: impl Future<Output = Result<(Response<B>, Option<String>), Status>>,
-    ) -> Result<Response<B>, Status> {
-        let told = propagate::extract(&head.headers);
-        let linked = Some(told.span().span_context().clone()).filter(SpanContext::is_valid);
-        let parent = match self.role.or_else(Role::current) {
-            Some(role) => Context::new().with_value(role),
-            None => Context::new(),
-        };
+        work: impl FnOnce(Request<Body>) -> F,
+    ) -> Result<Response<B>, Status>
+    where
+        F: Future<Output = Result<(Response<B>, Option<String>), Status>>,
+    {
         let name = call.method.unwrap_or(METHOD_OTHER);
-        let context = sampling::begin(&parent, linked, name, SpanKind::Server, || {
-            let mut attributes = vec![
+        let (context, watch) = self.serve(&mut request, name, |_| {
+            vec![
                 KeyValue::new("rpc.system.name", call.system),
-                KeyValue::new("rpc.method", name.to_owned()),
-            ];
-            tell_of_connection(&mut attributes, &head.extensions);
-            attributes
+                KeyValue::new("rpc.method", name),
+            ]
         });
-        let call = TracedCall {
-            context: context.clone(),
-            is_behind: false,
-            told: Some(Told::default()),
-            entered: true,
-            started: Instant::now(),
-        };
-        let watch = Watch::new(call, None);
-        let work = pin!(InContext {
-            answer: Some(work),
-            context: Some(context),
-        });
-        let answered = work.await;
-        let call = watch.stop();
-        match answered {
-            Ok((response, failure)) => {
-                if let Some(call) = call {
-                    call.answered(failure, response.status().is_server_error());
+        let answer = Some(work(request));
+        let answered = InContext { answer, context }.await;
+        if let Some(call) = watch.and_then(Watch::stop) {
+            match &answered {
+                Ok((response, failure)) => {
+                    let code = failure
+                        .clone()
+                        .map_or(code_name(Code::Ok).into(), StringValue::from);
+                    call.end(code, failure.is_some() && response.status().is_server_error());
                 }
-                Ok(response)
-            }
-            Err(status) => {
-                if let Some(call) = call {
-                    call.ended(Err(status.clone()));
-                }
-                Err(status)
+                Err(status) => call.ended(Err(status.clone())),
             }
         }
+        answered.map(|(response, _)| response)
     }
 }
 
@@ -329,18 +308,9 @@ impl Observer for TracedCall {
         if let Err(status) = &outcome {
             self.tell(status);
         }
-        let span = self.context.span();
-        if !span.is_recording() {
-            return;
-        }
         let code = code_of(&outcome);
-        let name = code_name(code);
-        span.set_attribute(KeyValue::new("rpc.status_code", name));
-        if code != Code::Ok && (self.told.is_none() || is_server_fault(code)) {
-            span.set_status(SpanStatus::error(""));
-            span.set_attribute(KeyValue::new("error.type", name));
-        }
-        span.end();
+        let is_error = code != Code::Ok && (self.told.is_none() || is_server_fault(code));
+        self.end(code_name(code).into(), is_error);
     }
 
     fn context(&self) -> Option<&Context> {
@@ -349,18 +319,17 @@ impl Observer for TracedCall {
 }
 
 impl TracedCall {
-    /// Ends the span of a call whose answer isn't of gRPC, and tells of the code of an error. Who answers has said the rest.
-    fn answered(self, failure: Option<String>, is_fault: bool) {
+    /// Ends the span with the code that the call was answered with.
+    fn end(&self, code: StringValue, is_error: bool) {
         let span = self.context.span();
         if !span.is_recording() {
             return;
         }
-        if let Some(code) = failure.clone().filter(|_| is_fault) {
+        span.set_attribute(KeyValue::new("rpc.status_code", code.clone()));
+        if is_error {
             span.set_status(SpanStatus::error(""));
             span.set_attribute(KeyValue::new("error.type", code));
         }
-        let code = failure.unwrap_or_else(|| code_name(Code::Ok).to_owned());
-        span.set_attribute(KeyValue::new("rpc.status_code", code));
         span.end();
     }
 

@@ -4,7 +4,7 @@
 //! wrong code and before our layer could, and has no limit on connections.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::ErrorKind::{self, ConnectionAborted, ConnectionRefused, ConnectionReset};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,6 +44,9 @@ use crate::telemetry::instruments::CONNECTIONS;
 use crate::tls::{Acceptor, TlsPeer};
 use crate::workers::Workers;
 use crate::write_coalescing::WriteCoalescing;
+
+/// Errors of accept that concern one connection only.
+const OF_ONE_CONNECTION: [ErrorKind; 3] = [ConnectionAborted, ConnectionReset, ConnectionRefused];
 
 /// Pause after an error of accept that won't go away by itself, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -130,7 +133,11 @@ impl Connections {
         Self {
             shared: Arc::new(shared),
             places: Arc::new(Semaphore::new(config.connections_max.min(Semaphore::MAX_PERMITS))),
-            workers: workers(config),
+            workers: Workers::start(config.workers).unwrap_or_else(|error| {
+                let count = config.workers;
+                tracing::warn!(%error, count, "no threads for connections alone; all share those of the runtime");
+                Workers::default()
+            }),
             crowd: Crowd::new(
                 config.connections_per_address_max,
                 config.openings_max,
@@ -186,7 +193,7 @@ impl Connections {
                     drop(place);
                 });
             }
-            Err(error) if is_of_the_peer(&error) => {}
+            Err(error) if OF_ONE_CONNECTION.contains(&error.kind()) => {}
             Err(error) => {
                 tracing::warn!(%error, "no connection can be accepted for now");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -199,13 +206,13 @@ impl Connections {
         self.tasks.close();
         self.shared.goaway.cancel();
         let idle = async {
-            stack.gate().drained().await;
+            stack.gate.drained().await;
             tokio::time::sleep(GOODBYE).await;
         };
         let calls_cut_off = tokio::select! {
             () = self.tasks.wait() => 0,
             () = idle => 0,
-            () = tokio::time::sleep_until(deadline) => stack.gate().in_flight(),
+            () = tokio::time::sleep_until(deadline) => stack.gate.in_flight(),
         };
         self.shared.abort.cancel();
         // Bounded: tasks on a blocked thread, as in a read of a hung disk, never end.
@@ -354,15 +361,6 @@ impl AcceptedConnection {
     }
 }
 
-/// So many workers, or none where there can't be more threads: connections are served then, too.
-fn workers(config: &ServerConfig) -> Workers {
-    Workers::start(config.workers).unwrap_or_else(|error| {
-        let count = config.workers;
-        tracing::warn!(%error, count, "no threads for connections alone; all share those of the runtime");
-        Workers::default()
-    })
-}
-
 fn http2_builder(config: &ServerConfig) -> http2::Builder<Streams> {
     let mut builder = http2::Builder::new(Streams {
         stall_max: config.connection.answer_stall_max,
@@ -392,12 +390,6 @@ fn http1_builder(config: &ServerConfig) -> http1::Builder {
         .header_read_timeout(HTTP1_HEADERS_TIMEOUT)
         .max_buf_size(header_bytes.max(HTTP1_BUFFER_BYTES_MIN));
     builder
-}
-
-/// Errors of accept that concern one connection only.
-fn is_of_the_peer(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
-    [ConnectionAborted, ConnectionReset, ConnectionRefused].contains(&error.kind())
 }
 
 /// CANCELLED: the caller reset the stream, or the connection ended. Not a fault of the server's.

@@ -5,7 +5,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::Sleep;
-use tonic::Status;
 
 use crate::layers::body::{Follow, poll_open};
 use crate::layers::{AnswerBody, PollFrame};
@@ -36,15 +35,11 @@ impl Follow for Begins {
         let timer = || Box::pin(tokio::time::sleep(self.max));
         ready!(self.timer.get_or_insert_with(timer).as_mut().poll(cx));
         self.begun = true;
-        Poll::Ready(Some(Err(late(self.max))))
+        let millis = self.max.as_millis();
+        let message = format!(
+            "the first bytes of the request didn't come within {millis} ms (server.body_timeout); send them with its headers"
+        );
+        let status = StatusBuilder::deadline_exceeded("BODY_TIMEOUT", message);
+        Poll::Ready(Some(Err(status.metadata("timeout_ms", millis).build())))
     }
-}
-
-fn late(max: Duration) -> Status {
-    let millis = max.as_millis();
-    let message = format!(
-        "the first bytes of the request didn't come within {millis} ms (server.body_timeout); send them with its headers"
-    );
-    let status = StatusBuilder::deadline_exceeded("BODY_TIMEOUT", message);
-    status.metadata("timeout_ms", millis).build()
 }

@@ -8,9 +8,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http_body::{Body, Frame, SizeHint};
+use bytes::Bytes;
+use http_body::{Body, SizeHint};
+use http_body_util::BodyExt as _;
+use tonic::Status;
 
 use crate::config::MESSAGE_BYTES_CEILING;
+use crate::layers::{AnswerBody, PollFrame};
 
 /// Bytes that are taken of a request over HTTP/2 that nobody reads any more.
 pub(super) const HTTP2_BYTES_MAX: u64 = 64 * 1024;
@@ -22,13 +26,13 @@ pub(super) const HTTP1_BYTES_MAX: u64 = 2 * MESSAGE_BYTES_CEILING as u64;
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// A body that is taken to its end when it is dropped.
-pub(super) struct LingeringBody<B: Body + Unpin + Send + 'static> {
+pub(super) struct LingeringBody<B: AnswerBody> {
     /// `None` once it has ended or broken.
     body: Option<B>,
     bytes_max: u64,
 }
 
-impl<B: Body + Unpin + Send + 'static> LingeringBody<B> {
+impl<B: AnswerBody> LingeringBody<B> {
     pub(super) fn new(body: B, bytes_max: u64) -> Self {
         let ended = body.is_end_stream();
         Self {
@@ -38,14 +42,11 @@ impl<B: Body + Unpin + Send + 'static> LingeringBody<B> {
     }
 }
 
-impl<B: Body + Unpin + Send + 'static> Body for LingeringBody<B> {
-    type Data = B::Data;
-    type Error = B::Error;
+impl<B: AnswerBody> Body for LingeringBody<B> {
+    type Data = Bytes;
+    type Error = Status;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PollFrame {
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
@@ -61,14 +62,12 @@ impl<B: Body + Unpin + Send + 'static> Body for LingeringBody<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.body {
-            Some(body) => body.size_hint(),
-            None => SizeHint::with_exact(0),
-        }
+        let body = self.body.as_ref();
+        body.map_or_else(|| SizeHint::with_exact(0), B::size_hint)
     }
 }
 
-impl<B: Body + Unpin + Send + 'static> Drop for LingeringBody<B> {
+impl<B: AnswerBody> Drop for LingeringBody<B> {
     fn drop(&mut self) {
         let left = self.body.take().filter(|body| !body.is_end_stream());
         // Without a runtime there is no connection either.
@@ -83,35 +82,33 @@ impl<B: Body + Unpin + Send + 'static> Drop for LingeringBody<B> {
 }
 
 /// Takes frames until the end, an error, or too many bytes.
-async fn take<B: Body + Unpin>(mut body: B, bytes_max: u64) {
+async fn take(mut body: impl AnswerBody, bytes_max: u64) {
     let mut bytes = 0;
     while bytes <= bytes_max {
-        let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
-        let Some(Ok(frame)) = frame else { return };
-        let size = frame.data_ref().map_or(0, bytes::Buf::remaining);
+        let Some(Ok(frame)) = body.frame().await else {
+            return;
+        };
+        let size = frame.data_ref().map_or(0, Bytes::len);
         bytes = bytes.saturating_add(u64::try_from(size).unwrap_or(u64::MAX));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use bytes::Bytes;
+    use http_body::Frame;
     use http_body_util::StreamBody;
 
     use super::*;
 
-    type Frames = Result<Frame<Bytes>, Infallible>;
-
     /// So many frames of 16 KiB, counted as they are taken.
-    fn frames(count: usize, taken: &Arc<AtomicUsize>) -> impl Body + Unpin + Send + 'static {
+    fn frames(count: usize, taken: &Arc<AtomicUsize>) -> impl AnswerBody {
         let taken = Arc::clone(taken);
-        let frames = (0..count).map(move |_| -> Frames {
+        let frames = (0..count).map(move |_| {
             taken.fetch_add(1, Ordering::SeqCst);
-            Ok(Frame::data(Bytes::from_static(&[0; 16 * 1024])))
+            Ok::<_, Status>(Frame::data(Bytes::from_static(&[0; 16 * 1024])))
         });
         StreamBody::new(futures_util::stream::iter(frames))
     }

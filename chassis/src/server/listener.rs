@@ -12,7 +12,8 @@ use crate::tls::{Acceptor, TlsError};
 #[derive(Debug)]
 pub struct Listener {
     pub(super) tcp: TcpListener,
-    pub(super) tls: Option<Acceptor>,
+    /// What speaks TLS on it.
+    pub tls: Option<Acceptor>,
 }
 
 impl Listener {
@@ -37,15 +38,10 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// What speaks TLS on it.
-    pub fn tls(&self) -> Option<&Acceptor> {
-        self.tls.as_ref()
-    }
-
     /// Says in the log who can read what is sent here.
     pub(crate) fn tell(&self) {
         match &self.tls {
-            Some(tls) if tls.asks_clients() => tracing::info!("TLS is on; clients need a certificate"),
+            Some(tls) if tls.asks_clients => tracing::info!("TLS is on; clients need a certificate"),
             Some(_) => tracing::info!("TLS is on"),
             None => tracing::info!(
                 "TLS is off: what is sent can be read on the way; --tls-cert and --tls-key turn it on"

@@ -16,7 +16,8 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use super::*;
 use crate::status::reason;
 use crate::testing::{
-    Echo, NEVER, PANIC, call_at, connect, echo, repeat_to, say_to, serve as serve_on_a_port, text,
+    DESCRIPTORS, Echo, NEVER, PANIC, call_at, connect, echo, repeat_to, say_to, serve as serve_on_a_port,
+    text,
 };
 
 /// For calls at a drain.
@@ -87,12 +88,7 @@ async fn the_same_stack_answers_in_process() {
     let codec = tonic_prost::ProstCodec::<crate::testing::Text, crate::testing::Text>::default();
     let answer = grpc.unary(tonic::Request::new(text("near")), path, codec).await;
     assert_eq!(answer.expect("an echo").into_inner().text, "near");
-    let known: Vec<_> = stack
-        .methods()
-        .services()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let known: Vec<_> = stack.methods.services().into_iter().map(str::to_owned).collect();
     assert!(known.contains(&"test.Echo".to_owned()) && known.contains(&health::SERVICE_NAME.to_owned()));
 }
 
@@ -101,7 +97,8 @@ fn a_service_without_descriptor_is_refused() {
     let services = Services::new(health::FILE_DESCRIPTOR_SET)
         .expect("descriptors")
         .mount(Echo);
-    let error = stack(services, &Health::new(), &ServerConfig::default()).expect_err("nobody describes it");
+    let error =
+        stack(services, &Health::default(), &ServerConfig::default()).expect_err("nobody describes it");
     assert!(error.to_string().contains("test.Echo"), "{error}");
     assert!(Services::new(&[0xff]).is_err());
 }
@@ -372,18 +369,38 @@ async fn an_address_has_a_share_of_the_fronts_own_answers_until_they_are_taken()
     assert!(own("192.0.2.1:2").await.is_ok());
 }
 
+/// The trace that [`traced`] requests belong to.
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+fn traced() -> http::request::Builder {
+    Request::builder().header("traceparent", format!("00-{TRACE}-00f067aa0ba902b7-01"))
+}
+
+/// Continues all traces, or none.
+#[derive(Debug)]
+struct Trusts(bool);
+
+impl Believe for Trusts {
+    fn believes(&self, request: &mut Request<Body>) -> bool {
+        assert_eq!(request.uri().path(), "/GetRow", "it sees what is called");
+        self.0
+    }
+}
+
 #[tokio::test]
 async fn a_call_of_another_protocol_has_a_span_of_its_name_until_it_is_answered() {
+    for is_believed in [true, false] {
+        other_protocol(is_believed).await;
+    }
+}
+
+async fn other_protocol(is_believed: bool) {
     let recorded = crate::layers::testing::record();
-    let stack = echo(&ServerConfig::default());
-    let (head, ()) = Request::builder()
-        .header(
-            "traceparent",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        )
-        .body(())
-        .expect("a request")
-        .into_parts();
+    let services = Services::new(&DESCRIPTORS).expect("descriptors");
+    let services = services.believing(Trusts(is_believed));
+    let stack = stack(services, &Health::default(), &ServerConfig::default()).expect("no services");
+    let request = traced().uri("/GetRow").body(());
+    let (head, ()) = request.expect("a request").into_parts();
     let own = async |method, status: u16, failure: Option<&str>| {
         let call = NamedCall {
             system: "other",
@@ -414,13 +431,12 @@ async fn a_call_of_another_protocol_has_a_span_of_its_name_until_it_is_answered(
         let told = ["rpc.system.name", "rpc.method", "rpc.status_code", "error.type"]
             .map(|attribute| crate::layers::testing::attribute(&span, attribute));
         assert_eq!(told, ["other", name, code, error]);
-        // What the caller says of a trace isn't believed.
-        let [link] = &span.links.links[..] else {
-            panic!("{span:?}");
-        };
-        let told = link.span_context.trace_id();
-        assert_eq!(told.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
-        assert_ne!(span.span_context.trace_id(), told);
+        let links = span.links.links.iter().map(|link| link.span_context.trace_id());
+        let links: Vec<_> = links.map(|trace| trace.to_string()).collect();
+        let is_continued = span.span_context.trace_id().to_string() == TRACE;
+        assert_eq!(is_continued, is_believed);
+        let expected: &[&str] = if is_believed { &[] } else { &[TRACE] };
+        assert_eq!(links, expected);
     }
     assert_eq!(recorded.lines(), [""; 0]);
     stack.drain();
@@ -537,13 +553,9 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
     let stack = echo(&config);
     // Calls of health are under no rate; a preflight for one is.
     let remote = "192.0.2.1:1".parse().expect("an address");
-    let (head, ()) = Request::builder()
+    let (head, ()) = traced()
         .extension(crate::connection_info::ConnectionInfo::new(None, remote))
         .uri("/grpc.health.v1.Health/Check")
-        .header(
-            "traceparent",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        )
         .body(())
         .expect("a request")
         .into_parts();
@@ -552,10 +564,7 @@ async fn an_answer_of_the_fronts_own_is_under_the_layers() {
     assert!(own(None).await.is_ok());
     assert!(own(told()).await.is_ok());
     let codes = recorded.spans().into_iter().map(|span| {
-        assert_eq!(
-            span.span_context.trace_id().to_string(),
-            "4bf92f3577b34da6a3ce929d0e0e4736"
-        );
+        assert_eq!(span.span_context.trace_id().to_string(), TRACE);
         crate::layers::testing::attribute(&span, "rpc.status_code")
     });
     assert_eq!(codes.collect::<Vec<_>>(), ["OK", "NOT_FOUND"]);

@@ -61,7 +61,7 @@ fn the_source_is_kept_but_not_sent() {
 
 #[test]
 fn details_stay_below_the_bound_whatever_the_client_sent() {
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     for index in 0..10_000 {
         let path = FieldPath::root("orders").index(index).field(&"长".repeat(300));
         violations.push(path, "FIELD_UNKNOWN", "x".repeat(5_000));
@@ -80,7 +80,7 @@ fn details_stay_below_the_bound_whatever_the_client_sent() {
 
 #[test]
 fn violations_have_their_own_reasons_under_that_of_the_answer() {
-    let mut mixed = Violations::new();
+    let mut mixed = Violations::default();
     mixed.required("a");
     assert_eq!(mixed.take("b", "NOT_A_NUMBER", "x".parse::<i32>()), None);
     let status = mixed.into_result("INVALID_ARGUMENT").unwrap_err();
@@ -95,7 +95,7 @@ fn violations_have_their_own_reasons_under_that_of_the_answer() {
     assert_eq!((first.field.as_str(), second.field.as_str()), ("a", "b"));
     assert_eq!(first.description, "FIELD_REQUIRED: is required");
     assert!(second.description.starts_with("NOT_A_NUMBER: "), "{second:?}");
-    assert!(Violations::new().into_result("INVALID_ARGUMENT").is_ok());
+    assert!(Violations::default().into_result("INVALID_ARGUMENT").is_ok());
 }
 
 #[test]

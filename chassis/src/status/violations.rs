@@ -97,7 +97,7 @@ struct Violation {
 ///
 /// ```
 /// use souk_chassis::status::Violations;
-/// let mut violations = Violations::new();
+/// let mut violations = Violations::default();
 /// violations.push("order_id", "FIELD_REQUIRED", "must not be empty");
 /// violations.push("quantity", "OUT_OF_RANGE", "is -1, must be at least 1");
 /// let status = violations.into_result("INVALID_ARGUMENT").unwrap_err();
@@ -110,11 +110,6 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// Nothing wrong so far.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Notes a violation: `reason` is UPPER_SNAKE_CASE, `description` says what was wrong and what is expected. From
     /// the 17th on they are only counted.
     pub fn push(&mut self, path: impl Into<FieldPath>, reason: &'static str, description: impl Into<String>) {

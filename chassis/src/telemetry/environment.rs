@@ -114,14 +114,6 @@ fn own_of_signal(name: &str) -> Option<(&str, &str)> {
     own.filter(|(signal, _)| SIGNALS.contains(signal))
 }
 
-/// The name of an exporter's variable without its signal.
-fn of_all_signals(name: &str) -> String {
-    match own_of_signal(name).filter(|_| name != TEMPORALITY) {
-        Some((_, what)) => format!("{OTLP}{what}"),
-        None => name.to_owned(),
-    }
-}
-
 struct Variables<'a>(&'a [(String, String)]);
 
 impl<'a> Variables<'a> {
@@ -163,7 +155,9 @@ impl<'a> Variables<'a> {
             let Some(value) = self.get(name).filter(|_| name.starts_with("OTEL_")) else {
                 continue;
             };
-            let of_all = of_all_signals(name);
+            // The name of an exporter's variable without its signal.
+            let own = own_of_signal(name).filter(|_| name != TEMPORALITY);
+            let of_all = own.map_or_else(|| name.clone(), |(_, what)| format!("{OTLP}{what}"));
             let is_in = |list: &str| list.split_whitespace().any(|known| known == of_all);
             let mut expected = None;
             if let Some(values) = choices(&of_all) {
@@ -238,7 +232,13 @@ impl<'a> Variables<'a> {
         let of_roots = match of_parent.unwrap_or(value) {
             "always_on" => Sampler::AlwaysOn,
             "always_off" => Sampler::AlwaysOff,
-            "traceidratio" => Sampler::TraceIdRatioBased(self.ratio()?),
+            "traceidratio" => {
+                let argument = "OTEL_TRACES_SAMPLER_ARG";
+                let value = self.get(argument).unwrap_or("1");
+                let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+                let refused = || refused(argument, value, "use a number from 0 to 1");
+                Sampler::TraceIdRatioBased(ratio.ok_or_else(refused)?)
+            }
             _ => {
                 let expected =
                     "use always_on, always_off or traceidratio, with parentbased_ before it or not";
@@ -249,13 +249,6 @@ impl<'a> Variables<'a> {
             Some(_) => Sampler::ParentBased(Box::new(of_roots)),
             None => of_roots,
         })
-    }
-
-    fn ratio(&self) -> Result<f64, TelemetryError> {
-        let argument = "OTEL_TRACES_SAMPLER_ARG";
-        let value = self.get(argument).unwrap_or("1");
-        let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
-        ratio.ok_or_else(|| refused(argument, value, "use a number from 0 to 1"))
     }
 
     fn propagator(&self) -> Result<TextMapCompositePropagator, TelemetryError> {

@@ -34,9 +34,9 @@ pub const CALL_SECONDS: &[f64] = &[
 /// Bounds of durations of accesses to a database, in seconds, as the conventions for databases recommend them.
 pub const DATABASE_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0];
 
-/// Bounds of durations of what a disk does, in seconds: from a memory of its own to one that hangs.
+/// Bounds of durations of what a disk does, in seconds: from one with a write cache to one that hangs.
 pub const DISK_SECONDS: &[f64] = &[
-    0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
 ];
 
 /// Bounds of sizes of messages, in bytes.
@@ -113,7 +113,7 @@ impl Instrument {
         builder.with_description(self.description).build()
     }
 
-    /// Values that are sorted into buckets, with examples.
+    /// A histogram, with exemplars.
     pub fn histogram(&self, meter: &Meter) -> Histogram {
         let bounds = match self.kind {
             Kind::Histogram(bounds) => bounds,
@@ -135,7 +135,7 @@ impl Instrument {
         }
     }
 
-    /// [`Self::observe`] of parts of seconds.
+    /// [`Self::observe`] of seconds with fractions.
     pub fn observe_seconds(
         &self,
         meter: &Meter,

@@ -40,39 +40,6 @@ pub(super) struct Recorded {
     pub(super) exported: bool,
 }
 
-impl Recorded {
-    fn begin(
-        &self,
-        parent: &Context,
-        linked: Option<SpanContext>,
-        name: &str,
-        kind: SpanKind,
-        attributes: impl FnOnce() -> Vec<KeyValue>,
-    ) -> Context {
-        let ids = RandomIdGenerator::default();
-        let span = parent.span();
-        let origin = Some(span.span_context()).filter(|origin| origin.is_valid());
-        let trace = origin.map_or_else(|| ids.new_trace_id(), SpanContext::trace_id);
-        let sampler = &self.sampler;
-        let result = sampler.should_sample(Some(parent), trace, name, &kind, &[], &[]);
-        let sampled = result.decision == SamplingDecision::RecordAndSample;
-        if self.exported && sampled {
-            if origin.is_none() {
-                NEXT_TRACE.set(Some(trace));
-            }
-            let builder = SpanBuilder::from_name(name.to_owned());
-            let mut builder = builder.with_kind(kind).with_attributes(attributes());
-            builder.links = linked.map(|linked| vec![Link::with_context(linked)]);
-            return parent.with_span(self.tracer.build_with_context(builder, parent));
-        }
-        // The next process learns the decision even where this one exports no spans.
-        let flags = origin.map_or(TraceFlags::NOT_SAMPLED, SpanContext::trace_flags);
-        let (flags, span) = (flags.with_sampled(sampled), ids.new_span_id());
-        let own = SpanContext::new(trace, span, flags, false, result.trace_state);
-        parent.with_remote_span_context(own).with_value(Unrecorded)
-    }
-}
-
 /// Begins the span of a call below `parent`, with these attributes and a link to `linked`, and returns the context to work in. An unsampled
 /// call has ids alone in it; without telemetry it is `parent`.
 pub(crate) fn begin(
@@ -87,7 +54,27 @@ pub(crate) fn begin(
     let context = tracing::dispatcher::get_default(|dispatch| {
         let recorded = dispatch.downcast_ref::<Recorded>()?;
         let (linked, kind, attributes) = arguments.take()?;
-        Some(recorded.begin(parent, linked, name, kind, attributes))
+        let ids = RandomIdGenerator::default();
+        let span = parent.span();
+        let origin = Some(span.span_context()).filter(|origin| origin.is_valid());
+        let trace = origin.map_or_else(|| ids.new_trace_id(), SpanContext::trace_id);
+        let sampler = &recorded.sampler;
+        let result = sampler.should_sample(Some(parent), trace, name, &kind, &[], &[]);
+        let sampled = result.decision == SamplingDecision::RecordAndSample;
+        if recorded.exported && sampled {
+            if origin.is_none() {
+                NEXT_TRACE.set(Some(trace));
+            }
+            let builder = SpanBuilder::from_name(name.to_owned());
+            let mut builder = builder.with_kind(kind).with_attributes(attributes());
+            builder.links = linked.map(|linked| vec![Link::with_context(linked)]);
+            return Some(parent.with_span(recorded.tracer.build_with_context(builder, parent)));
+        }
+        // The next process learns the decision even where this one exports no spans.
+        let flags = origin.map_or(TraceFlags::NOT_SAMPLED, SpanContext::trace_flags);
+        let (flags, span) = (flags.with_sampled(sampled), ids.new_span_id());
+        let own = SpanContext::new(trace, span, flags, false, result.trace_state);
+        Some(parent.with_remote_span_context(own).with_value(Unrecorded))
     });
     context.unwrap_or_else(|| parent.clone())
 }

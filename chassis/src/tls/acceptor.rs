@@ -33,7 +33,8 @@ pub struct TlsPeer {
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     config: Arc<Reloaded<ServerConfig>>,
-    asks_clients: bool,
+    /// Must clients show a certificate?
+    pub(crate) asks_clients: bool,
 }
 
 impl Acceptor {
@@ -53,11 +54,6 @@ impl Acceptor {
         let settings = settings.clone();
         let config = Reloaded::new(CERTIFICATES, files, move || make(&settings))?;
         Ok(Some(Self { config, asks_clients }))
-    }
-
-    /// Must clients show a certificate?
-    pub fn asks_clients(&self) -> bool {
-        self.asks_clients
     }
 
     /// Has the files looked at now, not with the next connection. Waits for the disk.

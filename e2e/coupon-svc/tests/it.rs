@@ -138,7 +138,7 @@ impl House {
         config.auth.keys = files.path().join("keys");
         std::fs::write(&config.auth.keys, lines)?;
         let backends = Backends::of(FILE_DESCRIPTOR_SET).with("coupon", Target::Local(service.stack.clone()));
-        let stack = Gateway::with_credentials(&config, backends, Some(credentials))?.stack();
+        let stack = Gateway::with_credentials(&config, backends, Some(credentials))?.stack;
         let server = ServerConfig {
             listen: ([127, 0, 0, 1], 0).into(),
             ..ServerConfig::default()

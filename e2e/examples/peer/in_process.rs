@@ -43,7 +43,7 @@ impl<A> Served<A> {
     /// Changes an index, which has no documents yet.
     pub(crate) async fn redesign(&self, index: &str, changes: &[IndexChange]) -> anyhow::Result<()> {
         self.ready().await?;
-        indexes::update(&self.engine, index, changes, &[], false, Violations::new()).await?;
+        indexes::update(&self.engine, index, changes, &[], false, Violations::default()).await?;
         while let Some(build) = indexes::get(&self.engine, index).await?.build {
             anyhow::ensure!(
                 build.failure.is_empty(),

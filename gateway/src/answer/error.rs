@@ -15,6 +15,8 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// `status` as the JSON of `google.rpc.Status`, without the details of types that `pool` doesn't know.
 pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
+    // For that its type has to be known.
+    let has_json = |detail: &DynamicMessage| serde_json::to_writer(std::io::sink(), detail).is_ok();
     let full = pool
         .get_message_by_name("google.rpc.Status")
         .filter(|_| !status.details().is_empty())
@@ -30,11 +32,6 @@ pub(crate) fn json(pool: &DescriptorPool, status: &Status) -> Vec<u8> {
         let plain = json!({"code": i32::from(status.code()), "message": status.message()});
         plain.to_string().into_bytes()
     })
-}
-
-/// Whether `detail` can be written as JSON: for that its type has to be known.
-fn has_json(detail: &DynamicMessage) -> bool {
-    serde_json::to_writer(std::io::sink(), detail).is_ok()
 }
 
 /// The HTTP response to a call that failed with `status`.

@@ -46,8 +46,11 @@ impl KeySet {
     /// are [counted](Self::unreadable): a mistake of the issuer in one key doesn't keep its others out.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         signatures::install();
-        let set: RawKeySet =
-            serde_json::from_str(text).map_err(|error| format!("is no JWKS: {}", place(&error)))?;
+        // Where it is wrong, without what stands there.
+        let no_set = |error: serde_json::Error| {
+            format!("is no JWKS: line {}, column {}", error.line(), error.column())
+        };
+        let set: RawKeySet = serde_json::from_str(text).map_err(no_set)?;
         let (mut by_id, mut unreadable) = (HashMap::new(), Vec::new());
         for (at, jwk) in set.keys.into_iter().take(KEYS_MAX).enumerate() {
             match read_key(jwk) {
@@ -134,9 +137,4 @@ fn algorithm(parameters: &AlgorithmParameters) -> Option<Algorithm> {
         }
         _ => None,
     }
-}
-
-/// Where JSON is wrong, without what stands there.
-fn place(error: &serde_json::Error) -> String {
-    format!("line {}, column {}", error.line(), error.column())
 }

@@ -1,5 +1,7 @@
 //! What a request of Connect says of itself, and the message that it brings.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -10,7 +12,7 @@ use http::{HeaderMap, Method, Request};
 use percent_encoding::percent_decode_str;
 use prost::Message as _;
 use prost_reflect::MessageDescriptor;
-use souk_chassis::layers::deadline::GRPC_TIMEOUT;
+use souk_chassis::layers::deadline::{self, GRPC_TIMEOUT};
 use souk_chassis::layers::messages::Encoding;
 use souk_chassis::status::StatusBuilder;
 use tonic::body::Body;
@@ -26,9 +28,6 @@ const COMPRESSED: u8 = 1;
 
 /// Most digits of a time in `connect-timeout-ms`.
 const TIMEOUT_DIGITS_MAX: usize = 10;
-
-/// Largest number of a time in `grpc-timeout`.
-const GRPC_TIMEOUT_NUMBER_MAX: u64 = 99_999_999;
 
 /// Base64 in an address: of the alphabet for addresses, with padding or without.
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
@@ -136,7 +135,7 @@ impl Asked {
         let timeout = request.headers().get("connect-timeout-ms").map(grpc_timeout);
         let timeout = timeout.transpose()?;
         let (source, encoding) = match shape.streams {
-            _ if by_get => (Source::Query(in_address(query)?), parameter(query, "compression")),
+            _ if by_get => (Source::Query(message_in(query)?), parameter(query, "compression")),
             true => (Source::Envelope, header("connect-content-encoding")),
             false => (Source::Body, header(CONTENT_ENCODING.as_str())),
         };
@@ -211,19 +210,15 @@ impl Asked {
     }
 }
 
-/// Milliseconds as gRPC writes them; seconds where they have too many digits.
+/// Milliseconds as gRPC writes them.
 fn grpc_timeout(given: &HeaderValue) -> Result<HeaderValue, Status> {
     let is_time = |text: &&str| {
         (1..=TIMEOUT_DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
     };
-    let read = given.to_str().ok().filter(is_time);
-    let written = read
-        .and_then(|text| text.parse::<u64>().ok())
-        .map(|millis| match millis {
-            0..=GRPC_TIMEOUT_NUMBER_MAX => format!("{millis}m"),
-            _ => format!("{}S", millis / 1000),
-        });
-    written.and_then(|text| text.try_into().ok()).ok_or_else(|| {
+    let millis = given.to_str().ok().filter(is_time);
+    let millis = millis.and_then(|text| text.parse().ok());
+    let time = millis.map(Duration::from_millis);
+    time.map(deadline::format).ok_or_else(|| {
         let message = format!(
             "connect-timeout-ms isn't a number of milliseconds of at most {TIMEOUT_DIGITS_MAX} digits; send one"
         );
@@ -246,7 +241,7 @@ fn opened(body: &[u8]) -> Result<(bool, &[u8]), Status> {
     Err(StatusBuilder::invalid_argument("ENVELOPE_MALFORMED", words).build())
 }
 
-fn in_address(query: &str) -> Result<Bytes, Status> {
+fn message_in(query: &str) -> Result<Bytes, Status> {
     let malformed = |words: &str| StatusBuilder::invalid_argument("QUERY_MALFORMED", words).build();
     let message = parameter(query, "message").ok_or_else(|| {
         malformed(

@@ -28,10 +28,8 @@ impl TestMeter {
     pub(crate) fn sum(&self, instrument: &Instrument) -> Option<u64> {
         self.provider.force_flush().expect("the exporter lives");
         let exported = self.exporter.get_finished_metrics().expect("the exporter lives");
-        let metrics = exported.last()?.scope_metrics().flat_map(|scope| scope.metrics());
-        let metric = metrics
-            .into_iter()
-            .find(|metric| metric.name() == instrument.name)?;
+        let mut metrics = exported.last()?.scope_metrics().flat_map(|scope| scope.metrics());
+        let metric = metrics.find(|metric| metric.name() == instrument.name)?;
         let AggregatedMetrics::U64(data) = metric.data() else {
             return None;
         };

@@ -49,17 +49,13 @@ fn well_known(message: &MessageDescriptor) -> Option<Value> {
 pub(super) struct Schemas<'a> {
     comments: &'a Comments,
     /// Schemas by their names.
-    done: BTreeMap<String, Value>,
+    pub(super) done: BTreeMap<String, Value>,
 }
 
 impl<'a> Schemas<'a> {
     pub(super) fn new(comments: &'a Comments) -> Self {
         let done = BTreeMap::new();
         Self { comments, done }
-    }
-
-    pub(super) fn finish(self) -> Map<String, Value> {
-        self.done.into_iter().collect()
     }
 
     /// A reference to the schema of `message`, or the schema itself of a well-known type. Messages with rules have two schemas: that of

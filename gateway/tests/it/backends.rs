@@ -84,7 +84,7 @@ where
         + Sync
         + 'static,
 {
-    let health = Health::new();
+    let health = Health::default();
     let (serving, seen) = watch::channel(true);
     health.register(S::NAME, seen.clone());
     health.register(index_service_server::SERVICE_NAME, seen);

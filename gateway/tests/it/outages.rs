@@ -41,7 +41,7 @@ async fn a_backend_that_is_not_there_is_unavailable_until_it_comes() {
         Target::remote(&format!("http://{address}")).expect("an address"),
     );
     let config = GatewayConfig::default();
-    let stack = Gateway::new(&config, backends).expect("good backends").stack();
+    let stack = Gateway::new(&config, backends).expect("good backends").stack;
     let gateway = serve(stack, &config.server, any_port(), Duration::from_secs(5)).await;
     let mut shops = ShopServiceClient::new(connect(gateway.address));
     check(
@@ -110,7 +110,7 @@ async fn a_stream_whose_backend_breaks_off_ends_with_words() {
         Target::remote(&format!("http://{}", running.address)).expect("an address"),
     );
     let config = GatewayConfig::default();
-    let stack = Gateway::new(&config, backends).expect("good backends").stack();
+    let stack = Gateway::new(&config, backends).expect("good backends").stack;
     setting.gateway = serve(stack, &config.server, any_port(), Duration::from_secs(5)).await;
 
     let mut shops = ShopServiceClient::new(connect(setting.gateway.address));

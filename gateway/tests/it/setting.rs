@@ -117,7 +117,7 @@ impl Setting {
         let backends = Backends::default()
             .with("shop", shop_target)
             .with("media", media_target);
-        let stack = Gateway::new(&config, backends).expect("good backends").stack();
+        let stack = Gateway::new(&config, backends).expect("good backends").stack;
         let gateway = serve(stack.clone(), &config.server, any_port(), Duration::from_secs(10)).await;
         Self {
             channel: connect(gateway.address),

@@ -46,7 +46,7 @@ async fn a_rolling_restart_costs_no_safe_call() {
         },
         ..GatewayConfig::default()
     };
-    let stack = Gateway::new(&config, backends).expect("good backends").stack();
+    let stack = Gateway::new(&config, backends).expect("good backends").stack;
     let gateway = serve(stack, &config.server, any_port(), Duration::from_secs(5)).await;
 
     let (calls, stop) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));

@@ -197,7 +197,7 @@ fn whose_traces_are_gone_on_with_is_a_setting() {
     let read = |text: &str| {
         let setting = format!("backends.shop=http://127.0.0.1:7\nauth.traces={text}");
         let overrides: Vec<String> = setting.lines().map(str::to_owned).collect();
-        souk_chassis::config::Loader::new()
+        souk_chassis::config::Loader::default()
             .overrides(overrides)
             .load::<GatewayConfig>()
             .map(|config| config.auth.traces)

@@ -101,9 +101,7 @@ async fn a_backend_that_answers_calls_without_a_caller_counts_as_not_serving() {
         "shop",
         Target::remote(&format!("http://{address}")).expect("an address"),
     );
-    let stack = Gateway::new(&pair.config, backends)
-        .expect("good backends")
-        .stack();
+    let stack = Gateway::new(&pair.config, backends).expect("good backends").stack;
     let gateway = serve(stack, &pair.config.server, any_port(), patience).await;
     // One for each of its two services: what comes after was found out by the first ones.
     let probed = tokio::time::timeout(Duration::from_secs(30), calls.wait_for(|calls| *calls > 2));

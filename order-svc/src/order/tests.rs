@@ -45,7 +45,7 @@ fn whole() -> pb::Order {
 }
 
 fn completed(mut order: pb::Order) -> Result<pb::Order, Vec<String>> {
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     finish(&mut order, &FieldPath::root("order"), &mut violations);
     match violations.is_empty() {
         true => Ok(order),
@@ -74,7 +74,7 @@ fn orders_come_back_from_rows_and_fit_their_schema() {
 
 #[test]
 fn ids_alone_are_a_draft_that_wants_three_references() {
-    let mut violations = Violations::new();
+    let mut violations = Violations::default();
     let draft = one::<Orders>(Some(ids_only()), "order", &Defaults { now: NOW }, &mut violations);
     let draft = draft.expect("a draft");
     assert!(violations.is_empty());

@@ -105,7 +105,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Exit, RunError> {
         .run(&settings.telemetry, &settings.server, async |host| {
             let endpoint = Endpoint::demo(args.tablestore_listen, &settings.server).await?;
             let gateway = serve::start(&settings, &web, endpoint, host).await?;
-            let stack = gateway.stack();
+            let stack = gateway.stack;
             let methods = Methods::read(&[FILE_DESCRIPTOR_SET], |_| true)?;
             let target = Client::local(stack.clone(), "souk", methods);
             // Before the address is printed: those who wait for it find all data.

@@ -85,7 +85,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<Exit, RunError> {
     process()
         .roles(roles)
         .run(&settings.telemetry, &settings.server, async |host| {
-            Ok(start(&settings, &web, endpoint, host).await?.stack())
+            Ok(start(&settings, &web, endpoint, host).await?.stack)
         })
         .await
 }
@@ -110,7 +110,7 @@ pub(super) async fn start(
         tables = tables.or((service.name == services::TABLES).then_some(opened.engine));
     }
     if let Some((endpoint, engine)) = endpoint.zip(tables) {
-        endpoint.open(engine, host).await?;
+        endpoint.open(engine, settings.auth.traces, host).await?;
     }
     let config = GatewayConfig {
         server: settings.server.clone(),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use souk_access::Role;
+use souk_access::{Role, TraceTrust};
 use souk_chassis::config::{ConfigError, Problems, ServerConfig};
 use souk_chassis::host::{Host, calls_deadline};
 use souk_chassis::process::StartError;
@@ -93,28 +93,34 @@ impl Endpoint {
         }
     }
 
-    /// Serves the tables of an engine under a `service.name` of its own, until the process drains.
-    pub(super) async fn open(self, engine: Engine, host: &Host) -> Result<(), StartError> {
-        ROLE.scope(self.open_in_role(engine, host)).await
+    /// Serves the tables of an engine under a `service.name` of its own, until the process drains. It continues the `traces` of these
+    /// callers.
+    pub(super) async fn open(
+        self,
+        engine: Engine,
+        traces: TraceTrust,
+        host: &Host,
+    ) -> Result<(), StartError> {
+        ROLE.scope(self.open_in_role(engine, traces, host)).await
     }
 
-    async fn open_in_role(self, engine: Engine, host: &Host) -> Result<(), StartError> {
+    async fn open_in_role(self, engine: Engine, traces: TraceTrust, host: &Host) -> Result<(), StartError> {
         let (door, suffix) = match &self.keys {
             Keys::File(path) => (
-                Door::new(engine, follow_keys(path)?, &self.config)?,
+                Door::new(engine, follow_keys(path)?, traces, &self.config)?,
                 String::new(),
             ),
             Keys::Demo => {
                 let key = AccessKey::new(DEMO, DEMO_SECRET, DEMO, Role::Admin)?;
                 let suffix = format!(": instance {DEMO}, access key {DEMO}, secret {DEMO_SECRET}");
-                (Door::demo(engine, key, &self.config)?, suffix)
+                (Door::demo(engine, key, traces, &self.config)?, suffix)
             }
         };
         let listener = match self.listener {
             Some(listener) => listener,
             None => Listener::bind(&self.config).await?,
         };
-        let scheme = match listener.tls() {
+        let scheme = match &listener.tls {
             Some(_) => "https",
             None => "http",
         };
@@ -122,7 +128,7 @@ impl Endpoint {
             "Tablestore endpoint on {scheme}://{}{suffix}",
             listener.local_addr()?
         ));
-        let (config, draining) = (self.config, host.draining());
+        let (config, draining) = (self.config, host.draining.clone());
         let calls_deadline = calls_deadline(config.drain_deadline);
         host.spawn("tablestore", async move {
             let stop = draining.cancelled();

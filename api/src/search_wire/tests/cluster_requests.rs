@@ -42,7 +42,7 @@ fn clusters_are_a_search_that_groups_by_cells() {
             ..asked_clusters()
         },
         &schema(),
-        Violations::new(),
+        Violations::default(),
     )
     .expect("a valid request");
     assert_eq!(
@@ -96,7 +96,7 @@ fn clusters_are_about_sixty_pixels_wide() {
             viewport: viewport((latitude + 0.1, 10.0), (latitude - 0.1, 11.0)),
             ..asked_clusters()
         };
-        clusters(request, &schema(), Violations::new())
+        clusters(request, &schema(), Violations::default())
             .expect("a valid request")
             .resolution
     };
@@ -121,7 +121,7 @@ fn how_many_clusters() {
             max_clusters,
             ..asked_clusters()
         };
-        let read = clusters(request, &schema(), Violations::new()).expect("a valid request");
+        let read = clusters(request, &schema(), Violations::default()).expect("a valid request");
         match &read.request.aggregations.first().expect("cells").1 {
             Aggregation::GeoCell { size, .. } => *size,
             other => panic!("{other:?}"),

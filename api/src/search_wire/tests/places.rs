@@ -15,7 +15,7 @@ fn near() -> NearbyRequest<'static> {
 #[test]
 fn nearby_is_a_search_by_distance() {
     let center = GeoPoint::new(30.0, 120.0).expect("a point");
-    let everything = nearby(near(), &schema(), Violations::new()).expect("a valid request");
+    let everything = nearby(near(), &schema(), Violations::default()).expect("a valid request");
     let filter_of = |search: WireSearch| match search.request.query {
         Query::Bool { filter, .. } => filter,
         other => panic!("{other:?}"),
@@ -36,7 +36,7 @@ fn nearby_is_a_search_by_distance() {
             ..near()
         },
         &schema(),
-        Violations::new(),
+        Violations::default(),
     );
     let circle = Query::GeoDistance {
         field: field(),

@@ -1,4 +1,5 @@
-//! Places to work: a caller that has its share of them waits for its own calls to end, everybody else for any.
+//! Places to work: a caller that has its share of them, as many as are free (see [`pool`](crate::callers::pool)), waits for its own calls
+//! to end, everybody else for any.
 //!
 //! Where all places are taken, each caller waits with one call in the line of all and with the others behind it: whoever asks for much
 //! makes nobody else wait longer.
@@ -12,8 +13,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::callers::pool::{COLUMNS, Columns, HeldCounts};
 
-/// How soon a caller over its share looks again when none of its own calls has ended: others may have given places back.
-const LOOK: Duration = Duration::from_millis(20);
+/// How soon a caller that has its share looks again when none of its own calls has ended: others may have given places back.
+const RECHECK: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(super) struct Places {
@@ -73,7 +74,7 @@ impl Places {
     }
 
     /// Has the caller its share? One call it may always have, or have waiting.
-    fn is_over(&self, caller: Columns) -> bool {
+    fn has_share(&self, caller: Columns) -> bool {
         self.held.by(caller) >= self.free.available_permits().max(1)
     }
 
@@ -85,7 +86,7 @@ impl Places {
 
     /// A place, if there is one for this caller now; there is no share for nobody in particular.
     pub(super) fn try_take(self: &Arc<Self>, caller: Option<Columns>) -> Option<Place> {
-        if caller.is_some_and(|caller| self.is_over(caller)) {
+        if caller.is_some_and(|caller| self.has_share(caller)) {
             return None;
         }
         let _permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
@@ -96,22 +97,22 @@ impl Places {
     /// A place, when there is one for this caller. `None` never: the semaphore isn't closed.
     pub(super) async fn take(self: &Arc<Self>, caller: Option<Columns>) -> Option<Place> {
         let share = match caller {
-            Some(caller) => Some(self.own_turn(caller).await),
+            Some(caller) => Some(self.wait_for_share(caller).await),
             None => None,
         };
         let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
         // Others of the caller may have been left waiting while there was less room.
-        if let Some(share) = share.as_ref().filter(|share| !self.is_over(share.caller)) {
+        if let Some(share) = share.as_ref().filter(|share| !self.has_share(share.caller)) {
             share.tell_next();
         }
         let (_permit, _share) = (permit, share);
         Some(Place { _permit, _share })
     }
 
-    /// Waits until the caller has less than its share.
-    async fn own_turn(self: &Arc<Self>, caller: Columns) -> Share {
-        let over = self.columns.get(caller.first()).filter(|_| self.is_over(caller));
-        let Some(column) = over else {
+    /// Waits until the caller has less than its share, and counts one more for it.
+    async fn wait_for_share(self: &Arc<Self>, caller: Columns) -> Share {
+        let column = self.columns.get(caller.first());
+        let Some(column) = column.filter(|_| self.has_share(caller)) else {
             return self.share(caller);
         };
         let turn = column.turn(caller);
@@ -120,11 +121,11 @@ impl Places {
             let mut given_back = pin!(column.given_back.notified());
             // Before looking: what is given back from now on is heard.
             given_back.as_mut().enable();
-            if !self.is_over(caller) {
+            if !self.has_share(caller) {
                 return self.share(caller);
             }
             // Whether it was heard or not, the loop looks.
-            let _ = tokio::time::timeout(LOOK, given_back).await;
+            let _ = tokio::time::timeout(RECHECK, given_back).await;
         }
     }
 }
@@ -181,7 +182,7 @@ mod tests {
         let taken = tokio::select! {
             biased;
             _ = &mut waits => None,
-            taken = tokio::time::timeout(LOOK * 2, next) => taken.expect("its turn"),
+            taken = tokio::time::timeout(RECHECK * 2, next) => taken.expect("its turn"),
         };
         assert!(taken.is_some());
         drop((held, waits));

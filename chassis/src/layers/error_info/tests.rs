@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use http::Response;
 use tonic_types::StatusExt as _;
 use tower::Layer as _;
 

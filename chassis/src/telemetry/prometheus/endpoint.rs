@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -13,7 +12,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::{Format, Scraper};
@@ -56,22 +54,17 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, EndpointError> {
 /// Serves `GET /metrics` until it is dropped. Without TLS and without keys, like all such endpoints: it is for the machine itself, or a
 /// network that is trusted.
 pub async fn serve(listener: TcpListener, scraper: Scraper) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
-        // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-            return;
-        };
         while connections.try_join_next().is_some() {}
+        if connections.len() >= CONNECTIONS_MAX {
+            connections.join_next().await;
+        }
         match listener.accept().await {
             Ok((stream, _)) => {
                 let connection = connection(stream, scraper.clone());
-                connections.spawn(async move {
-                    // Whoever takes longer than that can come again.
-                    let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
-                    drop(place);
-                });
+                // Whoever takes longer than that can come again.
+                connections.spawn(tokio::time::timeout(CONNECTION_MAX, connection));
             }
             Err(error) => {
                 tracing::warn!(%error, "no connection for metrics can be accepted for now");

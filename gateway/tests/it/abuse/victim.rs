@@ -66,7 +66,7 @@ impl Victim {
     async fn with(settings: &[&str], descriptors: Option<u32>, keys: Option<Keys>) -> Self {
         let server = ServerConfig::behind_a_gateway();
         let stack = backends::shop(&server).stack;
-        let gate = stack.gate().clone();
+        let gate = stack.gate.clone();
         let backend = serve(stack, &server, any_port(), Duration::from_secs(5)).await;
         let uri = format!("shop=http://{}", backend.address);
         let mut arguments = vec!["--listen", "127.0.0.1:0", "--backend", &uri];
