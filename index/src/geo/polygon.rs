@@ -62,41 +62,41 @@ pub struct Polygon {
 }
 
 impl Polygon {
-    /// The polygon of these vertices.
+    /// The polygon of these vertices; `None` when `stops`, which is told how many edges were looked at since, says that it isn't wanted
+    /// any more.
     ///
     /// Checking takes time quadratic in the number of edges that lie side by side in every direction, some 0.1 s for
     /// 10,000 vertices at worst: the caller limits the number.
     ///
     /// # Errors
     /// [`GeoError::TooFewVertices`], [`GeoError::NoArea`], [`GeoError::EdgesMeet`], [`GeoError::AroundTheGlobe`].
-    pub fn new(vertices: &[GeoPoint]) -> Result<Self, GeoError> {
-        let ring = unwrapped(vertices)?;
-        let vertices = ring.iter().copied();
-        let edges = vertices
-            .clone()
-            .zip(vertices.cycle().skip(1))
-            .map(|(a, b)| Edge { a, b });
-        let edges: Vec<Edge> = edges.collect();
-        let on_one_line = edges
-            .first()
-            .is_none_or(|first| ring.iter().all(|vertex| first.side(*vertex) == Ordering::Equal));
-        if on_one_line {
-            return Err(GeoError::NoArea);
+    pub(crate) fn paced(
+        vertices: &[GeoPoint],
+        stops: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Result<Self, GeoError>> {
+        let edges = match edges_of(vertices) {
+            Ok(edges) => edges,
+            Err(error) => return Some(Err(error)),
+        };
+        if let Some((first, second)) = meeting_edges(&edges, stops)? {
+            return Some(Err(GeoError::EdgesMeet { first, second }));
         }
-        if let Some((first, second)) = meeting_edges(&edges) {
-            return Err(GeoError::EdgesMeet { first, second });
-        }
-        let x = span(ring.iter().map(|vertex| vertex.x));
-        let y = span(ring.iter().map(|vertex| vertex.y));
+        let x = span(edges.iter().map(|edge| edge.a.x));
+        let y = span(edges.iter().map(|edge| edge.a.y));
         if x.end() - x.start() > FULL_TURN {
-            return Err(GeoError::AroundTheGlobe);
+            return Some(Err(GeoError::AroundTheGlobe));
         }
-        Ok(Self {
-            slabs: Slabs::new(&edges),
+        Some(Ok(Self {
+            slabs: Slabs::paced(&edges, stops)?,
             boxes: Boxes::new(edges),
             x,
             y,
-        })
+        }))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn new(vertices: &[GeoPoint]) -> Result<Self, GeoError> {
+        Self::paced(vertices, &mut |_| false).expect("nothing stops it")
     }
 
     pub(super) fn contains(&self, point: GeoPoint) -> bool {
@@ -247,6 +247,20 @@ fn span(values: impl Iterator<Item = i64> + Clone) -> RangeInclusive<i64> {
     values.clone().min().unwrap_or_default()..=values.max().unwrap_or_default()
 }
 
+/// The edges of a ring of vertices, in its order.
+fn edges_of(vertices: &[GeoPoint]) -> Result<Vec<Edge>, GeoError> {
+    let ring = unwrapped(vertices)?;
+    let ends = ring.iter().copied().cycle().skip(1);
+    let edges: Vec<Edge> = ring.iter().zip(ends).map(|(a, b)| Edge { a: *a, b }).collect();
+    let on_one_line = edges
+        .first()
+        .is_none_or(|first| ring.iter().all(|vertex| first.side(*vertex) == Ordering::Equal));
+    match on_one_line {
+        true => Err(GeoError::NoArea),
+        false => Ok(edges),
+    }
+}
+
 /// The vertices in the plane, without repeated ones, each the short way from the one before; closed through a pole if they go around
 /// it.
 fn unwrapped(vertices: &[GeoPoint]) -> Result<Vec<Vertex>, GeoError> {
@@ -328,10 +342,11 @@ const SWEEPS: [fn(Vertex) -> i64; 4] = [
     |place| place.x - place.y,
 ];
 
-/// The first two edges found that have a place in common beyond the vertex between neighbours.
+/// The first two edges found that have a place in common beyond the vertex between neighbours, if there are any; `None` when it
+/// was stopped.
 ///
 /// Sweeps in the direction in which edges are shortest, so that long edges side by side aren't compared with each other.
-fn meeting_edges(edges: &[Edge]) -> Option<(usize, usize)> {
+fn meeting_edges(edges: &[Edge], stops: &mut dyn FnMut(usize) -> bool) -> Option<Option<(usize, usize)>> {
     let count = edges.len();
     let along = |edge: &Edge, direction: &fn(Vertex) -> i64| {
         let (a, b) = (direction(edge.a), direction(edge.b));
@@ -353,8 +368,12 @@ fn meeting_edges(edges: &[Edge]) -> Option<(usize, usize)> {
     order.sort_unstable();
     for (rank, (_, until, first)) in order.iter().enumerate() {
         let edge = edges.get(*first)?;
-        let behind = order.iter().skip(rank + 1);
-        for (.., second) in behind.take_while(|(from, ..)| from <= until).copied() {
+        let behind = order.get(rank + 1..)?;
+        let beside = behind.partition_point(|(from, ..)| from <= until);
+        if stops(beside) {
+            return None;
+        }
+        for (.., second) in behind.get(..beside)?.iter().copied() {
             let other = edges.get(second)?;
             let meet = if (first + 1) % count == second {
                 edge.holds(other.b) || other.holds(edge.a)
@@ -364,9 +383,9 @@ fn meeting_edges(edges: &[Edge]) -> Option<(usize, usize)> {
                 edge.meets(other)
             };
             if meet {
-                return Some((*first.min(&second), *first.max(&second)));
+                return Some(Some((*first.min(&second), *first.max(&second))));
             }
         }
     }
-    None
+    Some(None)
 }

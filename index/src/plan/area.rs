@@ -9,7 +9,11 @@ use crate::error::{Checker, Reason};
 use crate::geo::{Area, BoundingBox, Circle, GeoError, GeoPoint, Polygon};
 use crate::layout::Handle;
 use crate::limits::{MAX_DISTANCE_METERS, limit};
+use crate::pace::Pace;
 use crate::schema::{FieldKind, ResolvedField};
+
+/// Edges of a polygon that are compared with another between two looks at the deadline.
+const EDGES_PER_CHECK: u32 = 8_192;
 
 impl<'a> Planner<'a> {
     pub(super) fn geo_distance(
@@ -48,7 +52,9 @@ impl<'a> Planner<'a> {
         let vertices_at = format!("{at}.vertices");
         let advice = "use fewer vertices, or several polygons";
         self.at_most(&vertices_at, limit!(MAX_POLYGON_VERTICES), vertices.len(), advice)?;
-        let polygon = self.shape(&vertices_at, Polygon::new(vertices));
+        let mut pace = Pace::new(&**self.run, EDGES_PER_CHECK);
+        let polygon = Polygon::paced(vertices, &mut |edges| pace.stops(edges as u32))?;
+        let polygon = self.shape(&vertices_at, polygon);
         self.area(field?, Area::Polygon(polygon?))
     }
 

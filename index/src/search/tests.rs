@@ -262,6 +262,27 @@ fn top_hits_look_at_the_deadline_by_what_their_order_costs() {
     assert!((500..600).contains(&many), "{many} looks");
 }
 
+/// Each of the long edges of a star has to be compared with each.
+#[test]
+fn a_polygon_of_many_edges_looks_at_the_deadline_before_it_searches() {
+    let index = index();
+    let star = |vertices: usize| {
+        let vertex = |nth: usize| {
+            let angle = std::f64::consts::TAU * nth as f64 / vertices as f64;
+            let radius = if nth.is_multiple_of(2) { 1.0 } else { 80.0 };
+            GeoPoint::new(radius * angle.sin(), radius * angle.cos()).expect("in range")
+        };
+        let vertices = (0..vertices).map(vertex).collect();
+        SearchRequest::new(Query::GeoPolygon {
+            field: "spot".to_owned(),
+            vertices,
+        })
+    };
+    let looks = |vertices: usize| looks_of(&index, &star(vertices));
+    let (few, many) = (looks(10), looks(4_000));
+    assert!((100..2_000).contains(&(many - few)), "{few} and {many} looks");
+}
+
 /// Functions are a reason to look at the deadline, whoever asks for the score of a document or an object.
 #[test]
 fn functions_look_at_the_deadline_by_how_many_they_are() {

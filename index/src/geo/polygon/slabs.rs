@@ -30,7 +30,8 @@ pub(super) struct Slabs {
 }
 
 impl Slabs {
-    pub(super) fn new(edges: &[Edge]) -> Self {
+    /// `None` when `stops`, which is told how many edges are sorted next, says so.
+    pub(super) fn paced(edges: &[Edge], stops: &mut dyn FnMut(usize) -> bool) -> Option<Self> {
         let mut vertices: Vec<(i64, i64)> = edges.iter().map(|edge| (edge.a.y, edge.a.x)).collect();
         vertices.sort_unstable();
         let mut latitudes: Vec<i64> = vertices.iter().map(|vertex| vertex.0).collect();
@@ -65,15 +66,18 @@ impl Slabs {
             }
         }
         level.sort_unstable();
-        placed.sort_unstable_by(|one, other| {
-            let at_middle = || {
+        placed.sort_unstable_by_key(|(node, ..)| *node);
+        for of_node in placed.chunk_by_mut(|one, other| one.0 == other.0) {
+            if stops(of_node.len()) {
+                return None;
+            }
+            of_node.sort_unstable_by(|one, other| {
                 if (one.1 - other.1).abs() > CLEARLY_APART {
                     return one.1.total_cmp(&other.1);
                 }
                 one.3.compare_at(&other.3, one.2)
-            };
-            one.0.cmp(&other.0).then_with(at_middle)
-        });
+            });
+        }
         let mut begins = vec![0; 2 * leaves + 1];
         for (node, ..) in &placed {
             if let Some(behind) = begins.get_mut(node + 1) {
@@ -85,14 +89,14 @@ impl Slabs {
             sum += *begin;
             *begin = sum;
         }
-        Self {
+        Some(Self {
             vertices,
             level,
             latitudes,
             leaves,
             begins,
             listed: placed.into_iter().map(|(.., edge)| edge).collect(),
-        }
+        })
     }
 
     /// Whether a place is on an edge, or inside: with an odd number of edges west of it.
