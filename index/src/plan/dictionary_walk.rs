@@ -6,6 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use memchr::memmem;
 use tantivy::SegmentReader;
 use tantivy::schema::Field;
 
@@ -23,6 +24,8 @@ pub(crate) enum Matcher {
     All,
     /// Those that end with this.
     Suffix(String),
+    /// Those that have this in them.
+    Infix(String),
     /// Those that match the pattern.
     Glob(Glob),
 }
@@ -32,7 +35,7 @@ impl Matcher {
     pub(super) fn literal(&self) -> String {
         match self {
             Self::All => String::new(),
-            Self::Suffix(suffix) => suffix.clone(),
+            Self::Suffix(literal) | Self::Infix(literal) => literal.clone(),
             Self::Glob(glob) => glob.longest_literal(),
         }
     }
@@ -41,6 +44,7 @@ impl Matcher {
         match self {
             Self::All => true,
             Self::Suffix(suffix) => term.ends_with(suffix.as_bytes()),
+            Self::Infix(infix) => memmem::find(term, infix.as_bytes()).is_some(),
             Self::Glob(glob) => std::str::from_utf8(term).is_ok_and(|term| glob.matches(term)),
         }
     }

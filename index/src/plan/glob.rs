@@ -21,6 +21,8 @@ pub(super) enum Form {
     Prefix(String),
     /// Every string that ends with this.
     Suffix(String),
+    /// Every string that has this in it.
+    Infix(String),
     /// Strings that begin with this and match the pattern.
     Pattern(String, Glob),
 }
@@ -55,6 +57,8 @@ impl Glob {
             Form::Prefix(beginning)
         } else if end_chars > 0 && end_chars + 1 == self.0.len() {
             Form::Suffix(end)
+        } else if end_chars > 0 && end_chars + 2 == self.0.len() && self.0.last() == Some(&Part::AnyRun) {
+            Form::Infix(end)
         } else {
             Form::Pattern(beginning, self)
         }
@@ -156,6 +160,7 @@ mod tests {
                 Form::Exact(exact) => text == exact,
                 Form::Prefix(prefix) => text.starts_with(&prefix),
                 Form::Suffix(suffix) => text.ends_with(&suffix),
+                Form::Infix(infix) => text.contains(&infix),
                 Form::Pattern(prefix, glob) => text.starts_with(&prefix) && glob.matches(&text),
             };
             assert_eq!(by_form, expected, "{pattern} {text} ({seed})");

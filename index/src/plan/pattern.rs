@@ -61,6 +61,7 @@ impl<'a> Planner<'a> {
             }
             Form::Prefix(prefix) => (begins(&prefix), Matcher::All),
             Form::Suffix(suffix) => (begins(""), Matcher::Suffix(suffix)),
+            Form::Infix(infix) => (begins(""), Matcher::Infix(infix)),
             Form::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
         };
         self.between(field, bounds, matcher, texts.len(), weight)
