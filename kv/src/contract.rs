@@ -108,15 +108,15 @@ macro_rules! contract_tests {
 }
 
 /// A store that is held to the contract.
-pub type Store = Arc<dyn Kv>;
+pub type SharedKv = Arc<dyn Kv>;
 
 /// Commits, and gives the sequence.
-async fn commit(store: &Store, commit: Commit) -> u64 {
+async fn commit(store: &SharedKv, commit: Commit) -> u64 {
     store.commit(commit).await.expect("a commit").sequence
 }
 
 /// Commits in vain, and gives the check that failed.
-async fn conflict(store: &Store, commit: Commit) -> usize {
+async fn conflict(store: &SharedKv, commit: Commit) -> usize {
     match store.commit(commit).await {
         Err(Error::Conflict { check }) => check,
         other => panic!("expected a conflict, got {other:?}"),

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::commits::*;
-use super::{Store, commit};
+use super::{SharedKv, commit};
 use crate::{Error, Health, Space};
 
 /// A new store is empty, at sequence 0 and serving.
-pub async fn starts_empty(store: Store) {
+pub async fn starts_empty(store: SharedKv) {
     assert_eq!(*store.sequence().borrow(), 0);
     assert_eq!(*store.health().borrow(), Health::Serving);
     let snapshot = snapshot(&*store).await;
@@ -22,7 +22,7 @@ pub async fn starts_empty(store: Store) {
 }
 
 /// A sync succeeds with and without buffered commits before it.
-pub async fn syncs(store: Store) {
+pub async fn syncs(store: SharedKv) {
     store.sync().await.expect("a sync of nothing");
     commit(&store, buffered(logged(vec![], b""))).await;
     store.sync().await.expect("a sync");
@@ -30,7 +30,7 @@ pub async fn syncs(store: Store) {
 }
 
 /// A closed store refuses commits, syncs and snapshots; snapshots taken before stay readable.
-pub async fn closes(store: Store) {
+pub async fn closes(store: SharedKv) {
     commit(&store, logged(vec![put(Space::Rows, b"a", b"1")], b"")).await;
     let before = snapshot(&*store).await;
     store.close().await.expect("a close");
@@ -47,7 +47,7 @@ pub async fn closes(store: Store) {
 }
 
 /// A close finishes each commit in flight, or refuses it unwritten.
-pub async fn closes_with_commits_in_flight(store: Store) {
+pub async fn closes_with_commits_in_flight(store: SharedKv) {
     let tasks: Vec<_> = (0..64)
         .map(|_| {
             let store = store.clone();

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::commits::*;
-use super::{Store, commit, conflict};
+use super::{SharedKv, commit, conflict};
 use crate::{Commit, Direction, Error, Scan, Space};
 
 /// Only a commit with a log entry takes a sequence.
-pub async fn takes_no_sequence_without_a_log_entry(store: Store) {
+pub async fn takes_no_sequence_without_a_log_entry(store: SharedKv) {
     assert_eq!(
         commit(&store, unlogged(vec![put(Space::Catalog, b"a", b"")])).await,
         0
@@ -25,7 +25,7 @@ pub async fn takes_no_sequence_without_a_log_entry(store: Store) {
 }
 
 /// [`KvSnapshot::group`](crate::KvSnapshot::group) grows with each commit that becomes visible, logged or not.
-pub async fn numbers_its_commit_groups(store: Store) {
+pub async fn numbers_its_commit_groups(store: SharedKv) {
     let mut before = snapshot(&*store).await.group();
     for change in [
         logged(vec![], b""),
@@ -41,7 +41,7 @@ pub async fn numbers_its_commit_groups(store: Store) {
 }
 
 /// A commit whose checks held in a snapshot, which it says by its group, conflicts with what was written since.
-pub async fn checks_again_what_was_written_since_the_validation(store: Store) {
+pub async fn checks_again_what_was_written_since_the_validation(store: SharedKv) {
     let validated_at = Some(snapshot(&*store).await.group());
     let create = |key: &[u8]| Commit {
         validated_at,
@@ -70,7 +70,7 @@ pub async fn checks_again_what_was_written_since_the_validation(store: Store) {
 }
 
 /// Of concurrent commits that require a key to be absent, one succeeds.
-pub async fn lets_one_of_many_creators_win(store: Store) {
+pub async fn lets_one_of_many_creators_win(store: SharedKv) {
     let tasks: Vec<_> = (0..32u8)
         .map(|task| {
             let store = store.clone();
@@ -97,7 +97,7 @@ pub async fn lets_one_of_many_creators_win(store: Store) {
 }
 
 /// Compare-and-set by revision loses no update among concurrent writers.
-pub async fn loses_no_update(store: Store) {
+pub async fn loses_no_update(store: SharedKv) {
     const TASKS: u64 = 8;
     const UPDATES: u64 = 25;
     commit(
@@ -133,7 +133,7 @@ pub async fn loses_no_update(store: Store) {
 }
 
 /// Sequences of concurrent writers are gap-free, in commit order, and those of their log entries.
-pub async fn gives_sequences_without_gaps(store: Store) {
+pub async fn gives_sequences_without_gaps(store: SharedKv) {
     let tasks: Vec<_> = (0..16u8)
         .map(|task| {
             let store = store.clone();
@@ -176,7 +176,7 @@ pub async fn gives_sequences_without_gaps(store: Store) {
 }
 
 /// A snapshot holds exactly the commits up to its sequence, and at least those published before.
-pub async fn gives_snapshots_their_exact_sequence(store: Store) {
+pub async fn gives_snapshots_their_exact_sequence(store: SharedKv) {
     const COMMITS: u64 = 200;
     let writers: Vec<_> = (0..4)
         .map(|_| {
@@ -216,7 +216,7 @@ pub async fn gives_snapshots_their_exact_sequence(store: Store) {
 }
 
 /// [`Kv::sequence`](crate::Kv::sequence) is never behind a snapshot: what a reader has seen is published.
-pub async fn shows_no_snapshot_ahead_of_the_sequence(store: Store) {
+pub async fn shows_no_snapshot_ahead_of_the_sequence(store: SharedKv) {
     const COMMITS: u64 = 5_000;
     let reader = {
         let store = store.clone();
@@ -239,7 +239,7 @@ pub async fn shows_no_snapshot_ahead_of_the_sequence(store: Store) {
 }
 
 /// A commit is published before it is acknowledged.
-pub async fn tells_the_sequence_before_it_answers(store: Store) {
+pub async fn tells_the_sequence_before_it_answers(store: SharedKv) {
     let mut sequence = store.sequence();
     let reader = tokio::spawn(async move {
         let seen = sequence.wait_for(|sequence| *sequence >= 20).await;

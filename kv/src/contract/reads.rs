@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::commits::*;
-use super::{Store, commit};
+use super::{SharedKv, commit};
 use crate::limits::INLINE_READS;
 use crate::{Direction, Scan, Space};
 
 /// Later commits don't change what a snapshot shows.
-pub async fn keeps_the_state_of_a_snapshot(store: Store) {
+pub async fn keeps_the_state_of_a_snapshot(store: SharedKv) {
     commit(
         &store,
         logged(
@@ -43,7 +43,7 @@ pub async fn keeps_the_state_of_a_snapshot(store: Store) {
 }
 
 /// Pages of any size, either way, make up the range.
-pub async fn pages_through_a_range(store: Store) {
+pub async fn pages_through_a_range(store: SharedKv) {
     let keys: Vec<_> = (10..130u8).map(|key| vec![key]).collect();
     commit(
         &store,
@@ -81,7 +81,7 @@ pub async fn pages_through_a_range(store: Store) {
 }
 
 /// A page ends at its bytes, but holds one entry at least.
-pub async fn ends_a_page_at_its_bytes(store: Store) {
+pub async fn ends_a_page_at_its_bytes(store: SharedKv) {
     let rows = (1..=5u8)
         .map(|key| put(Space::Rows, &[key], &[key; 99]))
         .collect();
@@ -100,7 +100,7 @@ pub async fn ends_a_page_at_its_bytes(store: Store) {
 }
 
 /// An empty or inverted range has no entries.
-pub async fn finds_nothing_in_an_inverted_range(store: Store) {
+pub async fn finds_nothing_in_an_inverted_range(store: SharedKv) {
     commit(&store, unlogged(vec![put(Space::Rows, b"b", b"")])).await;
     let snapshot = snapshot(&*store).await;
     for (low, high) in [(b"c", b"a"), (b"b", b"b")] {
@@ -110,7 +110,7 @@ pub async fn finds_nothing_in_an_inverted_range(store: Store) {
 }
 
 /// A multi-get answers in the order of its keys, also of absent and repeated ones.
-pub async fn gets_many(store: Store) {
+pub async fn gets_many(store: SharedKv) {
     let even = (0..200u8)
         .step_by(2)
         .map(|key| put(Space::Rows, &[key], &[key]))
@@ -129,7 +129,7 @@ pub async fn gets_many(store: Store) {
 }
 
 /// A multi-get ends with the value that exceeds its bytes; keys and absent values don't count.
-pub async fn gets_many_within_a_number_of_bytes(store: Store) {
+pub async fn gets_many_within_a_number_of_bytes(store: SharedKv) {
     let tens = (1..=5u8)
         .map(|key| put(Space::Rows, &[key], &[key; 10]))
         .collect();

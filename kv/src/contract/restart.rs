@@ -1,11 +1,11 @@
 //! Restarts: what a store has when it is closed and opened again.
 
 use super::commits::*;
-use super::{Store, commit, conflict};
+use super::{SharedKv, commit, conflict};
 use crate::{Commit, Health, Space};
 
 /// Values, deletes and log entries survive a close, buffered ones too.
-pub async fn keeps_everything(store: Store, reopen: impl AsyncFnOnce() -> Store) {
+pub async fn keeps_everything(store: SharedKv, reopen: impl AsyncFnOnce() -> SharedKv) {
     commit(
         &store,
         logged(
@@ -35,7 +35,7 @@ pub async fn keeps_everything(store: Store, reopen: impl AsyncFnOnce() -> Store)
 }
 
 /// Sequences and numbers of commit groups continue: none is given twice.
-pub async fn continues_sequences_and_groups(store: Store, reopen: impl AsyncFnOnce() -> Store) {
+pub async fn continues_sequences_and_groups(store: SharedKv, reopen: impl AsyncFnOnce() -> SharedKv) {
     for _ in 0..3 {
         commit(&store, logged(vec![], b"")).await;
     }
@@ -51,8 +51,8 @@ pub async fn continues_sequences_and_groups(store: Store, reopen: impl AsyncFnOn
 
 /// A write after [`Commit::validated_at`] fails the check, also when the store was opened again since.
 pub async fn checks_again_what_was_validated_before_a_restart(
-    store: Store,
-    reopen: impl AsyncFnOnce() -> Store,
+    store: SharedKv,
+    reopen: impl AsyncFnOnce() -> SharedKv,
 ) {
     let validated_at = Some(snapshot(&*store).await.group());
     commit(&store, logged(vec![put(Space::Rows, b"a", b"")], b"")).await;
@@ -66,7 +66,7 @@ pub async fn checks_again_what_was_validated_before_a_restart(
 }
 
 /// Closes and drops a store, and opens it again.
-async fn restart(store: Store, reopen: impl AsyncFnOnce() -> Store) -> Store {
+async fn restart(store: SharedKv, reopen: impl AsyncFnOnce() -> SharedKv) -> SharedKv {
     store.close().await.expect("a close");
     drop(store);
     reopen().await

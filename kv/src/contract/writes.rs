@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::commits::*;
-use super::{Store, commit, conflict};
+use super::{SharedKv, commit, conflict};
 use crate::{Commit, Error, Health, Space};
 
 /// A commit is visible in all spaces and in the log at once.
-pub async fn commits_all_spaces_at_once(store: Store) {
+pub async fn commits_all_spaces_at_once(store: SharedKv) {
     let mutations = vec![
         put(Space::Rows, b"key", b"row"),
         put(Space::Index, b"key", b"index"),
@@ -30,7 +30,7 @@ pub async fn commits_all_spaces_at_once(store: Store) {
 }
 
 /// The sequence is written over [`STAMP`](crate::STAMP) of stamped values, and of no others.
-pub async fn stamps_the_sequence(store: Store) {
+pub async fn stamps_the_sequence(store: SharedKv) {
     commit(&store, logged(vec![], b"")).await;
     let mutations = vec![
         put_stamped(Space::Rows, b"stamped", b"rest"),
@@ -44,7 +44,7 @@ pub async fn stamps_the_sequence(store: Store) {
 }
 
 /// A failed check is reported by its position; nothing is written and no sequence is taken.
-pub async fn writes_nothing_when_a_check_fails(store: Store) {
+pub async fn writes_nothing_when_a_check_fails(store: SharedKv) {
     commit(&store, logged(vec![put(Space::Rows, b"a", b"1")], b"")).await;
     let checks = vec![absent(Space::Rows, b"b"), absent(Space::Rows, b"a")];
     let mutations = vec![put(Space::Rows, b"b", b"2"), delete(Space::Rows, b"a")];
@@ -57,7 +57,7 @@ pub async fn writes_nothing_when_a_check_fails(store: Store) {
 }
 
 /// [`Check::Prefix`](crate::Check::Prefix) compares the beginning of a value; an absent key has none.
-pub async fn checks_prefixes(store: Store) {
+pub async fn checks_prefixes(store: SharedKv) {
     let first = commit(&store, logged(vec![put_stamped(Space::Rows, b"a", b"1")], b"")).await;
     let stamped_by = |sequence| vec![has_prefix(Space::Rows, b"a", prefix(sequence))];
     let write = |rest| logged(vec![put_stamped(Space::Rows, b"a", rest)], b"");
@@ -85,14 +85,14 @@ pub async fn checks_prefixes(store: Store) {
 }
 
 /// A commit of nothing succeeds, and takes no sequence.
-pub async fn takes_an_empty_commit(store: Store) {
+pub async fn takes_an_empty_commit(store: SharedKv) {
     assert_eq!(commit(&store, Commit::default()).await, 0);
     commit(&store, logged(vec![], b"")).await;
     assert_eq!(commit(&store, Commit::default()).await, 1);
 }
 
 /// The engine enforces [`Kv::limits`](crate::Kv::limits): keys to the byte, and no commit above.
-pub async fn refuses_what_is_too_large(store: Store) {
+pub async fn refuses_what_is_too_large(store: SharedKv) {
     let limits = store.limits();
     let longest = vec![7; limits.key_bytes];
     commit(&store, logged(vec![put(Space::Rows, &longest, b"value")], b"")).await;
@@ -117,7 +117,7 @@ pub async fn refuses_what_is_too_large(store: Store) {
 }
 
 /// A commit that no engine can carry out is refused, and leaves the store serving.
-pub async fn refuses_what_is_malformed(store: Store) {
+pub async fn refuses_what_is_malformed(store: SharedKv) {
     for change in [
         unlogged(vec![put(Space::Rows, b"", b"empty key")]),
         unlogged(vec![put_stamped(Space::Rows, b"a", b"no log entry")]),
@@ -134,7 +134,7 @@ pub async fn refuses_what_is_malformed(store: Store) {
 }
 
 /// Random commits and scans agree with a sorted map.
-pub async fn acts_like_a_map(store: Store) {
+pub async fn acts_like_a_map(store: SharedKv) {
     let mut random = souk_seeds::random();
     let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     let key = |random: &mut fastrand::Rng| vec![random.u8(b'a'..=b'd'); random.usize(1..4)];
