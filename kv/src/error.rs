@@ -1,4 +1,4 @@
-//! Why an engine refuses: a call ([`Error`]), or to open ([`OpenError`]).
+//! The errors of an engine: of a call ([`Error`]) and of opening a store ([`OpenError`]).
 
 use std::io;
 use std::path::PathBuf;

@@ -30,8 +30,8 @@ pub struct MemoryKv {
 #[derive(Debug, Default)]
 struct Shared {
     state: RwLock<State>,
-    /// Commits that live snapshots stand on, and how many stand on each. Locked after `state`, never before.
-    standing: Mutex<BTreeMap<u64, usize>>,
+    /// Number of live snapshots by the commit that they read at. Locked after `state`, never before.
+    snapshots: Mutex<BTreeMap<u64, usize>>,
 }
 
 /// The values of a key, by the number of the commit that wrote them.
@@ -124,7 +124,7 @@ impl Kv for MemoryKv {
         if state.closed {
             return Err(Error::closed());
         }
-        *self.shared.standing.lock().entry(state.commits).or_default() += 1;
+        *self.shared.snapshots.lock().entry(state.commits).or_default() += 1;
         Ok(Box::new(MemorySnapshot {
             shared: Arc::clone(&self.shared),
             commit: state.commits,
@@ -173,14 +173,14 @@ impl Kv for MemoryKv {
                 Mutation::Delete { space, key } => state.set(space, key, None),
             }
         }
-        let standing = self
+        let oldest = self
             .shared
-            .standing
+            .snapshots
             .lock()
             .first_key_value()
             .map(|(commit, _)| *commit);
-        let oldest = standing.unwrap_or(state.commits);
-        state.forget(oldest);
+        let last = state.commits;
+        state.forget(oldest.unwrap_or(last));
         // Inside the lock, so that sequences are published in order.
         self.sequence.send_if_modified(|last| {
             let moved = *last != sequence;
@@ -237,11 +237,11 @@ struct MemorySnapshot {
 
 impl Drop for MemorySnapshot {
     fn drop(&mut self) {
-        let mut standing = self.shared.standing.lock();
-        if let Some(count) = standing.get_mut(&self.commit) {
+        let mut snapshots = self.shared.snapshots.lock();
+        if let Some(count) = snapshots.get_mut(&self.commit) {
             *count -= 1;
             if *count == 0 {
-                standing.remove(&self.commit);
+                snapshots.remove(&self.commit);
             }
         }
     }

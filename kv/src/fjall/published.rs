@@ -18,7 +18,7 @@ pub(super) struct Published {
     pub(super) cut: RwLock<Arc<Cut>>,
     pub(super) sequence: watch::Sender<u64>,
     pub(super) health: watch::Sender<Health>,
-    /// Set when the committer ended as it should; what it left in the queue was not taken.
+    /// Set when the committer has closed: what is still queued then was never written.
     pub(super) ended: AtomicBool,
     /// Groups written since the opening.
     pub(super) groups: AtomicU64,
@@ -44,18 +44,19 @@ impl Published {
 
     /// Publishes the present state. Only right in the committer, between two groups.
     pub(super) fn publish(&self, sequence: u64, group: u64) {
-        // The one before is dropped by its last reader, or here, but not under the lock.
         let cut = Arc::new(Cut::take(self.store.clone(), sequence, group));
-        let mut shown = self.cut.write();
-        // Under the lock of the cut: no reader sees a change above the sequence, and none waits for watchers to be woken.
+        let mut published = self.cut.write();
+        // Set under the lock of the cut, so that no reader sees a change above the sequence; watchers are woken after it, so
+        // that no reader waits for that.
         let mut advanced = false;
-        self.sequence.send_if_modified(|shown| {
-            advanced = *shown != sequence;
-            *shown = sequence;
+        self.sequence.send_if_modified(|last| {
+            advanced = *last != sequence;
+            *last = sequence;
             false
         });
-        let _before = std::mem::replace(&mut *shown, cut);
-        drop(shown);
+        // Dropped by its last reader, or at the end of this function, but not under the lock.
+        let _before = std::mem::replace(&mut *published, cut);
+        drop(published);
         self.sequence.send_if_modified(|_| advanced);
     }
 
