@@ -61,19 +61,19 @@ pub enum Filter {
 }
 
 /// What a filter looks at: columns and their versions.
-pub(crate) trait Cells {
+pub(crate) trait ColumnVersions {
     /// The versions of a column, the newest first.
-    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>>;
+    fn versions<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>>;
 }
 
-impl Cells for Row {
-    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
+impl ColumnVersions for Row {
+    fn versions<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
         self.cells(column).iter().map(|cell| ValueRef::from(&cell.value))
     }
 }
 
-impl Cells for RowRef<'_> {
-    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
+impl ColumnVersions for RowRef<'_> {
+    fn versions<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
         self.values(column)
     }
 }
@@ -91,8 +91,8 @@ impl Filter {
         }
     }
 
-    /// Compares a part of the newest version of a STRING column; a row without it doesn't pass.
-    pub fn part(
+    /// Compares what a rule takes of the newest version of a STRING column; a row without it doesn't pass.
+    pub fn with_rule(
         column: impl Into<String>,
         rule: ValueRule,
         comparison: Comparison,
@@ -168,7 +168,7 @@ impl Filter {
     pub(crate) fn passes(
         &self,
         key: &PrimaryKey,
-        row: Option<&impl Cells>,
+        row: Option<&impl ColumnVersions>,
         matched: &mut usize,
     ) -> Result<bool> {
         let passes = self.holds(row, matched);
@@ -178,7 +178,7 @@ impl Filter {
     }
 
     /// Whether the row passes; `None` above [`limits::MAX_MATCHED_BYTES`].
-    fn holds(&self, row: Option<&impl Cells>, matched: &mut usize) -> Option<bool> {
+    fn holds(&self, row: Option<&impl ColumnVersions>, matched: &mut usize) -> Option<bool> {
         match self {
             Self::Column {
                 column,
@@ -191,14 +191,14 @@ impl Filter {
                 let most = if *latest_version_only { 1 } else { usize::MAX };
                 let mut cells = row
                     .into_iter()
-                    .flat_map(|row| row.of(column))
+                    .flat_map(|row| row.versions(column))
                     .take(most)
                     .peekable();
                 if cells.peek().is_none() {
                     return Some(*pass_if_missing);
                 }
                 for cell in cells {
-                    let part = match rule {
+                    let compared = match rule {
                         None => Some(cell),
                         Some(rule) => {
                             if let ValueRef::String(text) = cell {
@@ -211,13 +211,13 @@ impl Filter {
                             rule.apply(cell)
                         }
                     };
-                    if part.is_some_and(|part| comparison.holds(part, value)) {
+                    if compared.is_some_and(|left| comparison.holds(left, value)) {
                         return Some(true);
                     }
                 }
                 Some(false)
             }
-            Self::Exists { column } => Some(row.is_some_and(|row| row.of(column).next().is_some())),
+            Self::Exists { column } => Some(row.is_some_and(|row| row.versions(column).next().is_some())),
             Self::And(parts) => {
                 for part in parts {
                     if !part.holds(row, matched)? {

@@ -18,7 +18,7 @@ fn passes(filter: &Filter, row: Option<&Row>) -> bool {
 /// Whether a text passes `text, pattern = value`.
 fn part_equals(text: &str, pattern: &str, cast: Cast, value: impl Into<Value>) -> bool {
     let rule = ValueRule::new(pattern, cast).unwrap();
-    let filter = Filter::part("c", rule, Comparison::Equal, value);
+    let filter = Filter::with_rule("c", rule, Comparison::Equal, value);
     filter.check().unwrap();
     passes(&filter, Some(&row(&[("c", text.into(), 1)])))
 }
@@ -44,7 +44,7 @@ fn a_cell_the_rule_can_not_read_satisfies_nothing() {
     for cell in cells {
         for comparison in [Comparison::NotEqual, Comparison::Equal, Comparison::Less] {
             let rule = ValueRule::new("[0-9]+", Cast::Integer).unwrap();
-            let filter = Filter::part("c", rule, comparison, 5);
+            let filter = Filter::with_rule("c", rule, comparison, 5);
             assert!(
                 !passes(&filter, Some(&row(&[("c", cell.clone(), 1)]))),
                 "{cell:?}"
@@ -116,7 +116,7 @@ fn refuses_patterns() {
 #[test]
 fn refuses_filters() {
     let rule = ValueRule::new("[0-9]+", Cast::Integer).unwrap();
-    let other_type = Filter::part("c", rule, Comparison::Equal, "5");
+    let other_type = Filter::with_rule("c", rule, Comparison::Equal, "5");
     assert!(other_type.check().unwrap_err().to_string().contains("INTEGER"));
     let infinite = Filter::column("c", Comparison::Equal, f64::NAN);
     assert!(matches!(infinite.check(), Err(Error::Invalid { .. })));
@@ -144,7 +144,7 @@ fn refuses_to_match_more_text_than_its_limit() {
     let word = |bytes: usize| row(&[("c", "a".repeat(bytes).into(), 1)]);
     let rule = |pattern: &str| {
         let rule = ValueRule::new(pattern, Cast::String).unwrap();
-        Filter::part("c", rule, Comparison::Equal, "b")
+        Filter::with_rule("c", rule, Comparison::Equal, "b")
     };
     let twice = Filter::Or(vec![rule("b"), rule("bb")]);
     let half = limits::MAX_MATCHED_BYTES / 2;

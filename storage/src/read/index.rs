@@ -10,7 +10,7 @@ use crate::catalog::Table;
 use crate::codec::{Malformed, put_ordered};
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
-use crate::filter::{Cells, Filter};
+use crate::filter::{ColumnVersions, Filter};
 use crate::key::{self, INDEX_PREFIX_BYTES};
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SCANNED_ROWS};
 use crate::metering::{CapacityUnits, Meter};
@@ -108,8 +108,8 @@ struct Reading<'a> {
 /// What a filter sees of an entry.
 struct Seen<'a>(&'a SecondaryIndexSchema, &'a IndexEntry);
 
-impl Cells for Seen<'_> {
-    fn of<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
+impl ColumnVersions for Seen<'_> {
+    fn versions<'a>(&'a self, column: &str) -> impl Iterator<Item = ValueRef<'a>> {
         let Self(index, entry) = self;
         let place = index.columns.iter().position(|each| each == column);
         let value = place.and_then(|place| entry.values.get(place));

@@ -227,7 +227,7 @@ async fn a_page_ends_by_what_it_takes_in_a_message_and_by_what_patterns_look_at(
     let page = snapshot.range(&table, &request).await.expect("a page");
     assert!((51..60).contains(&page.rows.len()), "{}", page.rows.len());
     let rule = ValueRule::new("x", Cast::String).expect("a rule");
-    let by_text = Filter::part("text", rule, Comparison::Equal, "y");
+    let by_text = Filter::with_rule("text", rule, Comparison::Equal, "y");
     let filter = |rules: usize| Filter::Or(vec![by_text.clone(); rules]);
     let mut request = RangeRequest::all(Direction::Forward);
     for (rules, ends) in [(1, true), (63, false)] {

@@ -158,7 +158,7 @@ async fn bounds_what_patterns_of_conditions_look_at() {
     }
     let rule = ValueRule::new("x", Cast::String).expect("a pattern");
     let condition = Condition {
-        columns: Some(Filter::part("c", rule, Comparison::Equal, "x")),
+        columns: Some(Filter::with_rule("c", rule, Comparison::Equal, "x")),
         ..Condition::none()
     };
     let batch = |ids: std::ops::Range<i64>| {
