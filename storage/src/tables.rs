@@ -29,10 +29,10 @@ use crate::walk::all;
 /// Whether a new index holds the rows that are there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Backfill {
-    /// It does. It can be read when they have been added in the background.
+    /// It holds them, and can be read when they have been added in the background.
     #[default]
     Existing,
-    /// It doesn't, and can be read at once: a row gets its entry when it is next written.
+    /// It doesn't hold them, and can be read at once: a row gets its entry when it is next written.
     None,
 }
 

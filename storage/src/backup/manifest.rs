@@ -1,5 +1,5 @@
-//! What a backup holds. Written last, as lines of text; the last line is the xxh3-128 of all before it, and the
-//! backup's identity.
+//! The manifest of a backup: its kind and its files. Written last, as lines of text; the last line is the xxh3-128 of all
+//! before it, and the backup's identity.
 
 use std::fmt;
 use std::fs::File;
@@ -30,16 +30,16 @@ impl fmt::Display for BackupId {
     }
 }
 
-/// Whether a backup stands alone.
+/// Whether a backup is restored alone or after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackupKind {
-    /// It does.
+    /// It holds every entry, and is restored alone.
     Full,
-    /// It holds the changes after another.
+    /// It holds the changes after another, and is restored after that.
     Incremental {
         /// The backup that it follows.
         previous: BackupId,
-        /// Last sequence of that.
+        /// Last sequence of `previous`.
         after: u64,
     },
 }
@@ -49,20 +49,20 @@ pub enum BackupKind {
 pub struct BackupFile {
     /// Its name in the folder.
     pub name: String,
-    /// What its entries belong to.
+    /// The space of its entries.
     pub space: Space,
-    /// How many there are.
+    /// Number of its entries.
     pub entries: u64,
-    /// Its length.
+    /// Length of the file.
     pub bytes: u64,
-    /// Its xxh3-128.
+    /// The xxh3-128 of the file.
     pub checksum: u128,
 }
 
-/// What a backup holds.
+/// The manifest of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Whether it stands alone.
+    /// Whether it is restored alone or after another.
     pub kind: BackupKind,
     /// When it was begun, nanoseconds since the Unix epoch.
     pub time: i64,
@@ -100,12 +100,12 @@ impl Manifest {
         self.id
     }
 
-    /// Bytes of all files.
+    /// Length of all files together.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Entries of a space.
+    /// Number of entries of a space.
     pub fn entries(&self, space: Space) -> u64 {
         let of_space = self.files.iter().filter(|file| file.space == space);
         of_space.map(|file| file.entries).sum()
@@ -177,8 +177,8 @@ impl Manifest {
         if checksum != format!("checksum {}", BackupId(xxh3_128(lines.as_bytes()))) {
             return Err(damaged);
         }
-        let manifest = read(&lines).ok_or("has a line that this program doesn't read")?;
-        // A manifest that says the same in other words is not one that was written.
+        let manifest = parse(&lines).ok_or("has a line that this program doesn't read")?;
+        // Only the one encoding that backups write is taken.
         if manifest.lines() == lines {
             Ok(manifest)
         } else {
@@ -187,7 +187,7 @@ impl Manifest {
     }
 }
 
-fn read(lines: &str) -> Option<Manifest> {
+fn parse(lines: &str) -> Option<Manifest> {
     let mut time = None;
     let mut sequence = None;
     let mut last_change = None;
