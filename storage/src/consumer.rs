@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use souk_kv::{Commit, Durability, Mutation, Space};
 
-use crate::database::{Database, Shared};
+use crate::database::{Database, DatabaseState};
 use crate::error::{Error, Result};
 use crate::key;
 use crate::limits;
@@ -18,7 +18,7 @@ use crate::undisturbed::undisturbed;
 #[derive(Debug, Clone)]
 pub struct Consumer {
     pub(crate) name: String,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<DatabaseState>,
 }
 
 impl Database {

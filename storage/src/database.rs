@@ -1,5 +1,5 @@
-//! The database: the handle everything is done through, and what its clones share. What is done with it stands in the
-//! modules that do it: `open`, `read`, `write`, `transaction`, `tables`, `feed` and others.
+//! The handle of a database, and the state that its clones share. Its methods are in the modules of what they do: `open`,
+//! `read`, `write`, `transaction`, `tables`, `feed` and others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::row_locks::RowLocks;
 /// [`crate::Transaction`] is dropped; [`Database::close`] makes everything durable before that.
 #[derive(Debug, Clone)]
 pub struct Database {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<DatabaseState>,
 }
 
 /// What the clones of a database share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct DatabaseState {
     pub(crate) kv: Arc<dyn Kv>,
     pub(crate) catalog: RwLock<Catalog>,
     /// Position of each consumer.
@@ -44,11 +44,11 @@ pub(crate) struct Shared {
     /// Shared by every write from its validation to its commit; held alone by whoever changes a table.
     pub(crate) schema_lock: Arc<tokio::sync::RwLock<()>>,
     pub(crate) jobs: Jobs,
-    /// What runs in the background.
+    /// The tasks of maintenance and of jobs. They hold the state only for a pass or step, so that it can be dropped.
     pub(crate) background: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Drop for Shared {
+impl Drop for DatabaseState {
     fn drop(&mut self) {
         for task in self.background.get_mut() {
             task.abort();
@@ -69,7 +69,7 @@ impl Database {
 
     /// Number of the history that gave a sequence. Sequences are given again after a restore and after a shorter log was accepted
     /// ([`crate::Recovery::AcceptShorterLog`]), but not in the same history: what is compared by sequence beyond the life of a
-    /// database, as etags are, has to compare this, too. Random; of a database that is the same to its last byte, the same.
+    /// database, as etags are, has to compare this, too. Random; a copy of a database has the numbers of its original.
     pub fn history_of(&self, sequence: u64) -> u64 {
         self.shared.histories.of(sequence)
     }

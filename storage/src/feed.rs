@@ -59,7 +59,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::catalog::Table;
 use crate::change::ChangeKind;
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::feeds::checkpoint::{Checkpoint, Definition, Delivers, Stage};
 use crate::feeds::codec;
@@ -207,7 +207,7 @@ pub struct FeedBatch {
 #[derive(Debug, Clone)]
 pub struct Feed {
     name: String,
-    shared: Arc<Shared>,
+    shared: Arc<DatabaseState>,
 }
 
 impl Feed {
@@ -361,7 +361,7 @@ pub(crate) fn put(name: &str, definition: &Definition, checkpoint: &Checkpoint) 
 }
 
 /// Removes feeds, all or none.
-async fn remove(shared: &Arc<Shared>, names: Vec<String>) -> Result<()> {
+async fn remove(shared: &Arc<DatabaseState>, names: Vec<String>) -> Result<()> {
     // Each once: a turn can't be had twice.
     let (shared, names) = (Arc::clone(shared), BTreeSet::from_iter(names));
     undisturbed(async move {
@@ -394,7 +394,7 @@ async fn remove(shared: &Arc<Shared>, names: Vec<String>) -> Result<()> {
 
 /// Stores the checkpoints of feeds that are ahead of a shortened log, durably, before their sequences are assigned again:
 /// later they couldn't be told from feeds that are not.
-pub(crate) async fn store_lost(shared: &Shared, lost: &[String]) -> Result<()> {
+pub(crate) async fn store_lost(shared: &DatabaseState, lost: &[String]) -> Result<()> {
     for name in lost {
         let (definition, checkpoint) = shared.feeds.get(name)?;
         tracing::warn!(

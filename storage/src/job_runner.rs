@@ -15,7 +15,7 @@ use souk_kv::{self as kv, Check, Commit, Durability, Health, Mutation};
 use tokio::task::JoinHandle;
 
 use crate::catalog::{Definition, Table};
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::jobs::{Cursor, Job, JobKey, JobKind, delete};
 use crate::limits::{MAX_JOB_STEP_ROWS, MAX_WRITE_ATTEMPTS};
@@ -27,7 +27,7 @@ const LOCKED_ROWS: usize = 16;
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits until `done` gives something, looking each time a job has made a step.
-pub(crate) async fn wait<T>(shared: &Shared, done: impl Fn() -> Result<Option<T>>) -> Result<T> {
+pub(crate) async fn wait<T>(shared: &DatabaseState, done: impl Fn() -> Result<Option<T>>) -> Result<T> {
     let mut progress = shared.jobs.progress.subscribe();
     let mut health = shared.kv.health();
     loop {
@@ -52,7 +52,7 @@ pub(crate) async fn wait<T>(shared: &Shared, done: impl Fn() -> Result<Option<T>
 }
 
 /// Runs the jobs until the database is dropped, closed, or fails.
-pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
+pub(crate) fn start(shared: &Arc<DatabaseState>) -> JoinHandle<()> {
     let interval = shared.options.maintenance_interval;
     let wake = Arc::clone(&shared.jobs.wake);
     let shared = Arc::downgrade(shared);
@@ -112,7 +112,7 @@ struct Step<'a> {
 
 /// Does at most `rows` rows or entries of a job, if it is still there; fewer when writers are in the way. Gives how
 /// many it was.
-async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<usize> {
+async fn step(shared: &DatabaseState, job: JobKey, mut rows: usize) -> Result<usize> {
     let _schemas = shared.schema_lock.read().await;
     let Some(mut job) = shared.jobs.get(job) else {
         return Ok(rows);
@@ -171,6 +171,6 @@ async fn step(shared: &Shared, job: JobKey, mut rows: usize) -> Result<usize> {
 }
 
 /// The table of a job; `None` when it is deleted.
-fn table_of(shared: &Shared, job: &Job) -> Option<Table> {
+fn table_of(shared: &DatabaseState, job: &Job) -> Option<Table> {
     shared.catalog.read().by_id(job.table).cloned()
 }

@@ -12,7 +12,7 @@ use souk_kv::{Commit, Direction, Durability, Health, Mutation, Scan, Space};
 use tokio::task::JoinHandle;
 
 use crate::clock::nanos;
-use crate::database::{Database, Shared};
+use crate::database::{Database, DatabaseState};
 use crate::error::Result;
 use crate::key;
 use crate::limits::{CHANGE_TIME_DISORDER, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
@@ -30,7 +30,7 @@ impl Database {
 }
 
 /// Runs [`pass`] at the database's interval until the database is dropped, closed, or fails.
-pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
+pub(crate) fn start(shared: &Arc<DatabaseState>) -> JoinHandle<()> {
     let interval = shared.options.maintenance_interval;
     let shared = Arc::downgrade(shared);
     tokio::spawn(async move {
@@ -57,7 +57,7 @@ pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
 }
 
 /// Trims, sweeps, reclaims and syncs once; returns whether expired cells may be left.
-pub(crate) async fn pass(shared: &Arc<Shared>) -> Result<bool> {
+pub(crate) async fn pass(shared: &Arc<DatabaseState>) -> Result<bool> {
     shared.partitions.sweep(shared.options.clock.now());
     trim::trim(shared).await?;
     shared.feeds.release_snapshots(shared.options.clock.now());
@@ -69,7 +69,7 @@ pub(crate) async fn pass(shared: &Arc<Shared>) -> Result<bool> {
 
 /// Forgets the requests that are older than their retention. Those that a clock that was ahead dated in the future count
 /// from now on.
-async fn sweep_requests(shared: &Shared) -> Result<()> {
+async fn sweep_requests(shared: &DatabaseState) -> Result<()> {
     let now = shared.options.clock.now();
     let cutoff = now.saturating_sub(nanos(shared.options.request_retention));
     let forget = |id, age| {
@@ -95,7 +95,7 @@ async fn sweep_requests(shared: &Shared) -> Result<()> {
 
 /// Does something to requests that are found by their age, by which they aren't found in these ages any more.
 async fn sweep_ages(
-    shared: &Shared,
+    shared: &DatabaseState,
     (low, high): (Bytes, Bytes),
     mutations: impl Fn([u8; 16], Bytes) -> [Mutation; 2],
 ) -> Result<()> {
@@ -121,7 +121,7 @@ async fn sweep_ages(
     Ok(())
 }
 
-async fn commit(shared: &Shared, mutations: Vec<Mutation>) -> Result<()> {
+async fn commit(shared: &DatabaseState, mutations: Vec<Mutation>) -> Result<()> {
     let commit = Commit {
         mutations,
         durability: Durability::Buffered,

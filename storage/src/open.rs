@@ -9,7 +9,7 @@ use souk_kv::histories::Histories;
 use souk_kv::{Commit, Durability, FjallKv, Kv, KvSnapshot, MemoryKv, Mutation, Space};
 
 use crate::consumer::position_commit;
-use crate::database::{Database, Shared};
+use crate::database::{Database, DatabaseState};
 use crate::error::{Error, Result};
 use crate::feed;
 use crate::feeds::Feeds;
@@ -56,7 +56,7 @@ impl Database {
         let stored = all(&*snapshot, key::feeds()).await?;
         let (feeds, lost) = Feeds::load(&stored, snapshot.sequence())?;
         drop(snapshot);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(DatabaseState {
             kv,
             catalog: RwLock::new(catalog),
             consumers: Mutex::new(consumers),

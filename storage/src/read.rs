@@ -23,7 +23,7 @@ pub use self::rows::Read;
 pub use self::split::{Split, Splits};
 use crate::catalog::Table;
 use crate::change::{Change, ChangeKind, LogEntry};
-use crate::database::{Database, Shared};
+use crate::database::{Database, DatabaseState};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub(crate) kv: Arc<dyn KvSnapshot>,
     /// Generation of the catalog it includes.
     pub(crate) generation: u64,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<DatabaseState>,
 }
 
 impl Database {

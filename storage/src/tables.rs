@@ -14,7 +14,7 @@ use souk_kv::{Check, Commit, Durability, KvSnapshot, Mutation, Space};
 
 pub use self::update::TableUpdate;
 use crate::catalog::{self, Catalog, Definition, ExpiryIndex, IndexState, Table};
-use crate::database::{Database, Shared};
+use crate::database::{Database, DatabaseState};
 use crate::error::{Error, Result};
 use crate::id::TableId;
 use crate::job_runner;
@@ -354,7 +354,7 @@ fn updated(id: TableId, old: &Definition, schema: TableSchema) -> Change {
 }
 
 /// Creates a table that isn't there; the caller holds the admin lock.
-async fn create(shared: &Shared, schema: TableSchema) -> Result<Table> {
+async fn create(shared: &DatabaseState, schema: TableSchema) -> Result<Table> {
     let id = {
         let catalog = shared.catalog.read();
         limits::check("MAX_TABLES", limits::MAX_TABLES, catalog.len() + 1)?;
@@ -375,7 +375,7 @@ async fn create(shared: &Shared, schema: TableSchema) -> Result<Table> {
     Ok(table)
 }
 
-async fn commit(shared: &Shared, checks: Vec<Check>, mutations: Vec<Mutation>) -> Result<()> {
+async fn commit(shared: &DatabaseState, checks: Vec<Check>, mutations: Vec<Mutation>) -> Result<()> {
     let commit = Commit {
         checks,
         mutations,

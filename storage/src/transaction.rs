@@ -10,7 +10,7 @@ use souk_kv::{self as kv, Durability, KvSnapshot, Space};
 use crate::batch::{Committed, RowWrite, WrittenRow};
 use crate::catalog::Table;
 use crate::change::ChangeKind;
-use crate::database::{Database, Shared};
+use crate::database::{Database, DatabaseState};
 use crate::error::{Error, Result};
 use crate::feed::Acknowledgement;
 use crate::feed::acknowledgement::Taken;
@@ -265,7 +265,7 @@ impl Database {
 
 /// Begins a transaction; see [`crate::Database::begin`].
 async fn begin(
-    shared: &Arc<Shared>,
+    shared: &Arc<DatabaseState>,
     table: &Table,
     partition: KeyValue,
     caller: Option<Arc<str>>,
@@ -294,7 +294,7 @@ async fn begin(
 }
 
 /// Takes up a detached transaction; see [`crate::Database::transaction`].
-pub(crate) fn resume(shared: &Arc<Shared>, id: TransactionId) -> Result<Transaction> {
+pub(crate) fn resume(shared: &Arc<DatabaseState>, id: TransactionId) -> Result<Transaction> {
     let staged = shared.partitions.resume(id, shared.options.clock.now())?;
     let lease = Lease {
         shared: Arc::clone(shared),
@@ -305,7 +305,7 @@ pub(crate) fn resume(shared: &Arc<Shared>, id: TransactionId) -> Result<Transact
 }
 
 /// Commits everything. The index entries are those of the schema of this moment.
-async fn commit(staged: Staged, shared: &Arc<Shared>, options: CommitOptions) -> Result<Committed> {
+async fn commit(staged: Staged, shared: &Arc<DatabaseState>, options: CommitOptions) -> Result<Committed> {
     if let Some(trace) = &options.trace {
         limits::check("MAX_TRACE_BYTES", limits::MAX_TRACE_BYTES, trace.len())?;
     }
@@ -367,7 +367,7 @@ async fn commit(staged: Staged, shared: &Arc<Shared>, options: CommitOptions) ->
 /// The hold of a transaction on its partition; ends it when dropped.
 #[derive(Debug)]
 struct Lease {
-    shared: Arc<Shared>,
+    shared: Arc<DatabaseState>,
     id: TransactionId,
     parked: bool,
 }

@@ -10,7 +10,7 @@ use souk_kv::{self as kv, Check, Commit, Durability, KvSnapshot, Mutation, Space
 use tokio::task::yield_now;
 
 use crate::batch::{Committed, RequestRecord, WriteBatch, WrittenRow};
-use crate::database::{Database, Shared};
+use crate::database::{Database, DatabaseState};
 use crate::error::{Error, Result};
 use crate::feed::Acknowledgement;
 use crate::key;
@@ -67,7 +67,7 @@ impl Database {
 
 /// Writes a batch, with what it acknowledges.
 async fn write(
-    shared: &Arc<Shared>,
+    shared: &Arc<DatabaseState>,
     batch: WriteBatch,
     acknowledgement: Option<Acknowledgement>,
 ) -> Result<Committed> {
@@ -100,7 +100,7 @@ async fn write(
 }
 
 /// Refuses what acknowledges a feed of another database.
-pub(crate) fn check_of(shared: &Arc<Shared>, acknowledgement: &Acknowledgement) -> Result<()> {
+pub(crate) fn check_of(shared: &Arc<DatabaseState>, acknowledgement: &Acknowledgement) -> Result<()> {
     match acknowledgement.is_of(shared) {
         true => Ok(()),
         false => Err(Error::invalid("the feed of a write", "is of another database")),
@@ -108,7 +108,11 @@ pub(crate) fn check_of(shared: &Arc<Shared>, acknowledgement: &Acknowledgement) 
 }
 
 /// Writes a batch unless it was written before, and `besides` with it.
-async fn apply(shared: &Arc<Shared>, batch: &WriteBatch, besides: Option<Mutation>) -> Result<Committed> {
+async fn apply(
+    shared: &Arc<DatabaseState>,
+    batch: &WriteBatch,
+    besides: Option<Mutation>,
+) -> Result<Committed> {
     // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
     let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
@@ -178,7 +182,7 @@ async fn apply(shared: &Arc<Shared>, batch: &WriteBatch, besides: Option<Mutatio
 
 /// The answer of the first request with this id, if it was written.
 pub(crate) async fn replayed(
-    shared: &Shared,
+    shared: &DatabaseState,
     request: &RequestRecord,
     durability: Durability,
 ) -> Result<Option<Committed>> {
@@ -211,7 +215,7 @@ fn remember(commit: &mut Commit, request: &RequestRecord, sequence: u64, rows: &
 
 /// The answer of the first request with this id.
 async fn replay(
-    shared: &Shared,
+    shared: &DatabaseState,
     snapshot: &dyn KvSnapshot,
     request: &RequestRecord,
     key: &Bytes,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use souk_kv::FreeSpace;
 
 use super::io;
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::limits::BACKUP_RESERVES;
 
@@ -23,7 +23,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new(shared: &Shared) -> Self {
+    pub(super) fn new(shared: &DatabaseState) -> Self {
         Self {
             source: Arc::clone(&shared.options.fjall.free_space),
             database: shared.kv.directory().map(Path::to_owned),

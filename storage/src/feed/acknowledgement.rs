@@ -5,7 +5,7 @@ use std::sync::Arc;
 use souk_kv::{Commit, Durability, Mutation};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::feed::{Feed, FeedToken, put};
 use crate::feeds::checkpoint::{Checkpoint, Definition, Stage};
@@ -91,7 +91,7 @@ impl Acknowledgement {
     }
 
     /// Whether the feed is of a database.
-    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+    pub(crate) fn is_of(&self, shared: &Arc<DatabaseState>) -> bool {
         Arc::ptr_eq(&self.feed.shared, shared)
     }
 

@@ -6,7 +6,7 @@ use souk_kv::{Direction, Mutation, Scan, Space};
 
 use super::{LOCKED_ROWS, Step, table_of};
 use crate::catalog::{Definition, ExpiryIndex, IndexState, Table};
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::Result;
 use crate::jobs::{Cursor, Job};
 use crate::key;
@@ -19,7 +19,7 @@ use crate::secondary;
 /// Longest description of a row that can't stand in an index, characters.
 const MAX_REASON_CHARS: usize = 400;
 
-pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Result<Step<'a>> {
+pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) -> Result<Step<'a>> {
     let mut step = Step::default();
     let Some(table) = table_of(shared, job) else {
         return Ok(step);
@@ -72,7 +72,7 @@ pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Resu
 }
 
 /// The values that these keys have now, without those that are gone.
-async fn read_again(shared: &Shared, found: Vec<(Bytes, Bytes)>) -> Result<Vec<(Bytes, Bytes)>> {
+async fn read_again(shared: &DatabaseState, found: Vec<(Bytes, Bytes)>) -> Result<Vec<(Bytes, Bytes)>> {
     let keys: Vec<Bytes> = found.into_iter().map(|(key, _)| key).collect();
     let snapshot = shared.kv.snapshot().await?;
     let values = snapshot.multi_get(Space::Rows, keys.clone()).await?;

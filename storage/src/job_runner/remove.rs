@@ -4,13 +4,13 @@ use bytes::Bytes;
 use souk_kv::{Direction, Mutation, Scan, Space};
 
 use super::Step;
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::Result;
 use crate::jobs::{Cursor, Job, JobKind};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
 
-pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Result<Step<'a>> {
+pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) -> Result<Step<'a>> {
     let mut step = Step::default();
     let mut ranges = ranges(job).into_iter().skip(usize::from(job.cursor.range));
     let Some((space, start, high)) = ranges.next() else {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use souk_kv::{Check, Direction, Mutation, Scan, Space};
 
 use super::{Step, table_of};
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::Result;
 use crate::expiry::Expiry;
 use crate::jobs::{Cursor, Job};
@@ -16,7 +16,7 @@ use crate::row::ColumnSelection;
 use crate::row::{Row, codec};
 use crate::secondary;
 
-pub(super) async fn step<'a>(shared: &'a Shared, job: &Job, rows: usize) -> Result<Step<'a>> {
+pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) -> Result<Step<'a>> {
     let mut step = Step::default();
     let Some(table) = table_of(shared, job) else {
         return Ok(step);

@@ -11,7 +11,7 @@ use souk_kv::{self as kv, Commit, Direction, Durability, Mutation, Scan, Space};
 use crate::catalog::Table;
 use crate::change::{ChangeKind, codec::Encoder};
 use crate::codec::put_ordered;
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::expiry::{Expiry, oldest_version};
 use crate::key::{self, INDEX_PREFIX_BYTES};
@@ -24,7 +24,7 @@ use crate::secondary::{self, EXPIRY_INDEX};
 use crate::value::{PrimaryKey, Value};
 
 /// Reclaims expired cells, in at most [`MAX_SWEEP_STEPS`] bounded steps a table; returns whether some may be left.
-pub(super) async fn reclaim_expired(shared: &Shared) -> Result<bool> {
+pub(super) async fn reclaim_expired(shared: &DatabaseState) -> Result<bool> {
     let tables = shared.catalog.read().tables();
     let mut more = false;
     for table in tables {
@@ -55,7 +55,7 @@ struct ExpiryEntry {
 
 /// Reclaims the expired cells of some rows, the oldest first, from a key of the hidden index on. Returns the key to
 /// continue at, if there may be more.
-async fn reclaim_step(shared: &Shared, table: &Table, from: Bytes) -> Result<Option<Bytes>> {
+async fn reclaim_step(shared: &DatabaseState, table: &Table, from: Bytes) -> Result<Option<Bytes>> {
     let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     if shared.catalog.read().check_owned(table).is_err() {
         return Ok(None);
@@ -93,7 +93,7 @@ async fn reclaim_step(shared: &Shared, table: &Table, from: Bytes) -> Result<Opt
 
 /// Reads the first entries of the hidden index from a key on, up to a version.
 async fn expired_entries(
-    shared: &Shared,
+    shared: &DatabaseState,
     table: &Table,
     from: Bytes,
     expired: i64,
@@ -137,7 +137,7 @@ async fn expired_entries(
 /// Makes the commit that reclaims the first of these rows, up to some bytes; returns it with the entries that are left. The
 /// caller holds the locks of the rows.
 async fn reclaiming_commit<'a>(
-    shared: &Shared,
+    shared: &DatabaseState,
     table: &Table,
     expiry: Expiry,
     now: i64,

@@ -4,7 +4,7 @@ use souk_kv::{Direction, Mutation, Scan, Space};
 
 use crate::change;
 use crate::clock::nanos;
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::Result;
 use crate::key;
 use crate::limits::{MAX_SCANNED_BYTES, MAX_SWEEP_STEPS, SWEEP_STEP};
@@ -19,7 +19,7 @@ use crate::read::log::time::Noticed;
 /// comes. When trimming meets the first, it keeps the end of the log and the time, and from then on no change up to
 /// there counts as younger: they stay for a retention longer than others at most. The time of a later change would
 /// not do: that one's clock may have been behind.
-pub(super) async fn trim(shared: &Shared) -> Result<()> {
+pub(super) async fn trim(shared: &DatabaseState) -> Result<()> {
     let now = shared.options.clock.now();
     let cutoff = now.saturating_sub(nanos(shared.options.retention));
     for _ in 0..MAX_SWEEP_STEPS {

@@ -7,7 +7,7 @@ use souk_kv as kv;
 use tokio::task::yield_now;
 
 use crate::batch::{WriteBatch, WrittenRow};
-use crate::database::Shared;
+use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
 use crate::partitions::Writers;
@@ -16,7 +16,7 @@ use crate::plan::target::{self, Place};
 use crate::plan::{Plan, decide, validate};
 
 /// Writes the rows of a batch, in as few commits as they fit in; what became of each, in their order.
-pub(crate) async fn write(shared: &Arc<Shared>, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
+pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
     if batch.request.is_some() {
         return Err(Error::invalid(
             "request id",
@@ -117,7 +117,7 @@ struct Spent {
 
 /// The next commit; `spent` is by those before.
 async fn step(
-    shared: &Shared,
+    shared: &DatabaseState,
     batch: &WriteBatch,
     places: &[Place],
     pending: &[usize],
