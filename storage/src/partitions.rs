@@ -1,5 +1,5 @@
-//! Who holds which partition: one transaction, or any number of writers outside of transactions, each from before it
-//! reads until its commit is decided. Only partitions of tables with transactions are here, and only while they are
+//! Locks of partitions: a transaction holds one exclusively, writers outside of transactions share it, each from before
+//! it reads until its commit is decided. Only partitions of tables with transactions are here, and only while they are
 //! held.
 
 pub(crate) mod staged;
@@ -37,8 +37,8 @@ struct State {
     open: BTreeMap<TransactionId, Open>,
     /// Bytes of memory of all open transactions.
     staged_bytes: usize,
-    /// The upper half of ids: another one for each life of a database, so that no id outlives its transaction.
-    life: u64,
+    /// The upper half of ids: random at each opening of a database, so that no id outlives its transaction.
+    epoch: u64,
     /// The lower half of the last id.
     last: u64,
 }
@@ -78,19 +78,20 @@ enum Phase {
 }
 
 impl Partitions {
-    /// None is held.
+    /// No partition is held, and no transaction is open.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             partitions: BTreeMap::new(),
             open: BTreeMap::new(),
             staged_bytes: 0,
-            life: RandomState::new().hash_one("life of a database"),
+            // Its keys are the system's random numbers.
+            epoch: RandomState::new().hash_one(0),
             last: 0,
         })))
     }
 
-    /// Opens a transaction that holds the partition against later writers and transactions, which somebody ends. Its memory counts
-    /// against the share of `caller`.
+    /// Opens a transaction that holds the partition against later writers and transactions until [`Partitions::end`]. Its memory
+    /// counts against the share of `caller`.
     pub(crate) fn claim(
         &self,
         table: &Table,
@@ -109,7 +110,7 @@ impl Partitions {
         }
         limits::check("MAX_TRANSACTIONS", limits::MAX_TRANSACTIONS, state.open.len() + 1)?;
         state.last += 1;
-        let id = TransactionId((u128::from(state.life) << 64) | u128::from(state.last));
+        let id = TransactionId((u128::from(state.epoch) << 64) | u128::from(state.last));
         state.partitions.entry(key.clone()).or_default().holder = Some(id);
         let open = Open {
             partition: key,
@@ -138,8 +139,8 @@ impl Partitions {
         }
     }
 
-    /// The transaction's time begins.
-    pub(crate) fn hold(&self, id: TransactionId, now: i64) {
+    /// Starts the time of a transaction, when the writers before it have ended.
+    pub(crate) fn start(&self, id: TransactionId, now: i64) {
         if let Some(open) = self.0.lock().open.get_mut(&id) {
             (open.started, open.used, open.phase) = (now, now, Phase::Held);
         }
@@ -173,20 +174,20 @@ impl Partitions {
         Ok(())
     }
 
-    /// The transaction's time can't run out any more.
-    pub(crate) fn commits(&self, id: TransactionId, now: i64) -> Result<()> {
+    /// Marks a transaction as committing: its time can't run out any more.
+    pub(crate) fn begin_commit(&self, id: TransactionId, now: i64) -> Result<()> {
         self.0.lock().find(id, now)?.phase = Phase::Committing;
         Ok(())
     }
 
     /// Keeps a transaction whose handle is given up.
-    pub(crate) fn park(&self, id: TransactionId, staged: Staged, now: i64) {
+    pub(crate) fn detach(&self, id: TransactionId, staged: Staged, now: i64) {
         if let Ok(open) = self.0.lock().find(id, now) {
             (open.used, open.phase) = (now, Phase::Detached(Box::new(staged)));
         }
     }
 
-    /// Gives the handle of a transaction that was parked.
+    /// Gives the handle of a transaction that was detached.
     pub(crate) fn resume(&self, id: TransactionId, now: i64) -> Result<Staged> {
         let mut state = self.0.lock();
         let open = state.find(id, now)?;
@@ -217,6 +218,7 @@ impl Partitions {
         self.0.lock().sweep(now);
     }
 
+    /// Ends the hold of a writer on partitions; the last one wakes a transaction that waits.
     fn leave(&self, held: &BTreeSet<Bytes>) {
         let state = &mut *self.0.lock();
         for key in held {
@@ -298,16 +300,16 @@ fn conflict(table: &Table, partition: &KeyValue) -> Error {
     }
 }
 
-/// The partitions that a writer outside of transactions holds together with others of its kind.
+/// The partitions that one writer outside of transactions holds, shared with others of its kind, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Writers {
+pub(crate) struct WriterGuard {
     partitions: Arc<Partitions>,
     held: BTreeSet<Bytes>,
     /// Keeps the schemas of tables as they are: the guard of the schema lock.
     schemas: Option<OwnedRwLockReadGuard<()>>,
 }
 
-impl Writers {
+impl WriterGuard {
     /// Holds none yet.
     pub(crate) fn new(partitions: &Arc<Partitions>) -> Self {
         Self {
@@ -318,7 +320,7 @@ impl Writers {
     }
 
     /// Keeps the schemas of tables as they are, too, until the outcome of the commit is known.
-    pub(crate) fn under(mut self, schemas: OwnedRwLockReadGuard<()>) -> Self {
+    pub(crate) fn with_schemas(mut self, schemas: OwnedRwLockReadGuard<()>) -> Self {
         self.schemas = Some(schemas);
         self
     }
@@ -375,7 +377,7 @@ impl Writers {
     }
 }
 
-impl Drop for Writers {
+impl Drop for WriterGuard {
     fn drop(&mut self) {
         if !self.held.is_empty() {
             self.partitions.leave(&self.held);

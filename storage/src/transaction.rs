@@ -194,7 +194,7 @@ impl Transaction {
     /// As there; of what it acknowledges as [`crate::Feed::acknowledge`].
     pub async fn commit_with(self, options: CommitOptions) -> Result<Committed> {
         let Self { lease, staged } = self;
-        lease.commits()?;
+        lease.begin_commit()?;
         // In a task of its own: the partition must be held until the outcome is known, whoever waits for it.
         let task = tokio::spawn(async move {
             let committed = commit(staged, &lease.shared, options).await;
@@ -214,7 +214,7 @@ impl Transaction {
     /// Lets go of the transaction without ending it; [`crate::Database::transaction`] takes it up again.
     pub fn detach(self) -> TransactionId {
         let Self { lease, staged } = self;
-        lease.park(staged)
+        lease.detach(staged)
     }
 
     async fn below(&self) -> Result<Box<dyn KvSnapshot>, kv::Error> {
@@ -284,10 +284,10 @@ async fn begin(
     let lease = Lease {
         shared: Arc::clone(shared),
         id,
-        parked: false,
+        detached: false,
     };
     shared.partitions.drained(id).await;
-    shared.partitions.hold(id, shared.options.clock.now());
+    shared.partitions.start(id, shared.options.clock.now());
     let generation = shared.catalog.read().generation();
     let staged = Staged::new(table, partition, generation);
     Ok(Transaction { lease, staged })
@@ -299,7 +299,7 @@ pub(crate) fn resume(shared: &Arc<DatabaseState>, id: TransactionId) -> Result<T
     let lease = Lease {
         shared: Arc::clone(shared),
         id,
-        parked: false,
+        detached: false,
     };
     Ok(Transaction { lease, staged })
 }
@@ -369,7 +369,7 @@ async fn commit(staged: Staged, shared: &Arc<DatabaseState>, options: CommitOpti
 struct Lease {
     shared: Arc<DatabaseState>,
     id: TransactionId,
-    parked: bool,
+    detached: bool,
 }
 
 impl Lease {
@@ -386,22 +386,22 @@ impl Lease {
     }
 
     /// From here on its time can't run out.
-    fn commits(&self) -> Result<()> {
+    fn begin_commit(&self) -> Result<()> {
         let now = self.shared.options.clock.now();
-        self.shared.partitions.commits(self.id, now)
+        self.shared.partitions.begin_commit(self.id, now)
     }
 
-    fn park(mut self, staged: Staged) -> TransactionId {
-        self.parked = true;
+    fn detach(mut self, staged: Staged) -> TransactionId {
+        self.detached = true;
         let now = self.shared.options.clock.now();
-        self.shared.partitions.park(self.id, staged, now);
+        self.shared.partitions.detach(self.id, staged, now);
         self.id
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if !self.parked {
+        if !self.detached {
             self.shared.partitions.end(self.id);
         }
     }

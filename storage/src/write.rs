@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::feed::Acknowledgement;
 use crate::key;
 use crate::limits::{self, MAX_WRITE_ATTEMPTS};
-use crate::partitions::Writers;
+use crate::partitions::WriterGuard;
 use crate::plan::numbers::Numbers;
 use crate::plan::{Plan, decide, target, validate};
 use crate::replay;
@@ -117,9 +117,9 @@ async fn apply(
     let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
     let places = validate::batch(&shared.catalog.read(), batch, now)?.places;
-    let mut writers = Writers::new(&shared.partitions).under(schemas);
+    let mut guard = WriterGuard::new(&shared.partitions).with_schemas(schemas);
     for write in &batch.writes {
-        writers.join(write, now)?;
+        guard.join(write, now)?;
     }
     let request_key = batch.request.as_ref().map(|request| key::request(request.id));
     let locks = places.iter().map(target::Place::lock).chain(&request_key);
@@ -166,7 +166,7 @@ async fn apply(
         } else if unlogged && besides.is_none() {
             return Ok(Committed::new(sequence, rows));
         }
-        match writers.commit(&shared.kv, commit).await {
+        match guard.commit(&shared.kv, commit).await {
             Ok(done) => {
                 let sequence = if unlogged { sequence } else { done.sequence };
                 return Ok(Committed::new(sequence, rows));

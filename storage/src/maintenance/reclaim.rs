@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::expiry::{Expiry, oldest_version};
 use crate::key::{self, INDEX_PREFIX_BYTES};
 use crate::limits::{MAX_JOB_STEP_BYTES, MAX_RECLAIMED_ROWS, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS};
-use crate::partitions::Writers;
+use crate::partitions::WriterGuard;
 use crate::plan::unchanged;
 use crate::row::ColumnSelection;
 use crate::row::codec;
@@ -70,10 +70,10 @@ async fn reclaim_step(shared: &DatabaseState, table: &Table, from: Bytes) -> Res
         return Ok(None);
     };
     // Rows in partitions that a transaction holds are left to a later pass.
-    let mut writers = Writers::new(&shared.partitions).under(schemas);
+    let mut guard = WriterGuard::new(&shared.partitions).with_schemas(schemas);
     entries.retain(|entry| {
         let partition = entry.primary_key.values().first();
-        partition.is_some_and(|partition| writers.join_partition(table, partition, now).is_ok())
+        partition.is_some_and(|partition| guard.join_partition(table, partition, now).is_ok())
     });
     if entries.is_empty() {
         return Ok(Some(end));
@@ -84,7 +84,7 @@ async fn reclaim_step(shared: &DatabaseState, table: &Table, from: Bytes) -> Res
         .await;
     let (commit, rest) = reclaiming_commit(shared, table, expiry, now, &entries).await?;
     let next = rest.first().map_or(end, |first| first.entry_key.clone());
-    match writers.commit(&shared.kv, commit).await {
+    match guard.commit(&shared.kv, commit).await {
         // After a conflict a later pass finds these entries again.
         Ok(_) | Err(kv::Error::Conflict { .. }) => Ok(Some(next)),
         Err(error) => Err(error.into()),

@@ -29,18 +29,18 @@ fn limit(result: Result<impl std::fmt::Debug>) -> (&'static str, usize) {
 #[test]
 fn keep_nothing_of_what_has_ended() {
     let (partitions, table) = (Partitions::new(), table());
-    let mut writers = Writers::new(&partitions);
-    writers.join(&delete(&table, 1), 0).expect("a free partition");
-    writers.join(&delete(&table, 1), 0).expect("held already");
-    writers.join(&delete(&table, 2), 0).expect("a free partition");
+    let mut writer = WriterGuard::new(&partitions);
+    writer.join(&delete(&table, 1), 0).expect("a free partition");
+    writer.join(&delete(&table, 1), 0).expect("held already");
+    writer.join(&delete(&table, 2), 0).expect("a free partition");
     let id = partitions
         .claim(&table, &1.into(), None, 0)
         .expect("a transaction");
-    partitions.hold(id, 0);
+    partitions.start(id, 0);
     partitions.resize(id, 100).expect("room");
-    let refused = Writers::new(&partitions).join(&delete(&table, 1), 0);
+    let refused = WriterGuard::new(&partitions).join(&delete(&table, 1), 0);
     assert!(matches!(refused, Err(Error::TransactionConflict { .. })));
-    drop(writers);
+    drop(writer);
     partitions.end(id);
     partitions.end(id);
     let state = partitions.0.lock();
@@ -54,7 +54,7 @@ fn are_limited_in_number() {
     let claim = |number: usize, now| {
         let partition = i64::try_from(number).expect("a number").into();
         let id = partitions.claim(&table, &partition, None, now)?;
-        partitions.hold(id, now);
+        partitions.start(id, now);
         Ok(id)
     };
     let first = claim(0, 0).expect("a transaction");
@@ -128,8 +128,8 @@ fn are_not_ended_while_they_wait_or_commit() {
     let committing = partitions
         .claim(&table, &2.into(), None, 0)
         .expect("a transaction");
-    partitions.hold(committing, 0);
-    partitions.commits(committing, 0).expect("a transaction");
+    partitions.start(committing, 0);
+    partitions.begin_commit(committing, 0).expect("a transaction");
     partitions.sweep(over);
     for id in [waiting, committing] {
         partitions.touch(id, over).expect("a transaction");
@@ -137,7 +137,7 @@ fn are_not_ended_while_they_wait_or_commit() {
         assert_eq!(busy.err(), Some(ErrorKind::TransactionBusy));
     }
     // The time of one begins when it is held.
-    partitions.hold(waiting, over);
+    partitions.start(waiting, over);
     let end = over + nanos(MAX_TRANSACTION_LIFE);
     assert!(partitions.is_open(waiting, end - 1));
     assert!(!partitions.is_open(waiting, end));

@@ -10,7 +10,7 @@ use crate::batch::{WriteBatch, WrittenRow};
 use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
-use crate::partitions::Writers;
+use crate::partitions::WriterGuard;
 use crate::plan::numbers::Numbers;
 use crate::plan::target::{self, Place};
 use crate::plan::{Plan, decide, validate};
@@ -27,11 +27,11 @@ pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Res
     let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
     let places = validate::batch(&shared.catalog.read(), &batch, now)?.places;
-    let mut writers = Writers::new(&shared.partitions).under(schemas);
+    let mut guard = WriterGuard::new(&shared.partitions).with_schemas(schemas);
     let mut results = BTreeMap::new();
     let mut pending = Vec::with_capacity(batch.writes.len());
     for (position, write) in batch.writes.iter().enumerate() {
-        match writers.join(write, now) {
+        match guard.join(write, now) {
             Ok(()) => pending.push(position),
             Err(error) => {
                 results.insert(position, Err(error));
@@ -60,7 +60,7 @@ pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Res
         let done = if unlogged && step.commit.mutations.is_empty() {
             Ok(sequence)
         } else {
-            let done = writers.commit(&shared.kv, step.commit).await;
+            let done = guard.commit(&shared.kv, step.commit).await;
             done.map(|done| if unlogged { sequence } else { done.sequence })
         };
         match done {
