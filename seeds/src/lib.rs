@@ -5,9 +5,10 @@
 //! - `fresh`: a random seed in each run. One that fails becomes a named test.
 //! - A number: this seed, to repeat a failure. [`seed`], [`named`] and [`random`] print theirs for it.
 
+use std::ffi::OsStr;
+
 use fastrand::Rng;
 
-/// The environment variable.
 const VARIABLE: &str = "SOUK_SEED";
 
 /// The seed that `SOUK_SEED` gives as a number, if it does. Not printed.
@@ -16,7 +17,7 @@ const VARIABLE: &str = "SOUK_SEED";
 /// When `SOUK_SEED` is set, and isn't a number, `fixed` or `fresh`.
 #[must_use]
 pub fn given() -> Option<u64> {
-    match mode(std::env::var(VARIABLE).ok().as_deref()) {
+    match mode() {
         SeedMode::Given(seed) => Some(seed),
         SeedMode::Fixed | SeedMode::Fresh => None,
     }
@@ -29,7 +30,7 @@ pub fn given() -> Option<u64> {
 #[must_use]
 #[expect(clippy::print_stdout, reason = "a failed test shows its seed")]
 pub fn named(name: &str) -> u64 {
-    let seed = match mode(std::env::var(VARIABLE).ok().as_deref()) {
+    let seed = match mode() {
         SeedMode::Given(seed) => seed,
         SeedMode::Fixed => hash(name),
         SeedMode::Fresh => fastrand::u64(..),
@@ -64,8 +65,12 @@ enum SeedMode {
     Given(u64),
 }
 
-fn mode(value: Option<&str>) -> SeedMode {
-    match value {
+fn mode() -> SeedMode {
+    parse(std::env::var_os(VARIABLE).as_deref())
+}
+
+fn parse(value: Option<&OsStr>) -> SeedMode {
+    match value.map(OsStr::to_string_lossy).as_deref() {
         None | Some("fixed") => SeedMode::Fixed,
         Some("fresh") => SeedMode::Fresh,
         Some(number) => match number.parse() {
@@ -84,15 +89,21 @@ fn hash(name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{SeedMode, hash, mode};
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::{SeedMode, hash, parse};
 
     #[test]
     fn the_variable_says_fixed_fresh_or_which() {
-        assert_eq!(mode(None), SeedMode::Fixed);
-        assert_eq!(mode(Some("fixed")), SeedMode::Fixed);
-        assert_eq!(mode(Some("fresh")), SeedMode::Fresh);
-        assert_eq!(mode(Some("18446744073709551615")), SeedMode::Given(u64::MAX));
-        assert!(std::panic::catch_unwind(|| mode(Some("frsh"))).is_err());
+        let mode = |value: &[u8]| parse(Some(OsStr::from_bytes(value)));
+        assert_eq!(parse(None), SeedMode::Fixed);
+        assert_eq!(mode(b"fixed"), SeedMode::Fixed);
+        assert_eq!(mode(b"fresh"), SeedMode::Fresh);
+        assert_eq!(mode(b"18446744073709551615"), SeedMode::Given(u64::MAX));
+        for wrong in [&b"frsh"[..], b"", b"\xff"] {
+            assert!(std::panic::catch_unwind(|| mode(wrong)).is_err());
+        }
     }
 
     #[test]

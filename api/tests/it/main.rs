@@ -36,7 +36,7 @@ fn rounds(normal: usize, long: usize) -> usize {
     }
 }
 
-/// The seed of a random test: `SOUK_SEED`, or a new one; always printed.
+/// The seed of a random test, by the rule of `souk_seeds`; printed.
 fn seed(test: &str) -> u64 {
     souk_seeds::named(test)
 }

@@ -49,7 +49,7 @@ mod walk;
 /// The `souk` binary of this build.
 const SOUK: &str = env!("CARGO_BIN_EXE_souk-under-test");
 
-/// The seed of a random test: `SOUK_SEED`, or a new one; always printed.
+/// The seed of a random test, by the rule of `souk_seeds`; printed.
 fn seed(test: &str) -> u64 {
     souk_seeds::named(test)
 }

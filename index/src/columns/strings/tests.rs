@@ -21,10 +21,7 @@ fn strings(count: usize, random: &mut fastrand::Rng) -> BTreeSet<Vec<u8>> {
 
 #[test]
 fn what_matches_is_found_as_one_by_one_whether_strings_are_kept_or_not() {
-    let seed = std::env::var("SOUK_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("SOUK_SEED={seed}");
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = souk_seeds::random();
     for count in [1, 2, 300, 40_000] {
         let strings = strings(count, &mut random);
         let sorted: Vec<&Vec<u8>> = strings.iter().collect();
