@@ -1,4 +1,4 @@
-//! Random messages along the contract's descriptors: of the right shape, mostly, and with values that mean something.
+//! Generates random messages by the contract's descriptors: of the right shape, mostly, and with values that mean something.
 
 use fastrand::Rng;
 use prost::Message as _;
@@ -12,7 +12,8 @@ use crate::corpus::{FIELDS, Fits, LETTERS};
 
 /// Most levels of nested messages; only values (`souk.type`) may be nested below.
 const LEVELS: u32 = 9;
-/// Strings that mean something to a part of a search: terms of the corpus, minimum_should_match, tags, time zones, base64.
+/// Strings that mean something to a part of a search: terms of the corpus, minimum_should_match, tags, time zones, base64, and
+/// `a0`, as the first entry of each map is called.
 pub(crate) const STRINGS: &[&str] = &[
     "image",
     "video",
@@ -79,7 +80,7 @@ pub(crate) const DOUBLES: &[f64] = &[
     f64::NAN,
 ];
 
-/// Makes messages.
+/// Generates messages of the contract.
 #[derive(Debug)]
 pub struct Messages {
     search: MessageDescriptor,
@@ -108,7 +109,7 @@ impl Messages {
     /// The bytes of a `souk.search.v1.Search`, damaged one time in four.
     pub fn search(&self, random: &mut Rng) -> Vec<u8> {
         let levels = random.u32(2..=LEVELS);
-        let mut bytes = message(random, &self.search, levels, Place::default()).encode_to_vec();
+        let mut bytes = message(random, &self.search, levels, FieldContext::default()).encode_to_vec();
         if random.u8(..4) == 0 {
             damage(random, &mut bytes);
         }
@@ -202,17 +203,17 @@ pub(crate) fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
     from[random.usize(..from.len())]
 }
 
-/// Where a message stands: what makes its parts fit each other, mostly.
+/// The field that a message is about, so that its parts fit each other, mostly.
 #[derive(Clone, Copy)]
-struct Place {
-    /// The objects that it is about.
+struct FieldContext {
+    /// Path of the nested objects that the field is on; empty for the document.
     scope: &'static str,
-    /// The field that it is about.
+    /// Path of the field.
     field: &'static str,
     fits: Fits,
 }
 
-impl Default for Place {
+impl Default for FieldContext {
     fn default() -> Self {
         Self {
             scope: "",
@@ -222,7 +223,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl FieldContext {
     /// Chooses a field for a message that has one: of its scope, and of a type that the message is for.
     fn chosen(self, random: &mut Rng, of: &MessageDescriptor) -> Self {
         let has = |name: &str| of.get_field_by_name(name).is_some();
@@ -272,22 +273,24 @@ impl Place {
     }
 }
 
-fn message(random: &mut Rng, of: &MessageDescriptor, levels: u32, outside: Place) -> DynamicMessage {
+/// A message with at most `levels` of messages inside; about another field than `outside` where it names one.
+fn message(random: &mut Rng, of: &MessageDescriptor, levels: u32, outside: FieldContext) -> DynamicMessage {
     let about_a_field = of.get_field_by_name("field").is_some() || of.get_field_by_name("path").is_some();
-    let place = if about_a_field {
+    let context = if about_a_field {
         outside.chosen(random, of)
     } else {
         outside
     };
     let mut message = DynamicMessage::new(of.clone());
-    for one in of.oneofs() {
-        let mut choices: Vec<FieldDescriptor> = one.fields().filter(|field| allowed(field, levels)).collect();
+    for oneof in of.oneofs() {
+        let mut choices: Vec<FieldDescriptor> =
+            oneof.fields().filter(|field| allowed(field, levels)).collect();
         if of.name() == "Value" && random.u8(..30) > 0 {
-            choices.retain(|field| value_fits(field.name(), place.fits));
+            choices.retain(|field| value_fits(field.name(), context.fits));
         }
         if !choices.is_empty() && random.u8(..40) > 0 {
             let chosen = &choices[random.usize(..choices.len())];
-            let value = one_value(random, chosen, levels, place);
+            let value = one_value(random, chosen, levels, context);
             message.set_field(chosen, value);
         }
     }
@@ -315,7 +318,7 @@ fn message(random: &mut Rng, of: &MessageDescriptor, levels: u32, outside: Place
             let inside = entry.map_entry_value_field();
             let entries = (0..random.usize(..=most)).map(|nth| {
                 let name = MapKey::String(format!("a{nth}"));
-                (name, one_value(random, &inside, levels, place))
+                (name, one_value(random, &inside, levels, context))
             });
             Value::Map(entries.collect())
         } else if field.is_list() {
@@ -323,11 +326,11 @@ fn message(random: &mut Rng, of: &MessageDescriptor, levels: u32, outside: Place
             let count = random.usize(least..=most.max(least));
             Value::List(
                 (0..count)
-                    .map(|_| one_value(random, &field, levels, place))
+                    .map(|_| one_value(random, &field, levels, context))
                     .collect(),
             )
         } else {
-            one_value(random, &field, levels, place)
+            one_value(random, &field, levels, context)
         };
         message.set_field(&field, value);
     }
@@ -353,9 +356,9 @@ fn allowed(field: &FieldDescriptor, levels: u32) -> bool {
     }
 }
 
-fn one_value(random: &mut Rng, field: &FieldDescriptor, levels: u32, place: Place) -> Value {
+fn one_value(random: &mut Rng, field: &FieldDescriptor, levels: u32, context: FieldContext) -> Value {
     match field.kind() {
-        Kind::Message(inside) => Value::Message(message(random, &inside, levels.saturating_sub(1), place)),
+        Kind::Message(inside) => Value::Message(message(random, &inside, levels.saturating_sub(1), context)),
         Kind::Enum(names) => {
             let known: Vec<i32> = names.values().map(|value| value.number()).collect();
             Value::EnumNumber(if random.u8(..60) == 0 {
@@ -365,7 +368,7 @@ fn one_value(random: &mut Rng, field: &FieldDescriptor, levels: u32, place: Plac
             })
         }
         Kind::Bool => Value::Bool(random.bool()),
-        Kind::String => Value::String(string(random, field.name(), place)),
+        Kind::String => Value::String(string(random, field.name(), context)),
         Kind::Bytes => Value::Bytes(bytes(random).into()),
         Kind::Double => Value::F64(double(random)),
         Kind::Float => Value::F32(double(random) as f32),
@@ -392,9 +395,9 @@ fn double(random: &mut Rng) -> f64 {
     }
 }
 
-fn string(random: &mut Rng, name: &str, place: Place) -> String {
+fn string(random: &mut Rng, name: &str, context: FieldContext) -> String {
     match name {
-        "field" | "fields" | "path" => place.field.to_owned(),
+        "field" | "fields" | "path" => context.field.to_owned(),
         "pattern" => (0..random.usize(1..10)).map(|_| pick(random, &LETTERS)).collect(),
         "minimum_should_match" if random.u8(..4) > 0 => String::new(),
         "time_zone" if random.u8(..4) > 0 => "+08:00".to_owned(),

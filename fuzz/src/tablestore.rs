@@ -86,7 +86,7 @@ pub fn search(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// A query with at most so many levels of queries inside.
+/// A query with at most `levels` of queries inside.
 fn query(random: &mut Rng, levels: u32) -> pb::Query {
     let (kind, body) = if levels == 0 || random.u8(..4) == 0 {
         // Any type (they are 1 to 20), with a body that decodes as that of most: a field's name comes first in them, too.

@@ -22,14 +22,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::corpus;
 
 /// Time that a search of the small index may take. Far above what any needs.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a message that a server takes.
+const MAX_SEARCH_TIME: Duration = Duration::from_secs(5);
+/// Most bytes of a message that a server can be set to take: `MESSAGE_BYTES_CEILING` of `souk-chassis`.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Searches that were answered, not refused: shows whether the input is worth anything.
 static ANSWERED: AtomicU64 = AtomicU64::new(0);
 
-/// How many searches of this process were answered, not refused.
+/// Number of searches in this process that were answered, not refused: shows whether the input is worth anything.
 #[must_use]
 pub fn answered() -> u64 {
     ANSWERED.load(Ordering::Relaxed)
@@ -51,12 +50,13 @@ pub const ALL: [Target; 9] = [
     ("tablestore_search", tablestore_search),
 ];
 
-/// What a search answers. Refusing is fine, with a status that says whose fault it is; a fault of the server isn't.
+/// Searches, and gives the answer; `None` where the search is refused. Panics unless it is refused as the caller's fault, with a
+/// message.
 fn ask(index: &Index, search: pb::Search) -> Option<IndexSearch> {
     let began = Instant::now();
-    let answered = search_index(index, search, &Cancellation::at(began + PATIENCE));
+    let answered = search_index(index, search, &Cancellation::at(began + MAX_SEARCH_TIME));
     let took = began.elapsed();
-    assert!(took < PATIENCE, "it took {took:?}: {answered:?}");
+    assert!(took < MAX_SEARCH_TIME, "it took {took:?}: {answered:?}");
     let error = match answered {
         Ok(answer) => {
             ANSWERED.fetch_add(1, Ordering::Relaxed);
