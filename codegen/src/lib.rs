@@ -6,7 +6,8 @@
 //! - and, as a program, the `.proto` file of a service that has standard RPCs alone ([`service`]).
 //!
 //! The build fails on an RPC without an HTTP path, without an access rule, or with an access rule that contradicts itself; on a
-//! field with a rule that isn't enforced; and on a resource that the generator can't keep.
+//! field with a rule that isn't enforced; and on a resource with a field that no column holds, or with an option or request field
+//! without effect.
 //!
 //! Only build scripts, tests and the program `souk-codegen` link it. It knows no domain.
 
@@ -154,8 +155,8 @@ mod tests {
 
     #[test]
     fn an_rpc_without_a_path_for_http_fails_the_build() {
-        let with = compiled_with("option (google.api.http) = {get: \"/v1/calls\"};");
-        assert_eq!(super::paths::check(&with), Ok(()));
+        let pool = compiled_with("option (google.api.http) = {get: \"/v1/calls\"};");
+        assert_eq!(super::paths::check(&pool), Ok(()));
         let error = super::paths::check(&compiled_with("")).expect_err("no path");
         assert!(
             error.contains("t.S.Call") && error.contains("add to each"),

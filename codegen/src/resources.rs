@@ -196,7 +196,7 @@ impl Resource {
         format!("{}: {problem}", self.service.full_name()).into()
     }
 
-    /// The code of the resource.
+    /// The generated code, with its placeholders filled in.
     fn code(&self) -> String {
         let mut code = self.engine_resource() + &self.message_resource() + &self.server();
         let names = [

@@ -400,7 +400,7 @@ impl<'a> FieldRules<'a> {
                     let example = example.as_ref().map_or("", |value| value.name());
                     let _ = write!(
                         fields,
-                        "defined: Some(DefinedValues {{ name: {:?}, example: {example:?}, is: {}::is_valid }}), ",
+                        "defined: Some(DefinedValues {{ name: {:?}, example: {example:?}, is_valid: {}::is_valid }}), ",
                         descriptor.name(),
                         self.modules
                             .type_path(descriptor.full_name(), descriptor.package_name())

@@ -25,7 +25,7 @@ use crate::unexplained::{unexplained, unscored};
 #[derive(Debug, Default)]
 pub(crate) struct ParentCache(Mutex<HashMap<ParentKey, Arc<Bits>>>);
 
-/// A segment, and the kind of the parents.
+/// A segment, and the `_kind` of the parents: their path.
 type ParentKey = (SegmentId, Vec<u8>);
 
 impl ParentCache {
@@ -90,8 +90,8 @@ impl Query for Join {
 impl Weight for Join<Box<dyn Weight>> {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let parents = self.parents.get(reader, &self.parent_kind)?;
-        // An object's score is at most the greatest that single precision holds, and so is the document's: what makes scores larger counts
-        // for the document's, what makes them smaller for both.
+        // Scores saturate at `f32::MAX`. A boost below 1 is the child's; one above 1 is applied to the combined score, in double
+        // precision, so that the objects' scores don't saturate before they are combined.
         let child = self.child.scorer(reader, boost.min(1.0))?;
         let mut scorer = JoinScorer {
             child,
@@ -112,14 +112,14 @@ struct JoinScorer {
     child: Box<dyn Scorer>,
     parents: Arc<Bits>,
     score_mode: ScoreMode,
-    /// Of the document's score, from 1.
+    /// Factor of the combined score; at least 1.
     boost: f64,
     doc: DocId,
     score: Score,
 }
 
 impl JoinScorer {
-    /// The child stands on an object that wasn't looked at: takes all matching objects of its parent.
+    /// Goes to the parent of the child's current object, and combines the scores of all matching objects of it.
     fn gather(&mut self) -> DocId {
         let object = self.child.doc();
         if object == TERMINATED {

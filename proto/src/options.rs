@@ -71,6 +71,7 @@ struct ServiceExtensions {
     table: Option<Table>,
 }
 
+/// The name alone of a `souk.resource.v1.Table`.
 #[derive(Message)]
 struct Table {
     #[prost(string, tag = "1")]

@@ -1,4 +1,4 @@
-//! Generates the code of one field of a resource: its column and search field, and their conversion from and to the message.
+//! Generates the code of one field of a resource: its column, its search field, and the conversion between message and column.
 
 use std::fmt::Write as _;
 

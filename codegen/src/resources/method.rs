@@ -294,10 +294,10 @@ impl StandardMethod<'_> {
         self.check_request(&["search"])?;
         let hit = self.element("hits")?;
         let resource = self.resource_field(&hit, false)?;
-        let hit = hit.name();
+        let hit_type = hit.name();
         Ok(format!(
             "let found = self.resources.search(request.into_inner().search, \"search\").await?;
-            let hit = |hit: FoundHit<pb::$MESSAGE$>| pb::{hit} {{
+            let hit = |hit: FoundHit<pb::$MESSAGE$>| pb::{hit_type} {{
                 {resource}: Some(found_to_wire::<$MARKER$>(hit.resource, hit.id)),
                 score: hit.score,
                 sort_values: hit.sort_values,
@@ -349,10 +349,10 @@ impl StandardMethod<'_> {
         self.check_request(&["after_sequence"])?;
         let change = self.element("changes")?;
         let resource = self.resource_field(&change, false)?;
-        let change = change.name();
+        let change_type = change.name();
         Ok(format!(
             "let events = self.resources.watch(valid(request)?.after_sequence).await?;
-            let change = |change: ResourceChange<pb::$MESSAGE$>| pb::{change} {{
+            let change = |change: ResourceChange<pb::$MESSAGE$>| pb::{change_type} {{
                 kind: change_kind(change.kind),
                 {resource}: Some(found_to_wire::<$MARKER$>(change.stored, change.id)),
             }};

@@ -1,4 +1,4 @@
-//! From what was gathered to results: order, size, what is left out.
+//! The final reduce: makes results of what was gathered. Sorts groups, limits their number, and counts the documents left out.
 
 use std::cmp::Ordering;
 
@@ -17,29 +17,30 @@ use crate::result::{AggregationResult, Datum, Group, SortValue, TopHit};
 use crate::run::Run;
 use crate::sort::{RawSortValue, directed};
 
+/// Results that are made, or groups that are sorted, between two checks of the deadline.
 const RESULTS_PER_CHECK: usize = 64;
 
 pub(super) struct Conclusion<'a> {
     pub(super) budget: &'a mut Budget,
     pub(super) run: &'a Run,
-    /// So far.
+    /// How many have been made, of all aggregations.
     pub(super) results: usize,
 }
 
 /// A group that may be shown.
 struct Candidate {
     name: Raw,
-    /// Where what it gathered is; empty groups have gathered nothing.
-    place: Option<u32>,
+    /// Its ordinal in what was gathered; `None` for an empty group, which has gathered nothing.
+    ordinal: Option<u32>,
     count: u64,
 }
 
 impl Candidate {
     fn empty(name: Raw) -> Self {
-        let place = None;
+        let ordinal = None;
         Self {
             name,
-            place,
+            ordinal,
             count: 0,
         }
     }
@@ -49,6 +50,7 @@ impl Candidate {
 struct Level<'a> {
     node: &'a Node,
     gathered: &'a Gathered,
+    /// [`GatheredGroups::sorted`].
     sorted: Vec<(u32, &'a Raw, u32)>,
     inside: Vec<Level<'a>>,
 }
@@ -84,14 +86,14 @@ impl<'a> Conclusion<'a> {
     }
 
     /// The results inside one group; an empty one has gathered nothing.
-    fn level(&mut self, levels: &[Level<'_>], place: Option<u32>) -> Result<Results> {
+    fn level(&mut self, levels: &[Level<'_>], ordinal: Option<u32>) -> Result<Results> {
         let mut results = Vec::with_capacity(levels.len());
         for level in levels {
             self.results += 1;
             self.run.check_nth(self.results, RESULTS_PER_CHECK)?;
             let bytes = size_of::<(String, AggregationResult)>() + level.node.name.len();
             self.account(level.node).hold(bytes)?;
-            results.push((level.node.name.clone(), self.result(level, place)?));
+            results.push((level.node.name.clone(), self.result(level, ordinal)?));
         }
         Ok(results)
     }
@@ -100,15 +102,16 @@ impl<'a> Conclusion<'a> {
         self.budget.of(node, self.run)
     }
 
-    fn result(&mut self, level: &Level<'_>, place: Option<u32>) -> Result<AggregationResult> {
-        let at = place.map_or(usize::MAX, |place| place as usize);
+    fn result(&mut self, level: &Level<'_>, ordinal: Option<u32>) -> Result<AggregationResult> {
+        // An empty group is looked up beyond the end, where nothing is.
+        let at = ordinal.map_or(usize::MAX, |ordinal| ordinal as usize);
         Ok(match (&level.node.shape, level.gathered) {
             (Shape::Figure { field, figure }, Gathered::Numbers(all)) => {
                 figures(all.get(at), field.kind, *figure)
             }
             (_, Gathered::Distinct(all)) => {
                 let (count, error_bound) = all.get(at).map_or((0, 0.0), |different| different.count());
-                let value = Datum::Long(whole(count));
+                let value = Datum::Long(saturated(count));
                 if error_bound == 0.0 {
                     AggregationResult::Value(Some(value))
                 } else {
@@ -157,16 +160,16 @@ impl<'a> Conclusion<'a> {
                 AggregationResult::TopHits(hits.collect())
             }
             (Shape::Groups(grouping), Gathered::Groups(groups)) => {
-                self.groups(level, grouping, groups, place)?
+                self.groups(level, grouping, groups, ordinal)?
             }
             (Shape::Composite(composite), Gathered::Composite(pages)) => {
                 let mut shown = Vec::new();
-                for (keys, place, count) in pages.shown(composite) {
+                for (keys, ordinal, count) in pages.shown(composite) {
                     self.account(level.node).hold(group_bytes(&keys))?;
                     shown.push(Group {
                         keys,
                         count,
-                        aggregations: self.level(&level.inside, Some(place))?,
+                        aggregations: self.level(&level.inside, Some(ordinal))?,
                     });
                 }
                 AggregationResult::Groups {
@@ -176,6 +179,7 @@ impl<'a> Conclusion<'a> {
                     next_page_token: pages.next_page_token(composite),
                 }
             }
+            // Doesn't occur: `Gathered::all` makes what fits the shape.
             _ => AggregationResult::Value(None),
         })
     }
@@ -185,12 +189,12 @@ impl<'a> Conclusion<'a> {
         level: &Level<'_>,
         grouping: &Grouping,
         groups: &GatheredGroups,
-        around: Option<u32>,
+        parent: Option<u32>,
     ) -> Result<AggregationResult> {
         let (node, sorted) = (level.node, &level.sorted);
-        let own = around.map_or(&[][..], |around| {
-            let first = sorted.partition_point(|(other, ..)| *other < around);
-            let end = sorted.partition_point(|(other, ..)| *other <= around);
+        let own = parent.map_or(&[][..], |parent| {
+            let first = sorted.partition_point(|(other, ..)| *other < parent);
+            let end = sorted.partition_point(|(other, ..)| *other <= parent);
             sorted.get(first..end).unwrap_or_default()
         });
         let names: usize = own.iter().map(|(_, name, _)| name.behind()).sum();
@@ -205,10 +209,10 @@ impl<'a> Conclusion<'a> {
         account.check()?;
         account.hold(held)?;
         account.groups(every.saturating_sub(own.len()))?;
-        let own = own.iter().map(|(_, name, place)| Candidate {
+        let own = own.iter().map(|(_, name, ordinal)| Candidate {
             name: (*name).clone(),
-            place: Some(*place),
-            count: groups.counts.get(*place as usize).copied().unwrap_or_default(),
+            ordinal: Some(*ordinal),
+            count: groups.counts.get(*ordinal as usize).copied().unwrap_or_default(),
         });
         let mut candidates: Vec<Candidate> = match grouping.size {
             Size::Each(every) => each(own, every),
@@ -234,7 +238,7 @@ impl<'a> Conclusion<'a> {
             shown.push(Group {
                 keys,
                 count: candidate.count,
-                aggregations: self.level(&level.inside, candidate.place)?,
+                aggregations: self.level(&level.inside, candidate.ordinal)?,
             });
         }
         self.account(node).release(held);
@@ -277,7 +281,7 @@ impl<'a> Conclusion<'a> {
             next = intervals.next(key).filter(|next| bounds.contains(*next));
         }
         filled.extend(present);
-        let empty = filled.iter().filter(|group| group.place.is_none()).count();
+        let empty = filled.iter().filter(|group| group.ordinal.is_none()).count();
         self.account(node).groups(empty)?;
         *own = filled;
         Ok(())
@@ -309,8 +313,8 @@ impl<'a> Conclusion<'a> {
             self.run.check_nth(nth, RESULTS_PER_CHECK)?;
             let values = before_key.iter().map(|key| match &key.by {
                 GroupOrderBy::Key => None,
-                GroupOrderBy::Count => Some(Datum::Long(whole(group.count))),
-                GroupOrderBy::Aggregation(name) => value(inside, name, group.place),
+                GroupOrderBy::Count => Some(Datum::Long(saturated(group.count))),
+                GroupOrderBy::Aggregation(name) => value(inside, name, group.ordinal),
             });
             valued.push((values.collect(), group));
         }
@@ -335,12 +339,12 @@ type Valued = (Vec<Option<Datum>>, Candidate);
 
 /// Bytes of a group in a result, but for what is inside it.
 fn group_bytes(keys: &[Option<Datum>]) -> usize {
-    let behind = keys.iter().map(|key| match key {
+    let heap_bytes = keys.iter().map(|key| match key {
         Some(Datum::String(text)) => text.len(),
         Some(Datum::Bytes(bytes)) => bytes.len(),
         _ => 0,
     });
-    size_of::<Group>() + size_of_val(keys) + behind.sum::<usize>()
+    size_of::<Group>() + size_of_val(keys) + heap_bytes.sum::<usize>()
 }
 
 /// One candidate for each range or filter.
@@ -360,9 +364,9 @@ fn too_many(node: &Node, actual: usize) -> Error {
     Error::limit(&node.path, limit!(MAX_HISTOGRAM_GROUPS), actual, advice)
 }
 
-fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> {
+fn value(inside: &[Level<'_>], name: &str, ordinal: Option<u32>) -> Option<Datum> {
     let level = inside.iter().find(|level| level.node.name == name)?;
-    let at = place.map_or(usize::MAX, |place| place as usize);
+    let at = ordinal.map_or(usize::MAX, |ordinal| ordinal as usize);
     match (&level.node.shape, level.gathered) {
         (Shape::Figure { field, figure }, Gathered::Numbers(all)) => {
             match figures(all.get(at), field.kind, *figure) {
@@ -372,7 +376,7 @@ fn value(inside: &[Level<'_>], name: &str, place: Option<u32>) -> Option<Datum> 
         }
         (_, Gathered::Distinct(all)) => {
             let count = all.get(at).map_or(0, |different| different.count().0);
-            Some(Datum::Long(whole(count)))
+            Some(Datum::Long(saturated(count)))
         }
         _ => None,
     }
@@ -397,7 +401,7 @@ fn double(datum: &Datum) -> f64 {
     }
 }
 
-fn whole(number: u64) -> i64 {
+fn saturated(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -413,7 +417,7 @@ fn figures(numbers: Option<&Numbers>, kind: Kind, figure: Figure) -> Aggregation
         }
     };
     let avg = || match kind {
-        // A mean of 64-bit numbers is one.
+        // The mean of 64-bit numbers has 64 bits, too.
         Kind::Date => {
             let mean = numbers.sum.whole().div_euclid(i128::from(numbers.count));
             Datum::Date(i64::try_from(mean).unwrap_or(i64::MAX))
@@ -424,7 +428,7 @@ fn figures(numbers: Option<&Numbers>, kind: Kind, figure: Figure) -> Aggregation
     let min = numbers.extremes().map(|(lowest, _)| extreme(lowest));
     let max = numbers.extremes().map(|(_, highest)| extreme(highest));
     AggregationResult::Value(match figure {
-        Figure::Count | Figure::DistinctCount => Some(Datum::Long(whole(numbers.count))),
+        Figure::Count | Figure::DistinctCount => Some(Datum::Long(saturated(numbers.count))),
         Figure::Sum => some.then(sum),
         Figure::Avg => some.then(avg),
         Figure::Min => min,

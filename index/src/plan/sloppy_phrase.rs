@@ -1,6 +1,6 @@
 //! Documents with the tokens of a phrase near each other (see [`crate::phrase`]).
 //!
-//! (The search library's own adds up distances between neighbours only, finds other documents for three and more tokens,
+//! (tantivy's own adds up distances between neighbours only, finds other documents for three and more tokens,
 //! and overflows at 256. Without a slop it holds as many positions as a document has of a word, which nothing accounts for.)
 
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl SloppyPhraseQuery {
         };
         Ok(Some(SloppyPhraseScorer {
             candidates: candidates.unwrap_or_default(),
-            starts: Vec::new(),
+            ends: Vec::new(),
             last: places.max().unwrap_or_default(),
             tokens,
             slop: self.slop,
@@ -168,8 +168,8 @@ pub(super) struct SloppyPhraseScorer {
     slop: u64,
     /// The last place of the phrase.
     pub(super) last: u32,
-    /// Without a slop: where the phrase may begin, moved up by the last place.
-    starts: Vec<u32>,
+    /// Without a slop: the positions of the phrase's last place, where it ends.
+    ends: Vec<u32>,
     doc: DocId,
     pace: Pace<Arc<Run>>,
     /// The memory of the positions.
@@ -180,12 +180,12 @@ pub(super) struct SloppyPhraseScorer {
 }
 
 impl SloppyPhraseScorer {
-    /// Without a slop: the positions in the document of a word that stands so far behind the phrase's last one.
+    /// Without a slop: the positions in the document that lie `distance` behind the phrase's last place.
     pub(super) fn behind(&self, distance: u32) -> impl Iterator<Item = u32> + '_ {
-        self.starts.iter().map(move |start| start.wrapping_add(distance))
+        self.ends.iter().map(move |end| end.wrapping_add(distance))
     }
 
-    /// Goes to the first match from `target` on. A search that has to stop finds no more: it will be told.
+    /// Goes to the first match from `target` on. A search that has to stop finds no more; its [`Run`] keeps the error.
     pub(super) fn settle(&mut self, target: DocId) -> DocId {
         self.doc = self.align(target);
         while self.doc != TERMINATED {
@@ -227,7 +227,7 @@ impl SloppyPhraseScorer {
         candidate
     }
 
-    /// How often the phrase occurs in the document, without overlaps; at most once where nobody asks for scores.
+    /// How often the phrase occurs in the document; at most once without scoring.
     fn count(&mut self) -> tantivy::Result<u32> {
         if self.slop == 0 {
             return self.count_exact();
@@ -249,9 +249,9 @@ impl SloppyPhraseScorer {
         occurrences(&words, self.slop, enough, |steps| pace.step(steps))
     }
 
-    /// How often the phrase occurs in the document without a slop. Positions are read as long as it can.
+    /// How often the phrase occurs in the document without a slop. Stops reading positions once no end is left.
     fn count_exact(&mut self) -> tantivy::Result<u32> {
-        self.starts.clear();
+        self.ends.clear();
         for (nth, token) in self.tokens.iter_mut().enumerate() {
             let (count, positions) = (token.postings.term_freq(), &mut token.positions);
             self.pace.step(count / POSITIONS_PER_STEP)?;
@@ -259,8 +259,8 @@ impl SloppyPhraseScorer {
             if nth == 0
                 && let Some(moved_by) = places.next()
             {
-                self.held.reserve(&mut self.starts, count as usize)?;
-                token.postings.positions_with_offset(moved_by, &mut self.starts);
+                self.held.reserve(&mut self.ends, count as usize)?;
+                token.postings.positions_with_offset(moved_by, &mut self.ends);
             }
             for (nth_place, moved_by) in places.enumerate() {
                 if nth_place == 0 {
@@ -270,27 +270,28 @@ impl SloppyPhraseScorer {
                 } else {
                     self.pace.step(count / POSITIONS_PER_STEP)?;
                 }
-                keep_common(&mut self.starts, positions, moved_by);
-                if self.starts.is_empty() {
+                keep_common(&mut self.ends, positions, moved_by);
+                if self.ends.is_empty() {
                     return Ok(0);
                 }
             }
         }
-        Ok(self.starts.len() as u32)
+        Ok(self.ends.len() as u32)
     }
 }
 
-/// Keeps what is among `positions`, moved up; both ascend.
-fn keep_common(starts: &mut Vec<u32>, positions: &[u32], moved_by: u32) {
+/// Keeps the ends that are among `positions` plus `moved_by`; both ascend.
+fn keep_common(ends: &mut Vec<u32>, positions: &[u32], moved_by: u32) {
     let moved = positions.iter().map(|position| position.wrapping_add(moved_by));
     let mut moved = moved.peekable();
-    starts.retain(|start| {
-        while moved.next_if(|other| other < start).is_some() {}
-        moved.next_if_eq(start).is_some()
+    ends.retain(|end| {
+        while moved.next_if(|other| other < end).is_some() {}
+        moved.next_if_eq(end).is_some()
     });
 }
 
-/// How often a phrase occurs, without overlaps, counting up to `enough`.
+/// How often a phrase occurs, counting up to `enough`. Each occurrence starts more than the slop behind the one before. Where a
+/// phrase repeats a word, they may share one: without a slop, `a a` occurs twice in `a a a`.
 fn occurrences<E>(
     words: &[PhraseWord<'_>],
     slop: u64,
@@ -334,12 +335,12 @@ impl DocSet for SloppyPhraseScorer {
         }
     }
 
-    /// Phrases are rarer than all of their words.
+    /// tantivy's estimate for its own: a phrase is rarer than documents with all of its words.
     fn size_hint(&self) -> u32 {
         (self.candidates / (10 * self.tokens.len()) as f64) as u32
     }
 
-    /// Reading positions is dear.
+    /// tantivy's estimate for its own: reading positions is dear.
     fn cost(&self) -> u64 {
         (self.candidates * (10 * self.tokens.len()) as f64) as u64
     }

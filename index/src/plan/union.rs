@@ -127,7 +127,7 @@ struct UnionWeight {
     run: Arc<Run>,
 }
 
-/// A segment's documents are entries when clauses match one of so many on average.
+/// Windows are walked when the clauses' matches add up to at least one in so many of a segment's documents.
 const DENSE_SHARE: u64 = 16;
 
 impl Weight for UnionWeight {
@@ -189,8 +189,8 @@ struct UnionScorer {
 }
 
 impl UnionScorer {
-    /// Goes to the first document from `target` on that enough clauses have. A search that has to stop finds no more: it
-    /// will be told.
+    /// Goes to the first document from `target` on that enough clauses have. A search that has to stop finds no more; its
+    /// [`Run`] keeps the error.
     fn settle(&mut self, target: DocId) -> DocId {
         self.leave(target);
         self.follow(target);

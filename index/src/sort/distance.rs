@@ -7,9 +7,9 @@ use super::column::Values;
 use crate::geo::{Circle, GeoPoint, Region, Stretch};
 use crate::points::Points;
 
-/// Points from which on comparing chords first is quicker than computing every distance.
+/// Number of points from which on comparing chords first is quicker than computing every distance.
 const MANY_TARGETS: usize = 3;
-/// The part of a squared chord, and the squared chord, by which rounding may mislead: far more than it can.
+/// Relative and absolute tolerance of a squared chord, on the unit sphere, against rounding: far more than rounding can be off.
 const SLACK: (f64, f64) = (1e-9, 1e-18);
 
 /// The points from which distances are measured.
@@ -69,9 +69,9 @@ impl Distances {
         distances.min_by(f64::total_cmp)
     }
 
-    /// Whether a document can be within a distance. Never wrong about those that aren't let in.
-    pub(super) fn may_be_within(&self, doc: DocId, windows: &Windows) -> bool {
-        self.points.of(doc).any(|here| windows.contain(here))
+    /// Whether a document can be within a distance: there are no false negatives.
+    pub(super) fn may_be_within(&self, doc: DocId, boxes: &BoundingBoxes) -> bool {
+        self.points.of(doc).any(|here| boxes.contain(here))
     }
 }
 
@@ -81,14 +81,14 @@ impl Values for Distances {
     }
 }
 
-/// Rectangles around circles: compared with integers, they spare most distances.
+/// Bounding boxes of circles around the targets: compared as integers, they spare most distances.
 #[derive(Debug)]
-pub(super) struct Windows {
+pub(super) struct BoundingBoxes {
     meters: f64,
     rectangles: Vec<(i64, i64, Stretch)>,
 }
 
-impl Windows {
+impl BoundingBoxes {
     pub(super) fn new(targets: &Targets, meters: f64) -> Self {
         let circles = targets.points.iter();
         let circles = circles.filter_map(|center| Circle::new(*center, meters).ok());
@@ -103,7 +103,7 @@ impl Windows {
         }
     }
 
-    /// Whether a distance is so much shorter that narrower windows pay.
+    /// Whether a distance is so much shorter, by a tenth, that computing narrower boxes pays.
     pub(super) fn wide_for(&self, meters: f64) -> bool {
         meters < self.meters * 0.9
     }
@@ -147,11 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn windows_let_in_whatever_is_near() {
+    fn bounding_boxes_let_in_whatever_is_near() {
         for center in [(0.0, 0.0), (89.9999, 10.0), (-45.0, 179.9999), (90.0, 0.0)] {
             let targets = Targets::new(&[GeoPoint::new(center.0, center.1).expect("in range")]);
             for meters in [0.0, 1.0, 5_000.0, 9_000_000.0, 20_100_000.0] {
-                let windows = Windows::new(&targets, meters);
+                let boxes = BoundingBoxes::new(&targets, meters);
                 for nth in 0..1_000_u32 {
                     let (row, column) = (f64::from(nth % 40), f64::from(nth / 40));
                     let spread = (meters / 111_000.0).clamp(1e-5, 180.0);
@@ -160,7 +160,7 @@ mod tests {
                     let here = GeoPoint::new(latitude, (longitude + 540.0).rem_euclid(360.0) - 180.0)
                         .expect("in range");
                     if targets.distance(here).is_some_and(|distance| distance <= meters) {
-                        assert!(windows.contain(here), "{center:?} {meters} {here:?}");
+                        assert!(boxes.contain(here), "{center:?} {meters} {here:?}");
                     }
                 }
             }

@@ -16,7 +16,7 @@ use tantivy::{
 };
 
 use super::block_max::Matches;
-use super::distance::{Distances, Targets, Windows};
+use super::distance::{BoundingBoxes, Distances, Targets};
 use super::rank::Rank;
 use super::top::SegmentTopCollector;
 use crate::cell_walk::{TouchedCells, walk};
@@ -212,7 +212,7 @@ impl SegmentTopCollector<'_> {
     /// come in ascending order.
     pub(super) fn offer_near(&mut self, docs: &[DocId], outer: f64, score: Score) {
         let bounded = outer.is_finite();
-        let mut windows: Option<Windows> = None;
+        let mut boxes: Option<BoundingBoxes> = None;
         for doc in docs {
             // Documents without a point are the last: enough with one are known.
             let last = self.leading_limit().and_then(meters);
@@ -222,11 +222,11 @@ impl SegmentTopCollector<'_> {
                 return;
             };
             if let Some(limit) = limit {
-                if windows.as_ref().is_none_or(|windows| windows.wide_for(limit)) {
-                    windows = Some(Windows::new(&nearest.targets, limit));
+                if boxes.as_ref().is_none_or(|boxes| boxes.wide_for(limit)) {
+                    boxes = Some(BoundingBoxes::new(&nearest.targets, limit));
                 }
-                let outside = |windows: &Windows| !nearest.distances.may_be_within(*doc, windows);
-                if windows.as_ref().is_some_and(outside) {
+                let outside = |boxes: &BoundingBoxes| !nearest.distances.may_be_within(*doc, boxes);
+                if boxes.as_ref().is_some_and(outside) {
                     continue;
                 }
             }

@@ -287,7 +287,7 @@ pub struct DefinedValues {
     pub name: &'static str,
     /// The name of a value of it.
     pub example: &'static str,
-    pub is: fn(i32) -> bool,
+    pub is_valid: fn(i32) -> bool,
 }
 
 impl EnumRules {
@@ -309,7 +309,7 @@ impl EnumRules {
             }
         }
         if let Some(DefinedValues { name, example, .. }) =
-            self.defined.filter(|defined| !(defined.is)(*value))
+            self.defined.filter(|defined| !(defined.is_valid)(*value))
         {
             let message = format_args!("is {value}, which is no {name}; use for example {example}");
             add_violation(at, "UNKNOWN_VALUE", message, report);
@@ -319,7 +319,8 @@ impl EnumRules {
     }
 }
 
-/// Rules of a timestamp or duration, with bounds as seconds and nanoseconds. Negative durations aren't supported.
+/// Rules of a timestamp or duration, with bounds as seconds and nanoseconds. Negative nanoseconds are refused, so negative
+/// durations are supported in whole seconds only.
 #[derive(Clone, Copy)]
 pub struct TimeRules {
     pub lower: Bound<(i64, i32)>,

@@ -24,6 +24,7 @@ const SPAN_MAX: u32 = 4_096;
 /// How many times larger the next window is.
 const SPAN_GROWTH: u32 = 4;
 
+/// A clause, opened for a segment.
 pub(super) enum Part {
     /// All documents, each with this score.
     Everything(Score),
@@ -31,7 +32,7 @@ pub(super) enum Part {
     Column {
         selection: Selection,
         score: Score,
-        /// Which column that other clauses select from, too.
+        /// Its place in [`WindowScorer::shared`], if other clauses select from the same column, too.
         shared: Option<usize>,
         docs: Vec<DocId>,
     },
@@ -86,7 +87,7 @@ impl Part {
     }
 }
 
-/// Documents, of which the next are known.
+/// A doc set, read a block at a time.
 pub(super) struct Buffered {
     /// Stands behind the last of `docs`.
     scorer: Box<dyn Scorer>,
@@ -96,7 +97,7 @@ pub(super) struct Buffered {
 }
 
 impl Buffered {
-    /// Hands out those in the window. Windows come in order.
+    /// Calls `found` with each document in the window. Windows come in order.
     fn take(&mut self, window: &Range<DocId>, mut found: impl FnMut(DocId)) {
         loop {
             let rest = self.docs.get(self.at..self.filled).unwrap_or_default();
@@ -121,11 +122,11 @@ impl Buffered {
 /// What a document scores.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scoring {
-    /// Nobody asks.
+    /// Scores aren't asked for.
     Unasked,
     /// Each clause scores this: how many match is all there is to know. (Sums of equal numbers of 24 bits are exact.)
     Each(Score, Together),
-    /// What the clauses say.
+    /// Clauses score differently: each document's scores are combined.
     Own(Together),
 }
 
@@ -163,7 +164,7 @@ impl WindowEntry {
 pub(super) struct WindowScorer {
     parts: Vec<Part>,
     shared: Vec<Shared>,
-    /// Documents of all of them, about.
+    /// About how many documents the clauses match, summed over them.
     matches: u64,
     needed: u32,
     scoring: Scoring,
@@ -182,7 +183,7 @@ pub(super) struct WindowScorer {
 }
 
 impl WindowScorer {
-    /// Stands on the first match. The parts have `matches` documents together.
+    /// Stands on the first match.
     pub(super) fn new(
         mut parts: Vec<Part>,
         matches: u64,
@@ -210,8 +211,8 @@ impl WindowScorer {
         scorer
     }
 
-    /// Goes to the first match from `from` on, where a window begins. A search that has to stop finds no more: it will
-    /// be told.
+    /// Goes to the first match from `from` on, where a window begins. A search that has to stop finds no more; its
+    /// [`Run`] keeps the error.
     fn find(&mut self, mut from: DocId) -> DocId {
         self.found.clear();
         self.at = 0;
