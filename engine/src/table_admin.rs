@@ -112,18 +112,18 @@ impl Engine {
         self.tables().iter().map(|table| table.definition()).collect()
     }
 
-    /// Whether a principal meets a table, or would if there were one: one that it doesn't meet isn't there for it.
+    /// Whether a principal may access a table of this name, whether there is one or not.
     ///
     /// # Errors
     /// [`EngineError::Defect`] of a call that has lost its caller.
-    pub fn meets(&self, principal: &Principal, table: &str) -> Result<bool> {
-        Ok(principal.known(self.inner().guarded)?.meets(table))
+    pub fn may_access(&self, principal: &Principal, table: &str) -> Result<bool> {
+        Ok(principal.known(self.inner().guarded)?.may_access(table))
     }
 
-    /// A page of the tables that were created at run time, by name: those that a principal meets.
+    /// A page of the tables that were created at run time, by name: those that a principal may access.
     ///
     /// # Errors
-    /// [`EngineError::PageTokenInvalid`]; as [`Engine::meets`].
+    /// [`EngineError::PageTokenInvalid`]; as [`Engine::may_access`].
     pub fn tables_page(
         &self,
         principal: &Principal,
@@ -139,7 +139,7 @@ impl Engine {
         let tables = self.tables();
         let created = tables.iter().filter(|table| table.home == Home::Catalog);
         let mut rest = created
-            .filter(|table| principal.meets(table.name()))
+            .filter(|table| principal.may_access(table.name()))
             .filter(|table| table.name().as_bytes() > after.as_slice())
             .peekable();
         let page: Vec<_> = rest

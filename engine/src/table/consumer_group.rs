@@ -259,7 +259,7 @@ impl TableHandle {
     /// The right to commit a checkpoint of a shard, of this table or another one.
     pub(super) fn committing(&self, checkpoint: &ShardCheckpoint) -> Result<Committing> {
         let table = self.inner.table(&checkpoint.table);
-        let table = table.filter(|table| self.call.principal.meets(table.name()));
+        let table = table.filter(|table| self.call.principal.may_access(table.name()));
         let table = table.ok_or_else(|| EngineError::TableNotFound {
             table: checkpoint.table.clone(),
         })?;
