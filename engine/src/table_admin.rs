@@ -349,7 +349,7 @@ impl Engine {
         let inner = self.inner();
         // Before its entry: whoever repeats what failed half-way comes here again.
         let groups = &inner.consumer_groups;
-        groups.remove_of(self.database(), name).await?;
+        groups.remove_of_table(self.database(), name).await?;
         catalog::remove(self.database(), &inner.folder, name).await?;
         let closed = inner.closed.lock().remove(name);
         if closed.is_some() {
