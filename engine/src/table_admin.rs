@@ -218,7 +218,7 @@ impl Engine {
         let open = Arc::new(OpenTable::created(definition, table, database.last_sequence())?);
         // What an earlier table of its name has left is removed: no feed is of its indexes.
         let fed = BTreeSet::new();
-        let keepers = Keeper::start_all(&open, &inner.around, &inner.folder, &fed).await?;
+        let keepers = Keeper::start_all(&open, &inner.keeper_context, &inner.folder, &fed).await?;
         // Last: from here on it is there, whatever happens.
         if let Err(error) = catalog::write(database, &open.definition()).await {
             keeper::end(keepers.into_iter().map(|(_, keeper)| keeper).collect()).await?;
