@@ -283,7 +283,7 @@ impl Reader<'_> {
                     missing: terms.missing.clone(),
                     ..pb::TermsAggregation::default()
                 };
-                self.check_key_only(*terms == key, &path)?;
+                self.check_key_only(*terms == key, &path);
                 let missing = optional_value(terms.missing.as_ref());
                 let field = name(&terms.field);
                 (field, Some(SourceKind::Terms), missing)
@@ -297,7 +297,7 @@ impl Reader<'_> {
                     missing: histogram.missing.clone(),
                     ..pb::HistogramAggregation::default()
                 };
-                self.check_key_only(*histogram == key, &path)?;
+                self.check_key_only(*histogram == key, &path);
                 let kind = SourceKind::Histogram {
                     interval: histogram.interval,
                     offset: histogram.offset,
@@ -314,7 +314,7 @@ impl Reader<'_> {
                     aggregations: Default::default(),
                     ..histogram.clone()
                 };
-                self.check_key_only(*histogram == key, &path)?;
+                self.check_key_only(*histogram == key, &path);
                 let kind = self.calendar_intervals(histogram, &path);
                 let kind = kind.map(|calendar| SourceKind::DateHistogram {
                     interval: calendar.interval,
@@ -332,7 +332,7 @@ impl Reader<'_> {
                     resolution: cells.resolution,
                     ..pb::GeoCellAggregation::default()
                 };
-                self.check_key_only(*cells == key, &path)?;
+                self.check_key_only(*cells == key, &path);
                 let resolution = u8::try_from(cells.resolution).ok();
                 let kind = resolution.map(|resolution| SourceKind::GeoCell { resolution });
                 (name(&cells.field), kind, Some(None))
@@ -355,12 +355,11 @@ impl Reader<'_> {
         })
     }
 
-    fn check_key_only(&mut self, is_key_only: bool, at: &FieldPath) -> Option<()> {
+    fn check_key_only(&mut self, is_key_only: bool, at: &FieldPath) {
         if !is_key_only {
             let message = "has parts that a key of a composite can't have; set its field, what makes its keys, and missing";
             self.violations.push(at, "CONFLICTING_FIELDS", message);
         }
-        is_key_only.then_some(())
     }
 }
 
