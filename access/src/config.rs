@@ -12,7 +12,7 @@ use souk_chassis::private_files::warn_of_readers;
 use souk_chassis::reload::Reloaded;
 
 use crate::credential::CredentialKeys;
-use crate::reload::{FileError, follow};
+use crate::key_files::{FileError, follow};
 
 /// The environment variable that may hold the credential key itself, instead of a file. It is no setting.
 pub const CREDENTIAL_KEY_VARIABLE: &str = "SOUK_CREDENTIAL_KEY";

@@ -2,8 +2,8 @@
 //! authenticated. The gateway makes one for each call.
 //!
 //! The header [`HEADER`] is URL-safe base64 of `version (1) | role (1) | expiry in ms since the Unix epoch (8) | subject |
-//! HMAC-SHA256 (32)`, with bytes in brackets. That of a caller who is limited to some tables has another version, which services
-//! from before refuse, and before the subject `length (2) | names of tables`. The HMAC also covers the path of the RPC, so that
+//! HMAC-SHA256 (32)`, with bytes in brackets. For a caller who is limited to some tables, version 2 has `length (2) | names of
+//! tables` before the subject; services that only know version 1 refuse it. The HMAC also covers the path of the RPC, so that
 //! the credential is worthless for any other. It grants nothing: the service looks up by its own rules what the caller may do.
 
 use std::sync::Arc;
@@ -38,14 +38,14 @@ const VERSION: u8 = 1;
 /// Version of the layout with names of tables.
 const VERSION_LIMITED: u8 = 2;
 /// Bytes of version, role and expiry.
-const HEAD: usize = 10;
-/// Bytes of the length of the names of tables.
-const LENGTH: usize = 2;
+const HEAD_BYTES: usize = 10;
+/// Bytes of the field with the length of the names of tables.
+const LENGTH_BYTES: usize = 2;
 /// Bytes of the HMAC.
-const TAG: usize = 32;
+const HMAC_BYTES: usize = 32;
 /// Longest header, in characters.
 const HEADER_CHARS_MAX: usize =
-    (HEAD + LENGTH + TABLE_NAMES_BYTES_MAX + SUBJECT_BYTES_MAX + TAG).div_ceil(3) * 4;
+    (HEAD_BYTES + LENGTH_BYTES + TABLE_NAMES_BYTES_MAX + SUBJECT_BYTES_MAX + HMAC_BYTES).div_ceil(3) * 4;
 /// Domain separation: an HMAC that the key makes for another purpose is no credential.
 const PURPOSE: &[u8] = b"souk-caller\0";
 
@@ -121,8 +121,8 @@ impl CredentialKeys {
         } else {
             VERSION
         };
-        let tables_bytes = tables.as_ref().map_or(0, |tables| LENGTH + tables.len());
-        let mut bytes = Vec::with_capacity(HEAD + tables_bytes + identity.subject().len() + TAG);
+        let tables_bytes = tables.as_ref().map_or(0, |tables| LENGTH_BYTES + tables.len());
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + tables_bytes + identity.subject().len() + HMAC_BYTES);
         bytes.extend_from_slice(&[version, identity.role().number()]);
         bytes.extend_from_slice(&expires.to_be_bytes());
         if let Some(tables) = tables {
@@ -147,12 +147,12 @@ impl CredentialKeys {
             return None;
         }
         let mut bytes = URL_SAFE_NO_PAD.decode(credential.as_bytes()).ok()?;
-        let tag = bytes.split_off(bytes.len().checked_sub(TAG).filter(|end| *end >= HEAD)?);
+        let tag = bytes.split_off(bytes.len().checked_sub(HMAC_BYTES)?);
         let covered = covered(path, &bytes).concat();
         self.0
             .iter()
             .find(|key| hmac::verify(key, &covered, &tag).is_ok())?;
-        let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+        let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let [version, role, expires @ ..] = *head;
         let (now, skew) = (millis(now), CLOCK_SKEW.as_millis().try_into().unwrap_or(0_u64));
         // Both ends are wider by the skew: the gateway's clock may be behind or ahead.
@@ -164,7 +164,7 @@ impl CredentialKeys {
         let (tables, subject) = match version {
             VERSION => (None, rest),
             VERSION_LIMITED => {
-                let (length, rest) = rest.split_first_chunk::<LENGTH>()?;
+                let (length, rest) = rest.split_first_chunk::<LENGTH_BYTES>()?;
                 let (tables, subject) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
                 (Some(std::str::from_utf8(tables).ok()?.parse().ok()?), subject)
             }
@@ -176,7 +176,7 @@ impl CredentialKeys {
     }
 }
 
-/// A new random key as text, for a file.
+/// A new random key of 256 bits as text, for a file.
 ///
 /// # Errors
 /// [`KeyError::Random`].

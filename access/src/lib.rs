@@ -15,7 +15,7 @@
 //! - [`service_guard`]: the layer of a service that checks it.
 //! - [`refusal`]: the statuses of calls that are refused.
 //! - [`config`]: settings; they name files, and hold no secret.
-//! - [`reload`]: files of secrets, reloaded when they change.
+//! - [`key_files`]: files of keys, reloaded when they change.
 //!
 //! # Example
 //! ```
@@ -32,8 +32,8 @@
 pub mod caller;
 pub mod config;
 pub mod credential;
+pub mod key_files;
 pub mod refusal;
-pub mod reload;
 pub mod rules;
 pub mod service_guard;
 pub mod table_names;

@@ -11,10 +11,9 @@ pub const TABLE_NAMES_MAX: usize = 64;
 pub const TABLE_NAMES_BYTES_MAX: usize = 1_024;
 
 /// Between names in the text of a grant.
-const SEPARATOR: char = ',';
+const SEPARATOR: &str = ",";
 
-/// Names of tables; one that ends with `*` stands for all that begin with what is before it. As text they have commas between them:
-/// `metrics,logs_*`. There is at least one.
+/// A table grant: at least one name of a table, or prefix that ends with `*`. Its text has commas between them: `metrics,logs_*`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableNames(Arc<[Box<str>]>);
 
@@ -38,10 +37,9 @@ impl TableNames {
     /// [`TableNamesError`].
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TableNamesError> {
         let names: Arc<[Box<str>]> = names.into_iter().map(Box::from).collect();
-        let bytes: usize = names.iter().map(|name| name.len() + SEPARATOR.len_utf8()).sum();
-        if !(1..=TABLE_NAMES_MAX).contains(&names.len())
-            || bytes - SEPARATOR.len_utf8() > TABLE_NAMES_BYTES_MAX
-        {
+        // One separator more than the text has.
+        let bytes: usize = names.iter().map(|name| name.len() + SEPARATOR.len()).sum();
+        if !(1..=TABLE_NAMES_MAX).contains(&names.len()) || bytes > TABLE_NAMES_BYTES_MAX + SEPARATOR.len() {
             return Err(TableNamesError::Size);
         }
         match names.iter().all(|name| is_name(name)) {
@@ -73,7 +71,7 @@ impl FromStr for TableNames {
 impl fmt::Display for TableNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, name) in self.0.iter().enumerate() {
-            let separator = if nth > 0 { "," } else { "" };
+            let separator = if nth > 0 { SEPARATOR } else { "" };
             write!(f, "{separator}{name}")?;
         }
         Ok(())

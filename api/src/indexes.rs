@@ -42,7 +42,7 @@ pub async fn list(engine: &Engine) -> Result<Vec<pb::Index>> {
 
 /// Refuses an index of a table that the current call doesn't meet, as one that isn't there.
 fn check_met(engine: &Engine, index: &str) -> Result<()> {
-    match engine.meets(&current_call().principal, index_name::table_of(index))? {
+    match engine.may_access(&current_call().principal, index_name::table_of(index))? {
         true => Ok(()),
         false => Err(EngineError::no_index(index).into()),
     }

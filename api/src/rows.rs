@@ -87,10 +87,10 @@ impl Rows {
 /// The current call, which is about a table: one that its caller doesn't meet isn't there.
 ///
 /// # Errors
-/// [`EngineError::TableNotFound`]; as [`Engine::meets`].
+/// [`EngineError::TableNotFound`]; as [`Engine::may_access`].
 pub(crate) fn call_on(engine: &Engine, table: &str) -> Result<Call, EngineError> {
     let call = current_call();
-    match engine.meets(&call.principal, table)? {
+    match engine.may_access(&call.principal, table)? {
         true => Ok(call),
         false => Err(EngineError::TableNotFound {
             table: table.to_owned(),
@@ -101,9 +101,9 @@ pub(crate) fn call_on(engine: &Engine, table: &str) -> Result<Call, EngineError>
 /// Refuses to create a table that the caller of the current call wouldn't meet, whether there is one or not.
 ///
 /// # Errors
-/// [`EngineError::TableNotAllowed`]; as [`Engine::meets`].
+/// [`EngineError::TableNotAllowed`]; as [`Engine::may_access`].
 pub fn check_creatable(engine: &Engine, table: &str) -> Result<()> {
-    match engine.meets(&current_call().principal, table)? {
+    match engine.may_access(&current_call().principal, table)? {
         true => Ok(()),
         false => Err(Error::Engine(EngineError::TableNotAllowed {
             table: table.to_owned(),

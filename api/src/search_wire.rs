@@ -102,12 +102,12 @@ pub(crate) fn read(search: pb::Search, path: &str, schema: &Schema) -> Result<Wi
     let query = search.query.map_or(Some(Query::MatchAll), |query| {
         reader.tree(&query, &at.field("query"))
     });
-    let sort = orders(&search.sort, &at.field("sort"), &mut reader);
+    let sort = sorts(&search.sort, &at.field("sort"), &mut reader);
     let aggregations = reader.aggregations(&search.aggregations, &at.field("aggregations"), 1);
     reader.end_of_query();
     let size = page_size(search.page_size, SEARCH_SIZE_DEFAULT, SEARCH_SIZE_MAX);
     let skip = skip(search.skip, &search.page_token, &at.field("skip"), &mut reader);
-    let total = counted(search.total.as_ref());
+    let total = wanted_total(search.total.as_ref());
     let hits = enumeration(search.hits_mode).map(|mode| match mode {
         pb::HitsMode::Unspecified => pb::HitsMode::Full,
         mode @ (pb::HitsMode::Full | pb::HitsMode::Keys | pb::HitsMode::None) => mode,
@@ -144,7 +144,7 @@ pub(crate) fn index_error(error: IndexError, path: &str) -> Error {
     rerooted(error, |inside| FieldPath::root(path).field(inside).to_string())
 }
 
-fn orders(sorts: &[pb::Sort], at: &FieldPath, reader: &mut Reader<'_>) -> Option<Vec<souk_index::Sort>> {
+fn sorts(sorts: &[pb::Sort], at: &FieldPath, reader: &mut Reader<'_>) -> Option<Vec<souk_index::Sort>> {
     if sorts.len() > MAX_SORTS {
         reader.limit(at.clone(), "MAX_SORTS", MAX_SORTS, sorts.len());
         return None;
@@ -171,7 +171,7 @@ fn skip(skip: i32, page_token: &str, at: &FieldPath, reader: &mut Reader<'_>) ->
     count
 }
 
-fn counted(total: Option<&pb::TotalRequest>) -> TotalRequest {
+fn wanted_total(total: Option<&pb::TotalRequest>) -> TotalRequest {
     use total_request::Kind;
 
     match total.and_then(|total| total.kind) {

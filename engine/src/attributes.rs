@@ -1,4 +1,4 @@
-//! Attributes: what a resource holds beside its own fields.
+//! Attributes: named values that a resource has in addition to its declared fields, kept in one column as a protobuf message.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use souk_index::QueryValue;
 use crate::columns::{ColumnReader, Columns, CorruptRow};
 use crate::protobuf::{self, Malformed, Value, Writer};
 
-/// Fields of the message in the column: `map<string, Value> entries`, whose entries have a key and a value.
+/// Numbers of the fields of the message in the column: `map<string, Value> entries`, whose entries have a key and a value.
 const ENTRIES: u64 = 1;
 const KEY: u64 = 1;
 const VALUE: u64 = 2;
-/// Kinds of a value.
+/// Numbers of the kinds of a `souk.type.v1.Value`.
 const STRING: u64 = 1;
 const INTEGER: u64 = 2;
 const DOUBLE: u64 = 3;
 const BOOLEAN: u64 = 4;
 const BYTES: u64 = 5;
 const TIME: u64 = 6;
-/// Fields of a time.
+/// Numbers of the fields of a `google.protobuf.Timestamp`.
 const SECONDS: u64 = 1;
 const NANOS: u64 = 2;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// Names, each with a value.
+/// The attributes of a resource, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attributes {
     entries: BTreeMap<String, QueryValue>,
@@ -99,7 +99,7 @@ fn encoded(value: &QueryValue) -> Vec<u8> {
     .finish()
 }
 
-/// A name and its value; `None` of an entry without a kind of value, which nobody writes.
+/// A name and its value; `None` where the value has no kind, which nobody writes.
 fn entry_of(entry: Value<'_>) -> Result<Option<(String, QueryValue)>, Malformed> {
     let (mut key, mut value) = ("", None);
     for (field, part) in protobuf::values(entry.bytes().ok_or(Malformed)?)? {
@@ -128,7 +128,7 @@ fn value_of(message: &[u8]) -> Result<Option<QueryValue>, Malformed> {
     Ok(value)
 }
 
-/// In 128 bits, so that the very first nanoseconds of the range, whose seconds alone are outside, are inside.
+/// Nanoseconds since the Unix epoch. Summed in 128 bits: of the earliest times the whole seconds alone are below the range of an `i64`.
 fn time_of(message: &[u8]) -> Result<i64, Malformed> {
     let mut nanos = 0i128;
     for part in protobuf::values(message)? {
@@ -171,6 +171,7 @@ mod tests {
                 Ok(attributes)
             );
         }
+        // Field 1 claims 5 bytes, and has 3.
         let damaged = Columns::new().message("attributes", b"\x0a\x05abc");
         assert!(Attributes::from_column(&ColumnReader::of_columns(&damaged), "attributes").is_err());
     }

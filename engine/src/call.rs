@@ -1,4 +1,4 @@
-//! The context of a call: on whose behalf it meets rows, and until when it may wait.
+//! The context of a call: its principal, by which it may access tables and rows, and its deadline.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,39 +7,39 @@ use tokio::time::Instant;
 
 use crate::error::{EngineError, Result};
 
-/// The context of one call. The default is a call of nobody known that waits as long as it takes.
+/// The context of one call. The default is an unknown principal and no deadline.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// On whose behalf.
+    /// On whose behalf it accesses rows.
     pub principal: Principal,
-    /// When its waiting ends; `None` is never.
+    /// When it stops waiting; `None` is never.
     pub deadline: Option<Instant>,
 }
 
-/// On whose behalf a call meets rows.
+/// On whose behalf a call accesses rows.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Principal {
-    /// A caller whom somebody has authenticated.
+    /// An authenticated caller.
     Caller {
-        /// By which its share of snapshots, views and watches is counted.
+        /// The key by which its share of snapshots, views and watches is counted.
         name: Arc<str>,
-        /// Whose rows it meets; `None` is all.
+        /// Whose rows it may access; `None` is all.
         owner: Option<Owner>,
-        /// The tables that it meets, by their names, or by prefixes with a `*` behind them; `None` is all.
+        /// The tables that it may access: names, or prefixes that end with `*`; `None` is all.
         tables: Option<Arc<[Box<str>]>>,
     },
-    /// The service itself: it meets all rows.
+    /// The service itself: it may access all rows.
     Service,
-    /// Nobody known. It meets all rows, unless the engine is [guarded](crate::EngineConfig::guarded).
+    /// Not known: it may access all rows, or, where the engine is [guarded](crate::EngineConfig::guarded), none.
     #[default]
     Unknown,
 }
 
 impl Principal {
-    /// The same, if a call may have it. `guarded` says that every call has a known principal here.
+    /// Returns the principal, unless it is unknown where the engine is `guarded`.
     ///
     /// # Errors
-    /// [`EngineError::Defect`].
+    /// [`EngineError::Defect`] of an unknown one.
     pub(crate) fn known(&self, guarded: bool) -> Result<&Self> {
         match self {
             Self::Unknown if guarded => Err(EngineError::Defect(
@@ -49,8 +49,8 @@ impl Principal {
         }
     }
 
-    /// Whether it meets a table, if it is [known](Self::known): one that it doesn't meet isn't there for it.
-    pub(crate) fn meets(&self, table: &str) -> bool {
+    /// Whether it may access a table. Check first that it is [known](Self::known): an unknown one may access all.
+    pub(crate) fn may_access(&self, table: &str) -> bool {
         let Self::Caller {
             tables: Some(tables), ..
         } = self
@@ -63,7 +63,7 @@ impl Principal {
         })
     }
 
-    /// By which shares are counted; `None` where callers can't be told apart.
+    /// The key by which shares are counted; `None` where callers can't be told apart.
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         match self {
             Self::Caller { name, .. } => Some(name),
@@ -109,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_met_by_their_names_and_by_prefixes_of_them() {
+    fn tables_are_accessed_by_their_names_and_by_prefixes_of_them() {
         let caller = |names: Option<&[&str]>| Principal::Caller {
             name: "somebody".into(),
             owner: None,
             tables: names.map(|names| names.iter().copied().map(Box::from).collect()),
         };
         let limited = caller(Some(&["notes", "logs_*"]));
-        for (table, is_met) in [
+        for (table, expected) in [
             ("notes", true),
             ("Notes", false),
             ("note", false),
@@ -128,12 +128,12 @@ mod tests {
             ("logs_*", true),
             ("", false),
         ] {
-            assert_eq!(limited.meets(table), is_met, "{table}");
+            assert_eq!(limited.may_access(table), expected, "{table}");
         }
-        assert!(caller(Some(&["*"])).meets("notes"));
-        assert!(!caller(Some(&[])).meets("notes"));
+        assert!(caller(Some(&["*"])).may_access("notes"));
+        assert!(!caller(Some(&[])).may_access("notes"));
         for all in [caller(None), Principal::Service, Principal::Unknown] {
-            assert!(all.meets("notes"), "{all:?}");
+            assert!(all.may_access("notes"), "{all:?}");
         }
     }
 }

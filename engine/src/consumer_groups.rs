@@ -43,11 +43,11 @@ pub const SHARDS_MAX: usize = 512;
 pub const SHARD_READS_MAX: usize = 4;
 /// Shards of a consumer group, where its creator doesn't say.
 pub const SHARDS_DEFAULT: u16 = 8;
-/// The shortest time after which a member that isn't heard of is gone.
+/// The shortest session timeout: how long a member stays one without a heartbeat.
 pub const SESSION_TIMEOUT_MIN: Duration = Duration::from_secs(1);
-/// The longest.
+/// The longest session timeout.
 pub const SESSION_TIMEOUT_MAX: Duration = Duration::from_secs(300);
-/// That time, where a member doesn't say.
+/// The session timeout of a member that sets none.
 pub const SESSION_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Heartbeats in a session timeout: one may get lost, and another one be late.
 pub const HEARTBEATS: u32 = 3;
@@ -57,7 +57,7 @@ pub const HEARTBEATS: u32 = 3;
 pub struct GroupOptions {
     /// What it delivers.
     pub source: FeedSource,
-    /// How many shards it has, 1 to [`SHARDS_OF_GROUP_MAX`]; as many members at most have something to do.
+    /// How many shards it has, 1 to [`SHARDS_OF_GROUP_MAX`] (0 counts as 1); more members than shards are idle.
     pub shards: u16,
     /// How long the log keeps changes for it, where that is longer than the retention; see [`FeedOptions::hold`].
     pub hold: Duration,
@@ -93,7 +93,7 @@ pub struct MemberDescription {
     pub member: MemberId,
     /// How its program calls itself.
     pub client: String,
-    /// After which it is gone when it isn't heard of.
+    /// How long it stays a member without a heartbeat.
     pub session_timeout: Duration,
     /// How much of that is left.
     pub left: Duration,
@@ -151,7 +151,7 @@ impl From<FeedBatch> for ShardRecords {
     fn from(batch: FeedBatch) -> Self {
         Self {
             records: batch.records,
-            token: sealed(&batch.token),
+            token: seal_token(&batch.token),
             phase: batch.phase,
             sequence: batch.sequence,
             caught_up: batch.caught_up,
@@ -159,13 +159,13 @@ impl From<FeedBatch> for ShardRecords {
     }
 }
 
-/// A token as clients have it. Which feed it is of stands in it.
-pub(crate) fn sealed(token: &FeedToken) -> String {
+/// A feed's token as clients get it. The payload names the feed, so the fingerprint is 0.
+pub(crate) fn seal_token(token: &FeedToken) -> String {
     token::seal(TokenKind::Shard, 0, token.as_bytes())
 }
 
-/// The token of a client's.
-pub(crate) fn opened(given: &str) -> Result<FeedToken> {
+/// The feed's token in one that a client passed back.
+pub(crate) fn open_token(given: &str) -> Result<FeedToken> {
     match token::open(TokenKind::Shard, 0, given) {
         Ok(bytes) => Ok(FeedToken::from_bytes(bytes)),
         Err(detail) => Err(StoreError::Invalid {
@@ -222,12 +222,12 @@ impl Drop for Committing {
 }
 
 impl ConsumerGroups {
-    /// Those that the store has. What tables that are gone have left is removed.
+    /// Opens the groups that the store has, and removes what those of dropped tables have left.
     pub(crate) async fn open(database: &Database) -> Self {
         let tables = database.tables();
         let (mut found, mut left) = (BTreeMap::<_, BTreeMap<u16, Feed>>::new(), Vec::new());
         for feed in database.feeds() {
-            let Some((table, shard, name)) = parts(feed.name()) else {
+            let Some((table, shard, name)) = parse_feed_name(feed.name()) else {
                 continue;
             };
             match tables.iter().any(|there| there.id() == table) {
@@ -255,13 +255,13 @@ impl ConsumerGroups {
         }
     }
 
-    /// Waits for a turn to read a shard.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+    /// Waits for a permit to read a shard, of [`SHARD_READS_MAX`].
+    pub(crate) async fn read_permit(&self) -> Option<SemaphorePermit<'_>> {
         // Nobody closes it.
         self.reads.acquire().await.ok()
     }
 
-    /// Creates one, durably. Nobody else changes tables or groups meanwhile.
+    /// Creates a group, durably. The caller holds `Inner::changing`.
     pub(crate) async fn create(
         &self,
         database: &Database,
@@ -271,24 +271,22 @@ impl ConsumerGroups {
     ) -> Result<()> {
         let count = options.shards.max(1);
         limit("SHARDS_OF_GROUP_MAX", SHARDS_OF_GROUP_MAX.into(), count.into())?;
+        let key = (table.id(), name.to_owned());
         let exists = || EngineError::ConsumerGroupExists {
             table: table.name().to_owned(),
             group: name.to_owned(),
         };
-        let (of_table, shards) = {
+        {
             let groups = self.groups.lock();
-            // Before the limits: whoever creates what may be there already has to learn it.
-            if groups.contains_key(&(table.id(), name.to_owned())) {
+            // Before the limits: a repeated creation fails because the group exists, not by a limit.
+            if groups.contains_key(&key) {
                 return Err(exists());
             }
             let of_table = groups.keys().filter(|(id, _)| *id == table.id()).count();
-            (
-                of_table,
-                groups.values().map(|group| group.feeds.len()).sum::<usize>(),
-            )
-        };
-        limit("GROUPS_OF_TABLE_MAX", GROUPS_OF_TABLE_MAX, of_table + 1)?;
-        limit("SHARDS_MAX", SHARDS_MAX, shards + usize::from(count))?;
+            limit("GROUPS_OF_TABLE_MAX", GROUPS_OF_TABLE_MAX, of_table + 1)?;
+            let shards: usize = groups.values().map(|group| group.feeds.len()).sum();
+            limit("SHARDS_MAX", SHARDS_MAX, shards + usize::from(count))?;
+        }
         let feeds = (0..count).map(|index| {
             let options = FeedOptions::new(options.source)
                 .table(table)
@@ -302,13 +300,11 @@ impl ConsumerGroups {
             error => error.into(),
         })?;
         let group = Group::new(table.name().into(), name, feeds);
-        self.groups
-            .lock()
-            .insert((table.id(), name.to_owned()), Arc::new(group));
+        self.groups.lock().insert(key, Arc::new(group));
         Ok(())
     }
 
-    /// Removes one, durably.
+    /// Removes a group, durably.
     pub(crate) async fn remove(&self, database: &Database, table: TableId, group: &Group) -> Result<()> {
         let names = group.feeds.iter().map(|feed| feed.name().to_owned());
         let removed = database.remove_feeds(names.collect()).await;
@@ -317,9 +313,9 @@ impl ConsumerGroups {
         Ok(())
     }
 
-    /// Removes those of a table that is dropped, by its name, and what tables that are gone have left. Nobody else changes tables
-    /// meanwhile.
-    pub(crate) async fn remove_of(&self, database: &Database, table: &str) -> Result<()> {
+    /// Removes the groups of a table that is dropped, by its name, and those of tables that are gone. The caller holds
+    /// `Inner::changing`.
+    pub(crate) async fn remove_of_table(&self, database: &Database, table: &str) -> Result<()> {
         let tables = database.tables();
         let stays = |id: TableId| {
             tables
@@ -337,14 +333,14 @@ impl ConsumerGroups {
         Ok(())
     }
 
-    /// Those of a table, by name.
-    pub(crate) fn of(&self, table: TableId) -> Vec<Arc<Group>> {
+    /// The groups of a table, by name.
+    pub(crate) fn of_table(&self, table: TableId) -> Vec<Arc<Group>> {
         let groups = self.groups.lock();
         let of_table = groups.iter().filter(|((id, _), _)| *id == table);
         of_table.map(|(_, group)| Arc::clone(group)).collect()
     }
 
-    /// The one of a name.
+    /// A table's group of this name.
     pub(crate) fn get(&self, table: &Table, name: &str) -> Result<Arc<Group>> {
         let groups = self.groups.lock();
         let group = groups.get(&(table.id(), name.to_owned())).map(Arc::clone);
@@ -406,7 +402,7 @@ impl Group {
         Ok((id, leases))
     }
 
-    /// Those who are there, where a member is a caller's.
+    /// The members, locked, if this one is the caller's.
     fn members_of(&self, caller: Option<&Arc<str>>, member: MemberId) -> Result<MutexGuard<'_, Members>> {
         let members = self.members.lock();
         match members.is_of(member, caller) {
@@ -464,8 +460,12 @@ impl Group {
         self.feed(held)
     }
 
-    /// Begins a read of a shard, which its member has. It ends the one before; what is given is cancelled when it is to end itself.
-    pub(crate) fn reading(&self, caller: Option<&Arc<str>>, held: &HeldShard) -> Result<CancellationToken> {
+    /// Begins a read of a shard, and ends the one before. The token is cancelled when this read has to end.
+    pub(crate) fn begin_read(
+        &self,
+        caller: Option<&Arc<str>>,
+        held: &HeldShard,
+    ) -> Result<CancellationToken> {
         let now = Instant::now();
         let begun =
             self.members_of(caller, held.member)?
@@ -481,14 +481,14 @@ impl Group {
         }
     }
 
-    /// The right to commit a checkpoint.
-    pub(crate) fn committing(
+    /// Begins a commit of a checkpoint.
+    pub(crate) fn begin_commit(
         self: &Arc<Self>,
         caller: Option<&Arc<str>>,
         checkpoint: &ShardCheckpoint,
     ) -> Result<Committing> {
         let ShardCheckpoint { held, token, .. } = checkpoint;
-        let acknowledgement = Acknowledgement::new(self.feed(held)?, &opened(token)?);
+        let acknowledgement = Acknowledgement::new(self.feed(held)?, &open_token(token)?);
         let now = Instant::now();
         let begun =
             self.members_of(caller, held.member)?
@@ -501,14 +501,14 @@ impl Group {
         })
     }
 
-    /// What the store refused of a shard.
+    /// The error for clients of what the store refused of a shard.
     pub(crate) fn refused(&self, error: StoreError) -> EngineError {
         match error {
             StoreError::FeedNotFound { .. } => EngineError::ConsumerGroupNotFound {
                 table: self.table.to_string(),
                 group: self.name.clone(),
             },
-            // Of feeds nobody knows.
+            // Clients know shards, not feeds.
             StoreError::FeedTokenInvalid { problem } => StoreError::Invalid {
                 subject: "token of the shard".to_owned(),
                 problem: problem.replace("feed", "shard"),
@@ -553,8 +553,8 @@ fn feed_name(table: TableId, shard: u16, group: &str) -> String {
     format!("{FEED_PREFIX}{}_{shard}_{group}", table.0)
 }
 
-/// The table, the shard and the group of a feed of this name.
-fn parts(feed: &str) -> Option<(TableId, u16, &str)> {
+/// The table, the shard and the group in the name of a feed; `None` of one that isn't a consumer group's.
+fn parse_feed_name(feed: &str) -> Option<(TableId, u16, &str)> {
     let (table, rest) = feed.strip_prefix(FEED_PREFIX)?.split_once('_')?;
     let (shard, group) = rest.split_once('_')?;
     Some((TableId(table.parse().ok()?), shard.parse().ok()?, group))
@@ -605,10 +605,10 @@ mod tests {
     fn feeds_tell_their_groups_by_their_names() {
         for group in ["a", "_", "a_1_b", "group_7_3_x"] {
             let name = feed_name(TableId(7), 63, group);
-            assert_eq!(parts(&name), Some((TableId(7), 63, group)));
+            assert_eq!(parse_feed_name(&name), Some((TableId(7), 63, group)));
         }
         for other in ["copy", "group_", "group_7_a", "group_x_1_a", "index_7_1_a"] {
-            assert_eq!(parts(other), None, "{other}");
+            assert_eq!(parse_feed_name(other), None, "{other}");
         }
     }
 }

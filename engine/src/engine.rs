@@ -25,7 +25,7 @@ use crate::index_change;
 use crate::index_state::IndexState;
 use crate::inner::{self, Inner};
 pub use crate::keeper::VerifyOptions;
-use crate::keeper::{self, FollowOptions, Keeper, Room, Surroundings};
+use crate::keeper::{self, FollowOptions, Keeper, KeeperContext, Room};
 use crate::kept_changes;
 use crate::log_tail::LogTail;
 use crate::observer::{Observer, Unobserved};
@@ -169,7 +169,7 @@ impl Engine {
         release_gone(&database, &folder, &open).await;
         let consumer_groups = ConsumerGroups::open(&database).await;
         let tail = Arc::new(LogTail::new(database.clone()));
-        let around = Surroundings {
+        let keeper_context = KeeperContext {
             tail: Arc::clone(&tail),
             database: database.clone(),
             options: FollowOptions {
@@ -187,7 +187,7 @@ impl Engine {
         let fed = keeper::with_feeds(&database);
         let mut keepers = BTreeMap::new();
         for (name, table) in &open {
-            match Keeper::start_all(table, &around, &folder, &fed).await {
+            match Keeper::start_all(table, &keeper_context, &folder, &fed).await {
                 Ok(started) => keepers.extend(started),
                 Err(error) if table.home == Home::Catalog => {
                     error!(table = &**name, %error, "an index of a table can't be kept: it stays closed");
@@ -205,7 +205,7 @@ impl Engine {
         let there = inner::indexes(&tables, closed.values().map(Arc::clone).collect());
         let (indexes, watched) = watch::channel(there);
         let health = health::watch(&database, watched, closing.clone());
-        let sleepers = Arc::clone(&around.sleepers).watch(
+        let sleepers = Arc::clone(&keeper_context.sleepers).watch(
             Arc::clone(&tail),
             &database,
             config.verify.interval,
@@ -232,7 +232,7 @@ impl Engine {
             indexes,
             keepers: Mutex::new(keepers),
             sleepers: Mutex::new(Some(sleepers)),
-            around,
+            keeper_context,
             folder,
             changing: Arc::default(),
             closing,

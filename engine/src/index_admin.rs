@@ -140,16 +140,16 @@ pub struct IndexEffect {
 }
 
 impl Engine {
-    /// Describes all indexes of the tables that a principal meets, in the order of their tables' names, and those of a table in the
+    /// Describes all indexes of the tables that a principal may access, in the order of their tables' names, and those of a table in the
     /// order in which they were created. None is opened for that: nested objects count as documents of those that aren't.
     ///
     /// # Errors
-    /// As [`Engine::meets`]; what store and indexes refuse.
+    /// As [`Engine::may_access`]; what store and indexes refuse.
     pub async fn indexes(&self, principal: &Principal) -> Result<Vec<IndexDescription>> {
         let principal = principal.known(self.inner().guarded)?;
         let mut indexes = Vec::new();
         for table in self.tables() {
-            if !principal.meets(table.name()) {
+            if !principal.may_access(table.name()) {
                 continue;
             }
             for index in table.indexes().iter() {

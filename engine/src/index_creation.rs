@@ -342,9 +342,9 @@ impl NewIndex {
         let inner = engine.inner();
         // Of an earlier one, which couldn't be removed as a whole: no feed is of it then.
         engine.clear_index(name).await?;
-        let around = inner.around.clone();
+        let context = inner.keeper_context.clone();
         let fed = BTreeSet::new();
-        let started = Keeper::start(Arc::clone(table), Arc::clone(index), around, &inner.folder, &fed).await;
+        let started = Keeper::start(Arc::clone(table), Arc::clone(index), context, &inner.folder, &fed).await;
         let kept = table.kept.read().clone();
         let created = match started {
             // Last: from then on it is there, whatever happens.

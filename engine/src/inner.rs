@@ -14,7 +14,7 @@ use crate::consumer_groups::ConsumerGroups;
 use crate::error::{EngineError, Result};
 use crate::health::{Health, Indexes};
 use crate::index_state::{IndexState, Phase};
-use crate::keeper::{Keeper, Surroundings};
+use crate::keeper::{Keeper, KeeperContext};
 use crate::log_tail::LogTail;
 use crate::observer::Observer;
 use crate::open_index::OpenIndex;
@@ -58,7 +58,7 @@ pub(crate) struct Inner {
     /// Watches over unopened indexes; taken when the engine closes.
     pub(crate) sleepers: Mutex<Option<JoinHandle<()>>>,
     /// What the keepers of new indexes get.
-    pub(crate) around: Surroundings,
+    pub(crate) keeper_context: KeeperContext,
     /// The folder of all indexes.
     pub(crate) folder: PathBuf,
     /// Held by whoever changes tables or their indexes.

@@ -1,8 +1,8 @@
-//! Keeps one index of a table: opens it or has it built, lets it follow the log, and when it is designed otherwise has
-//! the new one built beside it and put into its place. Several indexes of a table have a keeper each, and know nothing of each other.
+//! Manages one index of a table: opens or builds it, keeps it following the change log, and when its design changes, builds the
+//! new index (a reindex) while the old one serves, then replaces it. Each index of a table has a keeper, independent of the others.
 //!
-//! The index of a table of the catalog isn't opened before it is used, or the log has a change of its table; it is closed again
-//! when that hasn't been so for long. Until then it has no thread: the [sleepers] are watched over by one task.
+//! The index of a table of the catalog is opened when it is first used or the log has a change of its table, and closed after
+//! [`FollowOptions::close_idle_after`] without either. An unopened index has no thread: one task watches the log for all [sleepers].
 //!
 //! | thread | what it does |
 //! |---|---|
@@ -62,9 +62,9 @@ use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
 use crate::trace;
 
-/// What all keepers of an engine have in common.
+/// What all keepers of an engine share.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct KeeperContext {
     pub(crate) database: Database,
     pub(crate) tail: Arc<LogTail>,
     pub(crate) options: FollowOptions,
@@ -91,11 +91,11 @@ struct Keeping {
     options: FollowOptions,
     room: Room,
     sleepers: Arc<Sleepers>,
-    /// Where it went on when it was opened last.
+    /// The part of the log without changes of its table, as known when it was opened last.
     unchanged: Mutex<Option<Unchanged>>,
     observer: Arc<dyn Observer>,
     closing: CancellationToken,
-    /// Of the index, with one in it for each design.
+    /// The folder of the index, with a folder in it for each design.
     folder: PathBuf,
     consumer: Consumer,
     runtime: Handle,
@@ -153,25 +153,25 @@ impl Keeper {
     pub(crate) async fn start(
         table: Arc<OpenTable>,
         index: Arc<OpenIndex>,
-        around: Surroundings,
+        shared: KeeperContext,
         folder: &Path,
         fed: &BTreeSet<String>,
     ) -> Result<Self> {
         let consumer = consumer_name(index.name());
         let keeping = Arc::new(Keeping {
-            consumer: around.database.consumer(&consumer).await?,
+            consumer: shared.database.consumer(&consumer).await?,
             folder: folder.join(index.name()),
             table,
             index,
-            database: around.database,
-            tail: around.tail,
-            options: around.options,
-            room: around.room,
-            sleepers: around.sleepers,
+            database: shared.database,
+            tail: shared.tail,
+            options: shared.options,
+            room: shared.room,
+            sleepers: shared.sleepers,
             unchanged: Mutex::default(),
-            observer: around.observer,
-            // Its own end is that of the engine, or of the index.
-            closing: around.closing.child_token(),
+            observer: shared.observer,
+            // Cancelled with the engine's, or when the index is dropped.
+            closing: shared.closing.child_token(),
             runtime: Handle::current(),
             context: trace::background(),
             threads: Mutex::default(),
@@ -196,13 +196,13 @@ impl Keeper {
     /// As [`Self::start`].
     pub(crate) async fn start_all(
         table: &Arc<OpenTable>,
-        around: &Surroundings,
+        shared: &KeeperContext,
         folder: &Path,
         fed: &BTreeSet<String>,
     ) -> Result<Vec<(Arc<str>, Self)>> {
         let mut keepers = Vec::new();
         for index in table.indexes().iter() {
-            let started = Self::start(Arc::clone(table), Arc::clone(index), around.clone(), folder, fed);
+            let started = Self::start(Arc::clone(table), Arc::clone(index), shared.clone(), folder, fed);
             match started.await {
                 Ok(keeper) => keepers.push((Arc::clone(index.shared_name()), keeper)),
                 Err(error) => {
@@ -214,7 +214,7 @@ impl Keeper {
         Ok(keepers)
     }
 
-    /// Makes the index to one of the wanted design ([`OpenIndex::wanted`]), in the background. Blocks while an earlier
+    /// Begins to replace the index by one of the wanted design ([`OpenIndex::wanted`]), in the background. Blocks while an earlier
     /// draft stops.
     ///
     /// # Errors
@@ -257,7 +257,7 @@ impl Keeper {
         keeping.draft(wanted)
     }
 
-    /// Ends the threads, and waits for them: the index is no more.
+    /// Ends the threads, and waits for them: the index is dropped.
     fn end(self) {
         self.keeping.closing.cancel();
         // A change of the index sees that, or ends before this goes on.
@@ -303,8 +303,8 @@ impl Keeping {
         options
     }
 
-    /// Tells the observer of a large index, which has about this many documents, or will have.
-    fn expect(&self, documents: u64) {
+    /// Reports a large index to the observer; `documents` is about how many it has, or will have.
+    fn report_if_large(&self, documents: u64) {
         if documents >= self.options.large_index_from {
             self.observer.holds_much(self.table.shared_name(), documents);
         }
@@ -362,7 +362,7 @@ impl Keeping {
 
     /// Starts to build the index of a design, which then replaces the serving one.
     fn draft(self: &Arc<Self>, design: Arc<Design>) -> Result<()> {
-        self.tell(Step::Reading, 0, 0, 0);
+        self.show_build(Step::Reading, 0, 0, 0);
         let mut threads = self.threads.lock();
         threads.draft = Some(self.supervise(DRAFT, design, None)?);
         Ok(())
@@ -376,7 +376,7 @@ impl Keeping {
     }
 
     /// Shows why the build of a design waits, or that it doesn't.
-    fn tell_waiting(&self, design: &Design, waiting: Option<String>) {
+    fn show_waiting(&self, design: &Design, waiting: Option<String>) {
         if self.builds(design) {
             self.state().with_build(|build| build.waiting = waiting);
         }
@@ -411,7 +411,7 @@ impl Keeping {
             if !self.state().answers() && self.state().current_stall().is_none() {
                 self.state().stall(BUILD_WAITS, &reason);
             }
-            self.tell_waiting(design, Some(reason));
+            self.show_waiting(design, Some(reason));
             if !backoff.wait(&self.runtime, stop) {
                 return false;
             }
@@ -419,7 +419,7 @@ impl Keeping {
         if waits {
             info!(index = name, "there is room on the device; the build goes on");
             self.state().stall_ends(BUILD_WAITS);
-            self.tell_waiting(design, None);
+            self.show_waiting(design, None);
         }
         true
     }
@@ -433,7 +433,7 @@ impl Keeping {
     }
 
     /// Shows how far a build is.
-    fn tell(&self, step: Step, rows: u64, about: u64, sequence: u64) {
+    fn show_build(&self, step: Step, rows: u64, about: u64, sequence: u64) {
         self.state().set_build(Some(Build {
             step,
             rows,
@@ -481,7 +481,7 @@ impl Keeping {
     }
 }
 
-/// Ends the keeping of indexes that are no more.
+/// Ends the keepers of indexes that are dropped.
 ///
 /// # Errors
 /// [`EngineError::Defect`].
@@ -491,7 +491,7 @@ pub(crate) async fn end(keepers: Vec<Keeper>) -> Result<()> {
 }
 
 /// Applies changes to an index, in batches of [`MAX_OPERATIONS`]: a transaction may have more.
-fn take_in(writer: &mut IndexWriter, operations: Vec<Operation>) -> Result<()> {
+fn apply_in_batches(writer: &mut IndexWriter, operations: Vec<Operation>) -> Result<()> {
     let mut operations = operations.into_iter();
     loop {
         let some: Vec<Operation> = operations.by_ref().take(MAX_OPERATIONS).collect();
@@ -581,7 +581,7 @@ pub(crate) fn logs_held(database: &Database) -> BTreeMap<String, u64> {
     held.collect()
 }
 
-/// The consumer of the log that an index is.
+/// The name of an index's consumer of the log.
 fn consumer_name(index: &str) -> String {
     format!("{CONSUMER_PREFIX}{}", index_name::stored(index))
 }
@@ -600,7 +600,7 @@ const BUILD_WAITS: &str = "the device has too little room for its build";
 const MERGES_WAIT_MAX: Duration = Duration::from_secs(4);
 /// The same while a search waits for the changes.
 const MERGES_WAIT_AWAITED: Duration = Duration::from_millis(100);
-/// How often it checks whether merges have, and whether a search does.
+/// How often the wait checks for released memory, and for a search that waits.
 const MERGES_LOOK: Duration = Duration::from_millis(20);
 
 /// The names of the threads.

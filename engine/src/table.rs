@@ -217,10 +217,10 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::NoOwnRows`] when it may only meet own ones, and there is nothing like that here;
-    /// [`EngineError::TableNotFound`], also where the principal doesn't meet the table; [`EngineError::TableNotAllowed`].
+    /// [`EngineError::TableNotFound`], also where the principal may not access the table; [`EngineError::TableNotAllowed`].
     pub(crate) fn scope(&self) -> Result<Scope> {
         self.open.check_there()?;
-        if !self.call.principal.meets(self.name()) {
+        if !self.call.principal.may_access(self.name()) {
             let table = self.name().to_owned();
             return Err(match self.open.home {
                 Home::Catalog => EngineError::TableNotFound { table },

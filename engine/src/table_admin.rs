@@ -112,18 +112,18 @@ impl Engine {
         self.tables().iter().map(|table| table.definition()).collect()
     }
 
-    /// Whether a principal meets a table, or would if there were one: one that it doesn't meet isn't there for it.
+    /// Whether a principal may access a table of this name, whether there is one or not.
     ///
     /// # Errors
     /// [`EngineError::Defect`] of a call that has lost its caller.
-    pub fn meets(&self, principal: &Principal, table: &str) -> Result<bool> {
-        Ok(principal.known(self.inner().guarded)?.meets(table))
+    pub fn may_access(&self, principal: &Principal, table: &str) -> Result<bool> {
+        Ok(principal.known(self.inner().guarded)?.may_access(table))
     }
 
-    /// A page of the tables that were created at run time, by name: those that a principal meets.
+    /// A page of the tables that were created at run time, by name: those that a principal may access.
     ///
     /// # Errors
-    /// [`EngineError::PageTokenInvalid`]; as [`Engine::meets`].
+    /// [`EngineError::PageTokenInvalid`]; as [`Engine::may_access`].
     pub fn tables_page(
         &self,
         principal: &Principal,
@@ -139,7 +139,7 @@ impl Engine {
         let tables = self.tables();
         let created = tables.iter().filter(|table| table.home == Home::Catalog);
         let mut rest = created
-            .filter(|table| principal.meets(table.name()))
+            .filter(|table| principal.may_access(table.name()))
             .filter(|table| table.name().as_bytes() > after.as_slice())
             .peekable();
         let page: Vec<_> = rest
@@ -218,7 +218,7 @@ impl Engine {
         let open = Arc::new(OpenTable::created(definition, table, database.last_sequence())?);
         // What an earlier table of its name has left is removed: no feed is of its indexes.
         let fed = BTreeSet::new();
-        let keepers = Keeper::start_all(&open, &inner.around, &inner.folder, &fed).await?;
+        let keepers = Keeper::start_all(&open, &inner.keeper_context, &inner.folder, &fed).await?;
         // Last: from here on it is there, whatever happens.
         if let Err(error) = catalog::write(database, &open.definition()).await {
             keeper::end(keepers.into_iter().map(|(_, keeper)| keeper).collect()).await?;
@@ -349,7 +349,7 @@ impl Engine {
         let inner = self.inner();
         // Before its entry: whoever repeats what failed half-way comes here again.
         let groups = &inner.consumer_groups;
-        groups.remove_of(self.database(), name).await?;
+        groups.remove_of_table(self.database(), name).await?;
         catalog::remove(self.database(), &inner.folder, name).await?;
         let closed = inner.closed.lock().remove(name);
         if closed.is_some() {

@@ -4,7 +4,7 @@
 //! - `issuer`: fetches the public keys of tokens; `key_set`: these; `signatures`: verifies by them.
 //! - `guard`: authenticates and authorizes calls.
 
-use souk_access::reload::FileError;
+use souk_access::key_files::FileError;
 use souk_access::rules::RulesError;
 use souk_chassis::fetch::FetchError;
 

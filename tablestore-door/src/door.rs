@@ -18,7 +18,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use souk_access::TraceTrust;
-use souk_access::reload::{self, FileError};
+use souk_access::key_files::{self, FileError};
 use souk_access::rules::RulesError;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
@@ -97,7 +97,7 @@ pub enum DoorError {
 pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, FileError> {
     const OTHERS: u32 = 0o007;
     let (file, before) = (path.to_owned(), Mutex::new(AccessKeys::default()));
-    reload::follow(path, move |text| {
+    key_files::follow(path, move |text| {
         let data = std::fs::metadata(&file).map_err(|error| error.to_string())?;
         if data.permissions().mode() & OTHERS != 0 {
             let problem =

@@ -80,24 +80,25 @@ pub(super) fn start(
         },
     };
     let every = settings.every;
-    let mut asked = signal(SignalKind::user_defined1())?;
+    let mut sigusr1 = signal(SignalKind::user_defined1())?;
     let stopping = host.stopping.clone();
     let draining = host.draining.clone();
     host.spawn("backups", async move {
-        let mut due = backups.due(every).await;
+        let mut wait = backups.first_wait(every).await;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(due) => {}
-                _ = asked.recv() => tracing::info!("SIGUSR1"),
+                () = tokio::time::sleep(wait) => {}
+                _ = sigusr1.recv() => tracing::info!("SIGUSR1"),
                 () = draining.cancelled() => return,
             }
             backups.take(&stopping).await;
-            due = every;
+            wait = every;
         }
     });
     Ok(())
 }
 
+/// What backups of a service are taken of, and where they go.
 struct Backups {
     folder: BackupFolder,
     engine: Engine,
@@ -105,8 +106,8 @@ struct Backups {
 }
 
 impl Backups {
-    /// When the first backup is due: one interval after the newest that is there.
-    async fn due(&self, every: Duration) -> Duration {
+    /// How long to wait for the first backup: it is due one interval after the newest that is there.
+    async fn first_wait(&self, every: Duration) -> Duration {
         let backups = self.folder.backups().await.unwrap_or_default();
         let Some(newest) = backups.last() else {
             return Duration::ZERO;
@@ -116,7 +117,7 @@ impl Backups {
         every.saturating_sub(age)
     }
 
-    /// A backup that the end of the process cuts off is none.
+    /// Takes a backup and logs the result. The end of the process cancels it; an unfinished backup is never restored.
     async fn take(&self, stopping: &CancellationToken) {
         let folder: &Path = self.folder.path();
         let taken = tokio::select! {

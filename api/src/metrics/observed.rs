@@ -17,10 +17,10 @@ use tokio::runtime::Handle;
 
 use super::table;
 
-/// Age up to which figures are read again: a collection asks all instruments within it.
+/// Age up to which figures are reused: all instruments of one collection are read in less.
 const FIGURES_AGE_MAX: Duration = Duration::from_millis(200);
 
-/// Reads the figures of an engine once a collection, without keeping the engine open.
+/// Caches the figures of an engine for one collection, without keeping the engine open.
 struct FigureCache {
     engine: WeakEngine,
     runtime: Handle,
@@ -257,7 +257,7 @@ impl Registry<'_> {
     }
 }
 
-/// Which index it is: that of its table, or by its name too where it is another than the first.
+/// The attributes of an index: its table, and its own name where that differs.
 fn attributes(index: &IndexFigures) -> Vec<KeyValue> {
     let mut attributes = vec![KeyValue::new("db.collection.name", Arc::clone(&index.table))];
     if index.name != index.table {

@@ -106,13 +106,13 @@ impl Reader<'_> {
         Some(Aggregation::Figure {
             field: name(field)?,
             figure,
-            missing: stand_in(missing.as_ref())?,
+            missing: optional_value(missing.as_ref())?,
         })
     }
 
     fn percentiles(asked: &pb::PercentilesAggregation) -> Option<Aggregation> {
         let field = name(&asked.field);
-        let missing = stand_in(asked.missing.as_ref());
+        let missing = optional_value(asked.missing.as_ref());
         Some(Aggregation::Percentiles {
             field: field?,
             percentages: asked.percentages.clone(),
@@ -121,7 +121,7 @@ impl Reader<'_> {
     }
 
     fn top_hits(&mut self, top: &pb::TopHitsAggregation, at: &FieldPath) -> Option<Aggregation> {
-        let sort = super::orders(&top.sort, &at.field("sort"), self);
+        let sort = super::sorts(&top.sort, &at.field("sort"), self);
         Some(Aggregation::TopHits {
             size: size(top.size, TOP_HITS_DEFAULT),
             sort: sort?,
@@ -169,9 +169,9 @@ pub(super) fn size(size: i32, default: usize) -> usize {
     }
 }
 
-/// What stands in for an absent value.
-pub(super) fn stand_in(missing: Option<&Value>) -> Option<Option<QueryValue>> {
-    match missing {
+/// A value that a request may leave out: `Some(None)` where it does, `None` where the value can't be read.
+pub(super) fn optional_value(value: Option<&Value>) -> Option<Option<QueryValue>> {
+    match value {
         None => Some(None),
         Some(value) => query_value(value).map(Some),
     }

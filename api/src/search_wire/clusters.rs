@@ -10,8 +10,8 @@ use souk_index::{
 use souk_proto::r#type::v1 as wire;
 
 use super::aggregation::figures;
-use super::orders;
 use super::reader::Reader;
+use super::sorts;
 use crate::error::{Error, Result, rerooted};
 use crate::search::{ClusterRequest, ClusterSize};
 use crate::wire::{point, unsigned};
@@ -68,7 +68,7 @@ pub(crate) fn clusters(
         None => Some(None),
         Some(query) => reader.tree(query, &FieldPath::root("query")).map(Some),
     };
-    let best_by = orders(&request.best_by, &FieldPath::root("best_by"), &mut reader);
+    let best_by = sorts(&request.best_by, &FieldPath::root("best_by"), &mut reader);
     let aggregations = inside(&request, &mut reader);
     reader.end_of_query();
     let viewport = request.viewport.as_ref().and_then(corners);

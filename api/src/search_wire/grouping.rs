@@ -8,7 +8,7 @@ use souk_chassis::status::FieldPath;
 use souk_index::{Aggregation, CalendarUnit, CompositeSource, QueryValue, SourceKind, TimeZone, ValueRange};
 use souk_proto::search::v1::{self as pb, aggregation::Kind};
 
-use super::aggregation::{size, stand_in};
+use super::aggregation::{optional_value, size};
 use super::reader::{Reader, enumeration, name};
 use crate::wire::{duration, point, time, unsigned};
 
@@ -35,12 +35,12 @@ impl Reader<'_> {
             Kind::Terms(terms) => self.terms_groups(terms, &at.field("terms"), level),
             Kind::Range(ranges) => self.range_groups(ranges, &at.field("range"), level),
             Kind::Filters(filters) => self.filter_groups(filters, &at.field("filters"), level),
-            Kind::GeoDistance(distances) => self.distances(distances, &at.field("geo_distance"), level),
+            Kind::GeoDistance(distances) => self.distance_groups(distances, &at.field("geo_distance"), level),
             Kind::Histogram(histogram) => self.histogram(histogram, &at.field("histogram"), level),
             Kind::DateHistogram(histogram) => {
                 self.date_histogram(histogram, &at.field("date_histogram"), level)
             }
-            Kind::GeoCell(cells) => self.cells(cells, &at.field("geo_cell"), level),
+            Kind::GeoCell(cells) => self.cell_groups(cells, &at.field("geo_cell"), level),
             Kind::Composite(composite) => self.composite(composite, &at.field("composite"), level),
             Kind::Avg(_)
             | Kind::Max(_)
@@ -75,7 +75,7 @@ impl Reader<'_> {
         let size = size(terms.size, TERMS_SIZE_DEFAULT);
         let min_doc_count = unsigned(terms.min_doc_count);
         let order = self.group_orders(&terms.order, at);
-        let missing = stand_in(terms.missing.as_ref());
+        let missing = optional_value(terms.missing.as_ref());
         let inside = self.inside(&terms.aggregations, at, level);
         Some(Aggregation::Terms {
             field: field?,
@@ -123,7 +123,7 @@ impl Reader<'_> {
         })
     }
 
-    fn distances(
+    fn distance_groups(
         &mut self,
         asked: &pb::GeoDistanceAggregation,
         at: &FieldPath,
@@ -152,7 +152,7 @@ impl Reader<'_> {
     ) -> Option<Aggregation> {
         let field = name(&asked.field);
         let min_doc_count = unsigned(asked.min_doc_count);
-        let missing = stand_in(asked.missing.as_ref());
+        let missing = optional_value(asked.missing.as_ref());
         let bounds = bounds(asked.bounds.as_ref());
         let order = self.group_orders(&asked.order, at);
         let inside = self.inside(&asked.aggregations, at, level);
@@ -230,7 +230,12 @@ impl Reader<'_> {
         })
     }
 
-    fn cells(&mut self, cells: &pb::GeoCellAggregation, at: &FieldPath, level: usize) -> Option<Aggregation> {
+    fn cell_groups(
+        &mut self,
+        cells: &pb::GeoCellAggregation,
+        at: &FieldPath,
+        level: usize,
+    ) -> Option<Aggregation> {
         let field = name(&cells.field);
         let resolution = u8::try_from(cells.resolution).ok();
         let size = size(cells.size, CELLS_SIZE_DEFAULT);
@@ -278,8 +283,8 @@ impl Reader<'_> {
                     missing: terms.missing.clone(),
                     ..pb::TermsAggregation::default()
                 };
-                self.check_key_only(*terms == key, &path)?;
-                let missing = stand_in(terms.missing.as_ref());
+                self.check_key_only(*terms == key, &path);
+                let missing = optional_value(terms.missing.as_ref());
                 let field = name(&terms.field);
                 (field, Some(SourceKind::Terms), missing)
             }
@@ -292,12 +297,12 @@ impl Reader<'_> {
                     missing: histogram.missing.clone(),
                     ..pb::HistogramAggregation::default()
                 };
-                self.check_key_only(*histogram == key, &path)?;
+                self.check_key_only(*histogram == key, &path);
                 let kind = SourceKind::Histogram {
                     interval: histogram.interval,
                     offset: histogram.offset,
                 };
-                let missing = stand_in(histogram.missing.as_ref());
+                let missing = optional_value(histogram.missing.as_ref());
                 (name(&histogram.field), Some(kind), missing)
             }
             Some(Kind::DateHistogram(histogram)) => {
@@ -309,7 +314,7 @@ impl Reader<'_> {
                     aggregations: Default::default(),
                     ..histogram.clone()
                 };
-                self.check_key_only(*histogram == key, &path)?;
+                self.check_key_only(*histogram == key, &path);
                 let kind = self.calendar_intervals(histogram, &path);
                 let kind = kind.map(|calendar| SourceKind::DateHistogram {
                     interval: calendar.interval,
@@ -327,7 +332,7 @@ impl Reader<'_> {
                     resolution: cells.resolution,
                     ..pb::GeoCellAggregation::default()
                 };
-                self.check_key_only(*cells == key, &path)?;
+                self.check_key_only(*cells == key, &path);
                 let resolution = u8::try_from(cells.resolution).ok();
                 let kind = resolution.map(|resolution| SourceKind::GeoCell { resolution });
                 (name(&cells.field), kind, Some(None))
@@ -350,12 +355,11 @@ impl Reader<'_> {
         })
     }
 
-    fn check_key_only(&mut self, is_key_only: bool, at: &FieldPath) -> Option<()> {
+    fn check_key_only(&mut self, is_key_only: bool, at: &FieldPath) {
         if !is_key_only {
             let message = "has parts that a key of a composite can't have; set its field, what makes its keys, and missing";
             self.violations.push(at, "CONFLICTING_FIELDS", message);
         }
-        is_key_only.then_some(())
     }
 }
 
@@ -376,12 +380,12 @@ fn bounds(range: Option<&pb::ValueRange>) -> Option<ValueRange> {
 
 fn value_range(range: &pb::ValueRange) -> Option<ValueRange> {
     Some(ValueRange {
-        from: stand_in(range.from.as_ref())?,
-        to: stand_in(range.to.as_ref())?,
+        from: optional_value(range.from.as_ref())?,
+        to: optional_value(range.to.as_ref())?,
     })
 }
 
-/// The time that documents without a value are counted under.
+/// The time that documents without a value are counted under; as [`optional_value`].
 fn missing_time(asked: &pb::DateHistogramAggregation) -> Option<Option<QueryValue>> {
     match &asked.missing {
         None => Some(None),

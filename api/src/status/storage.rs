@@ -137,7 +137,7 @@ pub(super) fn status(error: Error) -> Status {
         .build(),
         Error::IndexNotReady { table, index } => StatusBuilder::unavailable(
             "SECONDARY_INDEX_BUILDING",
-            format!("{index} of {table} takes in the rows that were there before it; read it later"),
+            format!("{index} of {table} is being backfilled; read it later"),
         )
         .metadata("table", table)
         .metadata("index", index)
@@ -145,7 +145,7 @@ pub(super) fn status(error: Error) -> Status {
         .build(),
         Error::IndexFailed { table, index, reason } => StatusBuilder::failed_precondition(
             "SECONDARY_INDEX_FAILED",
-            format!("{index} of {table} can't be built, since a row can't stand in it; drop it"),
+            format!("{index} of {table} can't be built, since a row doesn't fit in it; drop it"),
         )
         .metadata("table", table)
         .metadata("index", index)

@@ -223,7 +223,7 @@ fn build_of_empty_table(
 
 impl Draft<'_> {
     fn run(mut self, stop: &CancellationToken) -> Result<Option<(Index, IndexWriter)>> {
-        self.keeping.expect(self.about);
+        self.keeping.report_if_large(self.about);
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         loop {
             if !self.keeping.wait_for_room(self.design, stop) {
@@ -273,7 +273,7 @@ impl Draft<'_> {
             .iter()
             .filter(|record| record.kind == RecordKind::Base);
         self.rows += u64::try_from(rows.count()).unwrap_or_default();
-        super::take_in(&mut self.writer, operations)
+        super::apply_in_batches(&mut self.writer, operations)
     }
 
     fn operation(&self, record: &FeedRecord) -> Operation {
@@ -293,7 +293,7 @@ impl Draft<'_> {
         };
         let (rows, about) = (self.rows, self.about.max(self.rows));
         if self.keeping.builds(self.design) {
-            self.keeping.tell(step, rows, about, batch.sequence);
+            self.keeping.show_build(step, rows, about, batch.sequence);
         }
     }
 

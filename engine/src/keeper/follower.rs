@@ -105,7 +105,7 @@ impl Follower {
     /// Follows until it is told to stop.
     pub(super) fn run(mut self, stop: &CancellationToken) -> Result<()> {
         self.documents = self.index.size()?.documents;
-        self.keeping.expect(self.documents);
+        self.keeping.report_if_large(self.documents);
         self.serve_when_ready()?;
         let _verifying = verify::start(&self.keeping, &self.index)?;
         while !stop.is_cancelled() {
@@ -221,7 +221,7 @@ impl Follower {
     fn apply(&mut self, block: &Block) -> Result<()> {
         let entries = block.behind(self.taken);
         let operations = self.pending.take_in(&self.keeping.table, &self.design, entries)?;
-        super::take_in(&mut self.writer, operations)
+        super::apply_in_batches(&mut self.writer, operations)
     }
 
     fn decide(&mut self, caught_up: bool) -> RefreshDecision {
@@ -259,7 +259,7 @@ impl Follower {
         let began = Instant::now();
         self.writer.commit(self.taken)?;
         self.documents += u64::try_from(self.pending.operations()).unwrap_or_default();
-        self.keeping.expect(self.documents);
+        self.keeping.report_if_large(self.documents);
         self.keeping
             .observer
             .applied(self.keeping.table.shared_name(), began.elapsed());

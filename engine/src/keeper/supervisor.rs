@@ -158,7 +158,7 @@ impl Supervisor {
             if self.answers() {
                 keeping.state().stall(why, &reason);
             }
-            keeping.tell_waiting(&self.design, Some(why.to_owned()));
+            keeping.show_waiting(&self.design, Some(why.to_owned()));
             match &failure {
                 Failure::Passing(_) => warn!(index = name, reason, "the index doesn't go on; it tries again"),
                 Failure::Broken(_) | Failure::Panicked(_) => {
@@ -215,7 +215,7 @@ impl Supervisor {
                 }
             }
         };
-        keeping.tell_waiting(&self.design, None);
+        keeping.show_waiting(&self.design, None);
         self.followed = Some(index.opening());
         self.followed_since = Some(Instant::now());
         Follower::new(keeping, Arc::clone(&self.design), index, writer).run(stop)

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::TableHandle;
 use crate::consumer_groups::{
     Committing, Group, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
-    SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, opened, sealed,
+    SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, open_token, seal_token,
 };
 use crate::error::{EngineError, Result};
 use crate::undisturbed::undisturbed;
@@ -51,7 +51,7 @@ impl TableHandle {
         self.check_all(&self.scope()?)?;
         let group = self.inner.consumer_groups.get(&self.open.table, name)?;
         // The changes that lags are told by may be large.
-        let _turn = self.inner.consumer_groups.turn().await;
+        let _permit = self.inner.consumer_groups.read_permit().await;
         group.describe(true).await
     }
 
@@ -73,7 +73,7 @@ impl TableHandle {
     pub async fn consumer_groups(&self) -> Result<Vec<GroupDescription>> {
         self.check_all(&self.scope()?)?;
         let mut described = Vec::new();
-        for group in self.inner.consumer_groups.of(self.open.table.id()) {
+        for group in self.inner.consumer_groups.of_table(self.open.table.id()) {
             match group.describe(false).await {
                 Ok(group) => described.push(group),
                 // It was deleted a moment ago.
@@ -173,7 +173,7 @@ impl TableHandle {
         self.check_all(&self.scope()?)?;
         let inner = &self.inner;
         let group = inner.consumer_groups.get(&self.open.table, &held.group)?;
-        let ends = group.reading(self.caller().as_ref(), held)?;
+        let ends = group.begin_read(self.caller().as_ref(), held)?;
         let read = self.read_on(&group, held, after, limit, wait);
         let read = ends.run_until_cancelled(read).await;
         read.unwrap_or_else(|| Err(group.ended(held)))
@@ -196,7 +196,7 @@ impl TableHandle {
         }
         let mut after = match after {
             "" => None,
-            given => Some(opened(given)?),
+            given => Some(open_token(given)?),
         };
         let mut sequences = inner.database.subscribe();
         let mut pause = READ_PAUSE;
@@ -208,7 +208,7 @@ impl TableHandle {
             let feed = group.held(held)?;
             sequences.borrow_and_update();
             let read = async {
-                let _turn = inner.consumer_groups.turn().await;
+                let _permit = inner.consumer_groups.read_permit().await;
                 match &after {
                     Some(token) => feed.read_after(token, limit).await,
                     None => feed.read(limit).await,
@@ -242,7 +242,7 @@ impl TableHandle {
         self.check_all(&self.scope()?)?;
         let group = self.inner.consumer_groups.get(&self.open.table, &held.group)?;
         let token = group.held(held)?.end().map_err(|error| group.refused(error))?;
-        Ok(sealed(&token))
+        Ok(seal_token(&token))
     }
 
     /// Commits a checkpoint of a shard, durably: what is behind it comes never again. Does nothing for the token that was committed
@@ -259,7 +259,7 @@ impl TableHandle {
     /// The right to commit a checkpoint of a shard, of this table or another one.
     pub(super) fn committing(&self, checkpoint: &ShardCheckpoint) -> Result<Committing> {
         let table = self.inner.table(&checkpoint.table);
-        let table = table.filter(|table| self.call.principal.meets(table.name()));
+        let table = table.filter(|table| self.call.principal.may_access(table.name()));
         let table = table.ok_or_else(|| EngineError::TableNotFound {
             table: checkpoint.table.clone(),
         })?;
@@ -267,7 +267,7 @@ impl TableHandle {
             .inner
             .consumer_groups
             .get(&table.table, &checkpoint.held.group)?;
-        group.committing(self.caller().as_ref(), checkpoint)
+        group.begin_commit(self.caller().as_ref(), checkpoint)
     }
 }
 
@@ -299,12 +299,12 @@ mod tests {
         let read = || table.read_shard(&held, "", 1, Duration::ZERO);
 
         let groups = &engine.inner().consumer_groups;
-        let mut turns = Vec::new();
+        let mut permits = Vec::new();
         for _ in 1..SHARD_READS_MAX {
-            turns.push(groups.turn().await);
+            permits.push(groups.read_permit().await);
         }
-        read().await.expect("the last turn");
-        turns.push(groups.turn().await);
+        read().await.expect("the last permit");
+        permits.push(groups.read_permit().await);
         let mut waiting = pin!(read());
         for _ in 0..100 {
             let is_waiting = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx).is_pending())).await;
@@ -312,8 +312,8 @@ mod tests {
             // Whatever else there is to do is done meanwhile.
             engine.database().snapshot().await.expect("a snapshot");
         }
-        drop(turns);
-        waiting.await.expect("a turn");
+        drop(permits);
+        waiting.await.expect("a permit");
         let end = Instant::now() + Duration::from_secs(10);
         engine.close(end).await.expect("closed");
     }

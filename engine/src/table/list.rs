@@ -28,7 +28,7 @@ pub struct ListQuery<'a> {
     pub prefix: &'a [Value],
     /// Ascending or descending by the index.
     pub direction: Direction,
-    /// Most rows of the page.
+    /// Most rows of a page.
     pub page_size: usize,
     /// The token of the page before; empty for the first.
     pub page_token: &'a str,
@@ -37,10 +37,10 @@ pub struct ListQuery<'a> {
 }
 
 impl ListQuery<'_> {
-    /// What a page token belongs to: with the columns, as the index may have had others under its name.
+    /// Binds a page token to its list: also to the columns, since an index of this name may have had others before.
     fn fingerprint(&self, table: u64, columns: &[String]) -> u64 {
         let mut hash = Xxh3::new();
-        // Debug of these types is a complete spelling.
+        // The `Debug` text of these types has all of their values.
         hash.update(
             format!(
                 "{table:?} {:?} {columns:?} {:?} {:?}",
@@ -58,7 +58,7 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::PageTokenInvalid`], [`EngineError::SequenceAhead`]; [`EngineError::Defect`] when a call that meets own rows
-    /// alone lists by an index whose first column isn't their owner; what the store refuses.
+    /// alone lists by an index whose first column isn't their owner, or without a prefix; what the store refuses.
     pub async fn list_by(&self, request: ListQuery<'_>) -> Result<ListPage<Row>> {
         let scope = self.scope()?;
         let schema = self.open.table.schema();

@@ -9,7 +9,7 @@ use http::{HeaderMap, Request};
 use opentelemetry::metrics::Meter;
 use souk_access::config::AuthConfig;
 use souk_access::credential::{HEADER, LIFE_MAX};
-use souk_access::{CredentialKeys, Identity, Reloaded, Rules, TraceTrust, refusal, reload};
+use souk_access::{CredentialKeys, Identity, Reloaded, Rules, TraceTrust, key_files, refusal};
 use souk_chassis::callers::CallerName;
 use souk_chassis::layers::ResponseFuture;
 use souk_chassis::layers::admission::{Admit, Next};
@@ -72,7 +72,7 @@ impl GatewayGuard {
             Reloaded::fixed(ApiKeys::read("").map_err(AuthError::Keys)?)
         } else {
             warn_of_readers(&config.keys);
-            reload::follow(&config.keys, ApiKeys::read)?
+            key_files::follow(&config.keys, ApiKeys::read)?
         };
         let wants_tokens = !config.jwt.jwks.is_empty();
         guard.known = Some(Arc::new(Known {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use opentelemetry::metrics::Meter;
 use souk_access::config::{JwtConfig, KeySource};
-use souk_access::{Reloaded, reload};
+use souk_access::{Reloaded, key_files};
 use souk_chassis::causes::chain;
 use souk_chassis::fetch::Document;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
@@ -45,7 +45,7 @@ impl Issuer {
     pub(super) fn follow(config: &JwtConfig) -> Result<Self, AuthError> {
         let missed = Arc::new(Notify::new());
         let (keys, fetching) = match config.source() {
-            KeySource::File => (reload::follow(Path::new(&config.jwks), KeySet::read)?, None),
+            KeySource::File => (key_files::follow(Path::new(&config.jwks), KeySet::read)?, None),
             KeySource::Address => {
                 let document = Document::new(&config.jwks, &config.ca, BYTES_MAX, FETCH_MAX)?;
                 let (keys, stop) = (Reloaded::fixed(KeySet::default()), CancellationToken::new());

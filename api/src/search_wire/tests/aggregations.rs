@@ -444,6 +444,17 @@ fn composites_are_read() {
     for (grouping, path) in cases {
         refuses(asked(composite(grouping)), "INVALID_QUERY", &[&path]);
     }
+    let wrong = pb::DateHistogramAggregation {
+        time_zone: "Mars/Olympus".to_owned(),
+        min_doc_count: 1,
+        ..days()
+    };
+    let paths = ["", ".time_zone"].map(|part| format!("{source}.date_histogram{part}"));
+    refuses(
+        asked(composite(aggregation::Kind::DateHistogram(wrong))),
+        "INVALID_QUERY",
+        &paths.each_ref().map(String::as_str),
+    );
 }
 
 #[test]

@@ -231,8 +231,8 @@ async fn the_log_isnt_kept_for_unopened_indexes_and_they_go_on_behind_what_was_t
     for marker in &markers {
         std::fs::write(marker, "").expect("written");
     }
-    let around = &shelf.engine.inner().around;
-    around.sleepers.move_on(&around.closing).await;
+    let context = &shelf.engine.inner().keeper_context;
+    context.sleepers.move_on(&context.closing).await;
     // The one that is open moves on by its next checkpoint.
     until(|| shelf.positions().iter().all(|position| *position == last)).await;
     shelf.clock.advance(Duration::from_secs(2 * 86_400));
@@ -339,7 +339,7 @@ async fn tables_with_unopened_indexes_are_altered_and_dropped() {
 async fn an_index_that_got_no_thread_is_opened_by_itself() {
     let shelf = Shelf::filled(2).await.started_again().await;
     assert_eq!(shelf.asleep(2), [0, 1]);
-    let sleepers = &shelf.engine.inner().around.sleepers;
+    let sleepers = &shelf.engine.inner().keeper_context.sleepers;
     sleepers.open_later(&name(1));
     until(|| shelf.is_open(1)).await;
     assert_eq!(shelf.asleep(2), [0]);

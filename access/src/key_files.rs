@@ -1,4 +1,4 @@
-//! Files of secrets that are reloaded when they change.
+//! Files of keys (of callers, issuers and credentials), reloaded when they change.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use souk_chassis::private_files;
 use souk_chassis::reload::Reloaded;
 
-/// Largest file of secrets that is read, in bytes.
+/// Largest file of keys that is read, in bytes.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Why a file of secrets can't be used. Never shows what is in it.
+/// Why a file of keys can't be used. Never shows what is in it.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It can't be read, or is larger than [`FILE_BYTES_MAX`].
@@ -21,8 +21,8 @@ pub enum FileError {
     Malformed(PathBuf, String),
 }
 
-/// Parses the file at `path` with `read`, and again whenever it changes, until the value is dropped. When `read` refuses a
-/// later content, the last value stays in force, and a warning is logged. Must be called inside a tokio runtime.
+/// Parses the file at `path` with `read`, and again whenever it changes, until the value is dropped. When a later content
+/// can't be read or parsed, the last value stays in force, and a warning is logged. Must be called inside a tokio runtime.
 ///
 /// # Errors
 /// [`FileError`] when it can't be read or parsed now.
