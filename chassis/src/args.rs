@@ -1,6 +1,6 @@
-//! The command line of every service, and the settings that it gives.
+//! The command-line flags of every serving process, and the settings that they give.
 //!
-//! A flag overrides an environment variable, a variable the file, the file the default:
+//! Precedence, highest first: the setting's own flag, `--set`, the variable, the file, the default. `--help` lists all flags.
 //!
 //! | setting | flag | variable | file |
 //! |---|---|---|---|
@@ -8,7 +8,7 @@
 //! | `data` | `--data /var/lib/souk` | `SOUK_DATA` | `data = "/var/lib/souk"` |
 //! | `telemetry.metrics_listen` | `--metrics-listen 127.0.0.1:9464` | `SOUK_TELEMETRY__METRICS_LISTEN` | `[telemetry] metrics_listen = "…"` |
 //! | `server.tls.cert`, `.key`, `.client_ca`, `.client_crl` | `--tls-cert`, `--tls-key`, `--tls-client-ca`, `--tls-client-crl` | `SOUK_SERVER__TLS__CERT` | `[server.tls] cert = "…"` |
-//! | any other, as `server.drain_deadline` | `--set server.drain_deadline=5s` | `SOUK_SERVER__DRAIN_DEADLINE` | `[server] drain_deadline = "5s"` |
+//! | any, as `server.drain_deadline` | `--set server.drain_deadline=5s` | `SOUK_SERVER__DRAIN_DEADLINE` | `[server] drain_deadline = "5s"` |
 //!
 //! The file is named by `--config` or `SOUK_CONFIG`; there is none by default.
 

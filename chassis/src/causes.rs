@@ -8,7 +8,7 @@ pub fn chain(error: &dyn Error) -> String {
     let mut next = Some(error);
     while let Some(error) = next {
         let text = error.to_string();
-        // A transparent error says what its cause says.
+        // Some errors show only the text of their cause.
         if texts.last() != Some(&text) {
             texts.push(text);
         }

@@ -14,7 +14,7 @@
 //! | 10 | [`messages`](crate::layers::messages) | limits and compression, by kind of route: services unpack, a gateway passes through |
 //!
 //! A [`Stack`] is one cloneable tower service. The same value is served on a listener and called in process by the
-//! gateway, so both ways have the same limits, spans and errors. Nobody but [`bind`] binds.
+//! gateway, so both ways have the same limits, spans and errors.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! one is configured. Unsampled calls, and all without a collector, have ids instead of spans, which correlate logs; see `sampling`.
 //!
 //! The `OTEL_` variables that are read are in `docs/TELEMETRY.md` and in `environment`: one that can't be honoured is refused or warned
-//! of. Metrics can also be fetched, see [`prometheus`], and asked for within the process, see [`figures`]; [`instruments`] has all.
+//! of. Metrics can also be fetched, see [`prometheus`], and asked for within the process, see [`figures`]. [`instruments`] are this crate's.
 
 use std::net::SocketAddr;
 
@@ -49,7 +49,7 @@ pub use role::Role;
 
 use environment::OtelEnvironment;
 use guard::Providers;
-use instrument::METER;
+use instrument::SCOPE;
 use log::LogLayer;
 use log_records::LogRecords;
 use prometheus::{Reader, Scraper};
@@ -124,7 +124,7 @@ pub enum TelemetryError {
     Installed(#[from] tracing::dispatcher::SetGlobalDefaultError),
 }
 
-/// Telemetry that is built but not installed: for tests, and for several in one process.
+/// Telemetry that is built, and not yet installed.
 #[derive(Debug)]
 pub struct Telemetry {
     dispatch: Dispatch,
@@ -139,15 +139,15 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Telemetry with exporters of the caller's, or from an environment of the caller's.
+    /// A builder of the telemetry of a process whose `service.name` is `service`.
     pub fn builder(config: TelemetryConfig, service: &'static str) -> TelemetryBuilder {
         TelemetryBuilder {
             config,
             service,
             roles: Vec::new(),
             variables: Vec::new(),
-            tracers: None,
-            loggers: None,
+            add_span_exporter: None,
+            add_log_exporter: None,
             log_sink: None,
         }
     }
@@ -177,7 +177,7 @@ impl Telemetry {
         }
         if let Some(meters) = &self.providers.meters {
             global::set_meter_provider(RoleMeters(meters.clone()));
-            process::observe(&meters.of(None).meter(METER));
+            process::observe(&meters.of(None).meter(SCOPE));
         }
         if let Some(scraper) = self.scraper.take() {
             figures::install(scraper, self.fetched || self.sent);
@@ -200,9 +200,9 @@ pub struct TelemetryBuilder {
     roles: Vec<Role>,
     variables: Vec<(String, String)>,
     /// Adds the caller's span exporter to a provider.
-    tracers: Option<Box<dyn Fn(TracersBuilder) -> TracersBuilder + Send>>,
+    add_span_exporter: Option<Box<dyn Fn(TracersBuilder) -> TracersBuilder + Send>>,
     /// Adds the caller's exporter of log records to a provider.
-    loggers: Option<Box<dyn Fn(LoggersBuilder) -> LoggersBuilder + Send>>,
+    add_log_exporter: Option<Box<dyn Fn(LoggersBuilder) -> LoggersBuilder + Send>>,
     log_sink: Option<log::Sink>,
 }
 
@@ -216,8 +216,7 @@ impl TelemetryBuilder {
         self
     }
 
-    /// Variables in the place of the process's. (The SDK itself reads limits, batches, resource and OTLP
-    /// headers from the process in any case.)
+    /// The variables that are read; none without this. (The SDK itself reads limits, batches, resource and headers from the process's.)
     pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.variables.extend(variables);
         self
@@ -225,7 +224,7 @@ impl TelemetryBuilder {
 
     /// Spans go to `exporter`, each as it ends, and not to what the environment names. Each role has a clone of it.
     pub fn span_exporter(mut self, exporter: impl SpanExporter + Clone + 'static) -> Self {
-        self.tracers = Some(Box::new(move |builder| {
+        self.add_span_exporter = Some(Box::new(move |builder| {
             builder.with_simple_exporter(exporter.clone())
         }));
         self
@@ -233,7 +232,7 @@ impl TelemetryBuilder {
 
     /// Log records go to `exporter`, each at once, and not to what the environment names. Each role has a clone of it.
     pub fn log_exporter(mut self, exporter: impl LogExporter + Clone + 'static) -> Self {
-        self.loggers = Some(Box::new(move |builder| {
+        self.add_log_exporter = Some(Box::new(move |builder| {
             builder.with_simple_exporter(exporter.clone())
         }));
         self
@@ -245,7 +244,7 @@ impl TelemetryBuilder {
         self
     }
 
-    /// Builds it.
+    /// Builds it. Where metrics are fetched, histograms of the process keep exemplars from now on.
     ///
     /// # Errors
     /// When settings or variables can't be honoured.
@@ -267,16 +266,16 @@ impl TelemetryBuilder {
                     .with_resource(resource(role))
                     .with_sampler(environment.sampler.clone())
                     .with_id_generator(DecidedIds::default());
-                Ok(match (&self.tracers, &environment.traces) {
+                Ok(match (&self.add_span_exporter, &environment.traces) {
                     (Some(add), _) => add(builder).build(),
                     (None, Some(collector)) => builder.with_span_processor(otlp::spans(collector)?).build(),
                     (None, None) => builder.build(),
                 })
             })?);
-            if self.loggers.is_some() || environment.logs.is_some() {
+            if self.add_log_exporter.is_some() || environment.logs.is_some() {
                 providers.loggers = Some(ByRole::try_new(&self.roles, |role| {
                     let builder = SdkLoggerProvider::builder().with_resource(resource(role));
-                    Ok(match (&self.loggers, &environment.logs) {
+                    Ok(match (&self.add_log_exporter, &environment.logs) {
                         (Some(add), _) => add(builder).build(),
                         (None, Some(collector)) => {
                             builder.with_batch_exporter(otlp::logs(collector)?).build()
@@ -301,7 +300,7 @@ impl TelemetryBuilder {
             scraper = Some(Scraper::new(readers.collect()));
         }
         let spans = providers.tracers.as_ref().map(|providers| {
-            let tracer = RoleTracer(providers.map(|provider| provider.tracer(METER)));
+            let tracer = RoleTracer(providers.map(|provider| provider.tracer(SCOPE)));
             let layer = tracing_opentelemetry::layer().with_tracer(tracer.clone());
             // Code locations, modules, thread and busy times on every span would double its size and tell nothing.
             let layer = layer
@@ -312,7 +311,7 @@ impl TelemetryBuilder {
             let recorded = Recorded {
                 sampler: environment.sampler.clone(),
                 tracer,
-                exported: self.tracers.is_some() || environment.traces.is_some(),
+                exported: self.add_span_exporter.is_some() || environment.traces.is_some(),
             };
             layer
                 .with_filter(targets(Level::INFO))
@@ -322,7 +321,7 @@ impl TelemetryBuilder {
             format: self.config.log_format,
             sink: self.log_sink.unwrap_or_else(log::stderr),
             records: providers.loggers.as_ref().map(|providers| LogRecords {
-                loggers: providers.map(|provider| provider.logger(METER)),
+                loggers: providers.map(|provider| provider.logger(SCOPE)),
                 wanted: targets(Level::TRACE),
             }),
         };
@@ -341,7 +340,7 @@ impl TelemetryBuilder {
     }
 }
 
-/// What becomes a span or a record: ours down to `level`, and never the exporter's own connection, which would trace itself.
+/// What becomes a span or a record: all down to `level`, but nothing of the exporter's own connection, which would trace itself.
 fn targets(level: Level) -> Targets {
     let silent = "h2 hyper hyper_util tonic tower opentelemetry opentelemetry_sdk opentelemetry_otlp";
     let silent = silent.split(' ').map(|target| (target, LevelFilter::OFF));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, VARY};
 use http::{HeaderMap, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use souk_chassis::layers::messages::Encoding;
+use souk_chassis::layers::messages::{COMPRESS_BYTES_MIN, Encoding};
 use souk_chassis::status::{StatusBuilder, status_in};
 use tokio::time::Instant;
 use tonic::Status;
@@ -19,9 +19,6 @@ use messages::MessageOrEnd;
 pub(crate) use messages::{Messages, too_large};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-/// Smallest response that is compressed, in bytes: smaller ones fit into one packet anyway.
-const COMPRESS_BYTES_MIN: usize = 1024;
 
 /// The headers or trailers of a gRPC response that clients of other protocols get, too: all but gRPC's own and those of its body.
 pub(crate) fn metadata(headers: &HeaderMap) -> HeaderMap {
@@ -91,10 +88,9 @@ impl Unary {
             let message = self.message?;
             in_turn(message.len(), move || {
                 let bytes = write(&message)?;
-                let packed = encoding
-                    .filter(|_| bytes.len() >= COMPRESS_BYTES_MIN)
-                    .and_then(|encoding| Some((encoding.pack(&bytes).ok()?, Some(encoding))));
-                Ok(packed.unwrap_or((bytes, None)))
+                let encoding = encoding.filter(|_| bytes.len() >= COMPRESS_BYTES_MIN);
+                let packed = encoding.and_then(|encoding| encoding.pack(&bytes).ok());
+                Ok(packed.map_or((bytes, None), |packed| (packed, encoding)))
             })
             .await
         };

@@ -69,7 +69,7 @@ pub(crate) fn follow(
                     address: uri.clone(),
                     channel: client::channel(uri, config)?,
                     authenticates_callers,
-                    open: AtomicBool::new(false),
+                    was_answered: AtomicBool::new(false),
                 });
                 for served in services.iter().cloned() {
                     let watching = watch_remote(Arc::clone(&probe), index, served);
@@ -183,16 +183,16 @@ async fn watch_once(
     pause: &mut Duration,
 ) -> Result<(), Status> {
     let service = served.service.clone();
-    let mut is_unproven = probe.authenticates_callers;
+    let mut is_unprobed = probe.authenticates_callers;
     let mut client = HealthClient::new(probe.channel.clone());
     let mut states = client.watch(HealthCheckRequest { service }).await?.into_inner();
     while let Some(state) = states.message().await? {
         let serving = state.status() == ServingStatus::Serving;
-        if serving && is_unproven {
+        if serving && is_unprobed {
             if !probe.refuses_unproven(&served.service).await? {
                 return Ok(());
             }
-            is_unproven = false;
+            is_unprobed = false;
         }
         *pause = PAUSE_MIN;
         served.tell_remote(index, serving);

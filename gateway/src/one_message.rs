@@ -45,7 +45,7 @@ struct Large {
     turns: Arc<Semaphore>,
 }
 
-/// Does the work that so many bytes make: that of many in a turn, on a thread for that.
+/// Runs `work` on so many `bytes`: on this thread up to [`AT_ONCE_BYTES_MAX`], else on one for large bodies, in its turn.
 pub(crate) async fn in_turn<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,

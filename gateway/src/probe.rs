@@ -19,18 +19,18 @@ use tower::Service as _;
 
 /// The RPC that is called, of a service of the backend.
 const METHOD: &str = "ProbeWithoutCaller";
-/// Longest time that a process may take to refuse the call.
+/// Longest time that a process may take to refuse the call, as the value of `grpc-timeout`.
 const TIMEOUT: &str = "5S";
 
-/// A process of a backend, as its health is asked for and it is probed.
+/// A process of a backend to probe, on the channel that its health is watched by.
 pub(crate) struct Probe {
     pub(crate) backend: Arc<str>,
     pub(crate) address: Uri,
     pub(crate) channel: Channel,
     /// Whether the gateway authenticates callers: else it isn't probed.
     pub(crate) authenticates_callers: bool,
-    /// Whether the process was found open, and the log says so.
-    pub(crate) open: AtomicBool,
+    /// Whether the last probe wasn't refused. Changes are logged.
+    pub(crate) was_answered: AtomicBool,
 }
 
 impl Probe {
@@ -44,7 +44,7 @@ impl Probe {
             code => code == Code::Unauthenticated && reason(&status).as_deref() == Some(CALLER_UNPROVEN),
         };
         let (backend, address) = (&self.backend, &self.address);
-        match (refused, self.open.swap(!refused, Ordering::Relaxed)) {
+        match (refused, self.was_answered.swap(!refused, Ordering::Relaxed)) {
             (false, false) => tracing::error!(
                 %backend,
                 %address,
@@ -59,7 +59,7 @@ impl Probe {
         Ok(refused)
     }
 
-    /// The status of the answer, OK while its body is still to come.
+    /// Sends the probe. Its status is that of the response headers, OK where they have none: refusals are headers alone.
     async fn call(&self, service: &str) -> Result<Status, Status> {
         let path = PathAndQuery::try_from(format!("/{service}/{METHOD}"));
         let path = path.map_err(|_| Status::internal("the service has no name for a path"))?;

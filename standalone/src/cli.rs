@@ -20,7 +20,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use souk_chassis::{private_files, process};
+use souk_chassis::{causes, private_files, process};
 use souk_gateway::config::GatewayArgs;
 
 use crate::services::Alone;
@@ -139,14 +139,8 @@ pub fn main() -> ExitCode {
 
 /// Writes an error with its causes to standard error.
 fn complain(error: &dyn Error) {
-    let mut text = format!("error: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
     // Nobody is left to hear that standard error is closed.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "error: {}", causes::chain(error));
 }
 
 #[cfg(test)]

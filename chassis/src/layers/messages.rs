@@ -36,6 +36,7 @@ mod frame;
 mod layouts;
 
 pub use decoded::{DECODED_BYTES_MAX, too_large as decoded_too_large};
+pub use encode::COMPRESS_BYTES_MIN;
 pub use encoding::Encoding;
 pub use frame::{framed, take_plain};
 pub use layouts::Layouts;

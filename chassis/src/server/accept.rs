@@ -243,12 +243,12 @@ impl AcceptedConnection {
             tracing::debug!(%error, "TCP_NODELAY can't be set");
         }
         let Some(tls) = tls else {
-            return Box::pin(self.serve(stream, None)).await;
+            return Box::pin(self.serve_http(stream, None)).await;
         };
         let handshake = tls.accept(stream, self.shared.stack.http1);
         match self.within_opening(handshake).await {
-            Some(Ok((stream, peer))) => Box::pin(self.serve(stream, Some(peer))).await,
-            Some(Err(error)) => tracing::debug!(remote = %self.remote(), %error, "connection closed: no TLS"),
+            Some(Ok((stream, peer))) => Box::pin(self.serve_http(stream, Some(peer))).await,
+            Some(Err(error)) => tracing::debug!(remote = %self.remote(), %error, "TLS handshake failed"),
             None => {}
         }
     }
@@ -261,7 +261,7 @@ impl AcceptedConnection {
                 tracing::debug!(remote = %self.remote(), "connection closed: it took too long to begin");
                 None
             }
-            () = self.member.pushed_out.cancelled() => {
+            () = self.member.evicted.cancelled() => {
                 tracing::debug!(remote = %self.remote(), "connection closed: there are too many, and it is the oldest without a call");
                 None
             }
@@ -269,8 +269,8 @@ impl AcceptedConnection {
         }
     }
 
-    /// HTTP/2 on a stream that is ready for it, or HTTP/1.1 if the stack takes it.
-    async fn serve<S>(self, mut stream: S, peer: Option<TlsPeer>)
+    /// Serves HTTP/2, or HTTP/1.1 if the stack takes it; the connection preface says which.
+    async fn serve_http<S>(self, mut stream: S, peer: Option<TlsPeer>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -316,15 +316,15 @@ impl AcceptedConnection {
         let stream = TokioIo::new(Watched::new(stream, peeked, overhead_max, activity));
         if speaks_http2 {
             let mut connection = Box::pin(shared.http2.serve_connection(stream, service));
-            self.live(connection.as_mut(), lifetime, coalescing).await;
+            self.drive(connection.as_mut(), lifetime, coalescing).await;
         } else {
             let mut connection = Box::pin(shared.http1.serve_connection(stream, service));
-            self.live(connection.as_mut(), lifetime, coalescing).await;
+            self.drive(connection.as_mut(), lifetime, coalescing).await;
         }
     }
 
-    /// Serves `connection` until it ends, or is cut.
-    async fn live<C: GracefulConnection<Error = hyper::Error>>(
+    /// Drives `connection` until it ends, or is cut.
+    async fn drive<C: GracefulConnection<Error = hyper::Error>>(
         self,
         mut connection: Pin<&mut C>,
         mut lifetime: Lifetime,
@@ -339,7 +339,7 @@ impl AcceptedConnection {
                     leaving = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                () = self.member.pushed_out.cancelled() => {
+                () = self.member.evicted.cancelled() => {
                     tracing::debug!(%remote, "connection cut: there are too many, and it is the oldest without a call");
                     return;
                 }

@@ -39,7 +39,7 @@ struct Open {
 struct Stranger {
     address: IpAddr,
     activity: Arc<ConnectionActivity>,
-    pushed_out: CancellationToken,
+    evicted: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ struct Address {
 
 impl Open {
     /// Evicts the oldest stranger of `among` that is older than `newcomer`; if it is young, the oldest with health calls alone, if any.
-    fn push_out(&mut self, newcomer: u64, among: Option<IpAddr>, young: Duration) -> bool {
+    fn evict_oldest(&mut self, newcomer: u64, among: Option<IpAddr>, young: Duration) -> bool {
         let those: Box<dyn Iterator<Item = (&u64, &Stranger)>> = match among {
             None => Box::new(self.strangers.range(..newcomer)),
             Some(address) => {
@@ -75,12 +75,12 @@ impl Open {
         for id in callers {
             self.forget(id);
         }
-        probe.or(oldest).is_some_and(|id| self.send_away(id))
+        probe.or(oldest).is_some_and(|id| self.evict(id))
     }
 
-    fn send_away(&mut self, id: u64) -> bool {
+    fn evict(&mut self, id: u64) -> bool {
         let found = self.forget(id);
-        found.map(|stranger| stranger.pushed_out.cancel()).is_some()
+        found.map(|stranger| stranger.evicted.cancel()).is_some()
     }
 
     fn forget(&mut self, id: u64) -> Option<Stranger> {
@@ -111,20 +111,20 @@ impl Crowd {
         let mut open = self.open.lock();
         let there = open.addresses.get(&address).map_or(0, |there| there.open);
         let id = open.next;
-        if there >= self.per_address_max && !open.push_out(id, Some(address), self.young) {
+        if there >= self.per_address_max && !open.evict_oldest(id, Some(address), self.young) {
             return None;
         }
         open.next += 1;
-        let pushed_out = CancellationToken::new();
+        let evicted = CancellationToken::new();
         let stranger = Stranger {
             address,
             activity: Arc::clone(activity),
-            pushed_out: pushed_out.clone(),
+            evicted: evicted.clone(),
         };
         if open.openings.len() >= self.openings_max
             && let Some(oldest) = open.openings.first().copied()
         {
-            open.send_away(oldest);
+            open.evict(oldest);
         }
         open.openings.insert(id);
         open.strangers.insert(id, stranger);
@@ -134,14 +134,14 @@ impl Crowd {
         Some(Member {
             id,
             address,
-            pushed_out,
+            evicted,
             open: Arc::clone(&self.open),
         })
     }
 
     /// The oldest stranger has to go for `newcomer`, if there is one older than it.
     pub(super) fn make_room(&self, newcomer: &Member) {
-        self.open.lock().push_out(newcomer.id, None, self.young);
+        self.open.lock().evict_oldest(newcomer.id, None, self.young);
     }
 }
 
@@ -150,7 +150,7 @@ impl Crowd {
 pub(super) struct Member {
     id: u64,
     address: IpAddr,
-    pub(super) pushed_out: CancellationToken,
+    pub(super) evicted: CancellationToken,
     open: Arc<Mutex<Open>>,
 }
 
@@ -193,7 +193,7 @@ mod tests {
         fn has_to_go(&self) -> bool {
             self.member
                 .as_ref()
-                .is_none_or(|member| member.pushed_out.is_cancelled())
+                .is_none_or(|member| member.evicted.is_cancelled())
         }
     }
 

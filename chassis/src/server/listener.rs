@@ -8,16 +8,16 @@ use tokio::net::TcpListener;
 use crate::config::ServerConfig;
 use crate::tls::{Acceptor, TlsError};
 
-/// A port that was taken, and what speaks TLS on it, if any.
+/// A bound port, and the TLS of its connections.
 #[derive(Debug)]
 pub struct Listener {
     pub(super) tcp: TcpListener,
-    /// What speaks TLS on it.
+    /// `None` without TLS.
     pub tls: Option<Acceptor>,
 }
 
 impl Listener {
-    /// Takes `server.listen` and reads the certificates of `server.tls`; port 0 takes a free port.
+    /// Binds `server.listen` and reads the certificates of `server.tls`; port 0 binds a free port.
     ///
     /// # Errors
     /// Names the address or the file, and what to do about it.
@@ -30,7 +30,7 @@ impl Listener {
         })
     }
 
-    /// Its address, with the port that was taken.
+    /// Its address, with the port that was bound.
     ///
     /// # Errors
     /// When the operating system can't tell.
@@ -50,20 +50,20 @@ impl Listener {
     }
 }
 
-/// What can't be listened on.
+/// Why a [`Listener`] can't be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// The address; with what to do.
+    /// The address can't be bound; with what to do.
     #[error("address {0} {1}")]
     Address(SocketAddr, &'static str, #[source] io::Error),
-    /// The certificates.
+    /// The files of `server.tls` can't be used.
     #[error(
         "the files of server.tls (--tls-cert, --tls-key, --tls-client-ca, --tls-client-crl) can't be used"
     )]
     Tls(#[from] TlsError),
 }
 
-/// Listens on `address`; port 0 takes a free port.
+/// Binds `address`; port 0 binds a free port.
 ///
 /// # Errors
 /// Names the address and what to do about it.

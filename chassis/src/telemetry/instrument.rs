@@ -17,12 +17,12 @@ use opentelemetry::metrics::{AsyncInstrument, Counter, Meter};
 pub use super::exemplar::Histogram;
 use super::prometheus::exposed_name;
 
-/// Name of the meter and the tracer of all that is measured and traced here.
-pub(super) const METER: &str = "souk";
+/// Name of the instrumentation scope of all that is measured, traced and logged here.
+pub(super) const SCOPE: &str = "souk";
 
 /// The meter of the process, or of the [role](super::Role) in which this is called.
 pub fn meter() -> Meter {
-    global::meter(METER)
+    global::meter(SCOPE)
 }
 
 /// Bounds of durations of calls, in seconds: as the conventions for RPC recommend them, and below, where most calls are, finer ones.

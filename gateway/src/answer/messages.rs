@@ -101,15 +101,15 @@ impl Messages {
                 if ended {
                     return None;
                 }
-                let written = match messages.next().await {
+                let (frame, ended) = match messages.next().await {
                     MessageOrEnd::Message(message) => {
-                        let written = in_turn(message.len(), move || write(&message)).await;
-                        written.map_err(|status| (Some(status), HeaderMap::new()))
+                        match in_turn(message.len(), move || write(&message)).await {
+                            Ok(frame) => (frame, false),
+                            Err(status) => (end(Some(&status), &HeaderMap::new()), true),
+                        }
                     }
-                    MessageOrEnd::End(status, trailers) => Err((status, trailers)),
+                    MessageOrEnd::End(status, trailers) => (end(status.as_ref(), &trailers), true),
                 };
-                let ended = written.is_err();
-                let frame = written.unwrap_or_else(|(status, trailers)| end(status.as_ref(), &trailers));
                 Some((frame, (messages, end, ended)))
             }
         });

@@ -67,6 +67,7 @@ pub(super) fn error(pool: &DescriptorPool, shape: Shape, status: &Status) -> Res
     failure(status, error_json(pool, status).to_string().into_bytes())
 }
 
+/// The response to a unary call: its message, or its error as JSON; trailers become headers that begin with `trailer-`.
 pub(super) async fn unary(
     response: Response<Body>,
     asked: &Asked,
@@ -82,20 +83,21 @@ pub(super) async fn unary(
         }
     }
     let shape = asked.shape;
-    let write = move |message: &[u8]| write(shape.codec, &kind, message);
+    let write = move |message: &[u8]| encode(shape.codec, &kind, message);
     let refuse = |status: &Status| error(pool, shape, status);
     answer
         .rewritten(shape.content_type(), asked.accepts, ends, write, refuse)
         .await
 }
 
-fn write(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
+fn encode(codec: Codec, kind: &MessageDescriptor, message: &[u8]) -> Result<Vec<u8>, Status> {
     match codec {
         Codec::Proto => Ok(message.to_vec()),
         Codec::Json => Ok(as_json(kind.clone(), message)?.1),
     }
 }
 
+/// The response to a server stream: each message in an envelope, then the end with its error, if it failed, and its trailers.
 pub(super) fn stream(
     response: Response<Body>,
     shape: Shape,
@@ -108,7 +110,7 @@ pub(super) fn stream(
     let body = match status_in(&parts.headers) {
         Some(status) => crate::answer::whole(end_envelope(&pool, Some(&status), &HeaderMap::new())),
         None => {
-            let write = move |message: &[u8]| Ok(framed(0, &write(shape.codec, &kind, message)?));
+            let write = move |message: &[u8]| Ok(framed(0, &encode(shape.codec, &kind, message)?));
             let end =
                 move |status: Option<&Status>, trailers: &HeaderMap| end_envelope(&pool, status, trailers);
             Messages::new(&parts.headers, body, bytes_max).rewritten(write, end, None)
@@ -125,7 +127,7 @@ fn stream_response(shape: Shape, headers: HeaderMap, body: Body) -> Response<Bod
     response
 }
 
-/// The envelope that ends a stream: its error, if it failed, and its trailers.
+/// The `EndStreamResponse`, in the envelope that ends a stream: its error, if it failed, and its trailers.
 fn end_envelope(pool: &DescriptorPool, status: Option<&Status>, trailers: &HeaderMap) -> Bytes {
     let mut end = Map::new();
     if let Some(status) = status {

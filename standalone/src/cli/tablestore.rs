@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use souk_access::{Role, TraceTrust};
+use souk_chassis::causes::chain;
 use souk_chassis::config::{ConfigError, Problems, ServerConfig};
 use souk_chassis::host::{Host, calls_deadline};
 use souk_chassis::process::StartError;
@@ -77,16 +78,15 @@ impl Endpoint {
     /// Binds the demo's endpoint; `None`, and a line on standard output, when its address can't be listened on.
     pub(super) async fn demo(listen: SocketAddr, server: &ServerConfig) -> Result<Option<Self>, StartError> {
         let config = endpoint_config(server, listen);
-        match Listener::bind(&config).await {
+        match bind(&config).await {
             Ok(listener) => Ok(Some(Self {
                 config,
                 keys: Keys::Demo,
                 listener: Some(listener),
             })),
-            Err(BindError::Address(address, _, error)) => {
-                say(&format!(
-                    "no endpoint for clients of Tablestore: {address} can't be listened on ({error}); --tablestore-listen names another"
-                ));
+            Err(error @ BindError::Address(..)) => {
+                let why = chain(&error);
+                say(&format!("no endpoint for clients of Tablestore: {why}"));
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -118,7 +118,7 @@ impl Endpoint {
         };
         let listener = match self.listener {
             Some(listener) => listener,
-            None => Listener::bind(&self.config).await?,
+            None => bind(&self.config).await?,
         };
         let scheme = match &listener.tls {
             Some(_) => "https",
@@ -138,8 +138,37 @@ impl Endpoint {
     }
 }
 
+/// Binds the address of the endpoint. Its error advises `--tablestore-listen`, not the `--listen` of the gateway.
+async fn bind(config: &ServerConfig) -> Result<Listener, BindError> {
+    Listener::bind(config).await.map_err(|error| match error {
+        BindError::Address(address, _, source) => {
+            let advice = "can't be listened on; --tablestore-listen names another";
+            BindError::Address(address, advice, source)
+        }
+        error => error,
+    })
+}
+
 /// Prints a line.
 fn say(line: &str) {
     // A closed standard output doesn't stop the services.
     let _ = writeln!(io::stdout().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_in_use_is_told_with_the_flag_that_sets_it() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = taken.local_addr().expect("an address");
+        let config = endpoint_config(&ServerConfig::default(), address);
+        let text = bind(&config).await.expect_err("taken").to_string();
+        assert!(text.contains(&address.to_string()), "{text}");
+        assert!(
+            text.contains("--tablestore-listen") && !text.contains("--listen"),
+            "{text}"
+        );
+    }
 }

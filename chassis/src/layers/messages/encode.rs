@@ -11,8 +11,8 @@ use super::encoding::Encoding;
 use super::frame;
 use crate::status::StatusBuilder;
 
-/// Smallest message that is compressed, in bytes: below, a packet is a packet.
-const COMPRESS_BYTES_MIN: usize = 1024;
+/// Smallest message that is compressed, in bytes: smaller ones fit into one packet anyway.
+pub const COMPRESS_BYTES_MIN: usize = 1024;
 
 /// `body` with its messages compressed, where that is worth it.
 pub(super) fn packed(body: Body, encoding: Encoding) -> Body {
