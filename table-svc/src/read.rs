@@ -2,7 +2,7 @@
 
 use souk_api::wire::unsigned;
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::Seeing;
+use souk_engine::ReadView;
 use souk_engine::storage::{
     ColumnPage, ColumnSelection, Direction, IndexBound, IndexRequest, KeyBound, RangeRequest, ReadOptions,
     TimeRange, TransactionId, Value, VersionSelection,
@@ -74,8 +74,12 @@ fn versions(given: &pb::VersionSelection) -> VersionSelection {
     }
 }
 
-/// What a read has to see; `None` comes with a violation.
-pub(crate) fn seeing(transaction_id: &str, min_sequence: i64, violations: &mut Violations) -> Option<Seeing> {
+/// Which writes a read sees; `None` comes with a violation.
+pub(crate) fn read_view(
+    transaction_id: &str,
+    min_sequence: i64,
+    violations: &mut Violations,
+) -> Option<ReadView> {
     let transaction = transaction(transaction_id, violations)?;
     if transaction.is_some() && min_sequence != 0 {
         let message = "is of no use in a transaction, which sees what was there when it began; leave it out";
@@ -83,8 +87,8 @@ pub(crate) fn seeing(transaction_id: &str, min_sequence: i64, violations: &mut V
         return None;
     }
     Some(match transaction {
-        None => Seeing::Sequence(unsigned(min_sequence)),
-        Some(id) => Seeing::Transaction(id),
+        None => ReadView::Sequence(unsigned(min_sequence)),
+        Some(id) => ReadView::Transaction(id),
     })
 }
 
