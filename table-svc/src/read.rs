@@ -82,7 +82,7 @@ pub(crate) fn read_view(
 ) -> Option<ReadView> {
     let transaction = transaction(transaction_id, violations)?;
     if transaction.is_some() && min_sequence != 0 {
-        let message = "is of no use in a transaction, which sees what was there when it began; leave it out";
+        let message = "is of no use in a transaction, whose reads see the latest rows; leave it out";
         violations.push("min_sequence", "CONFLICTING_FIELDS", message);
         return None;
     }
