@@ -179,12 +179,12 @@ impl TableService for TableApi {
         settled(broken(&changed, &FieldPath::root("table")))?;
         let rows = self.rows(&given.name)?;
         let name = given.name.clone();
-        let unfilled = table::unfilled(&given);
+        let skip_backfill = table::skip_backfill(&given);
         let change = move |definition: &mut TableDefinition| {
             table::set_options(&mask, &given, definition);
             Ok::<_, Infallible>(())
         };
-        let changed = self.engine.change_table(&name, unfilled, change).await;
+        let changed = self.engine.change_table(&name, skip_backfill, change).await;
         let Ok(()) = changed.map_err(table::refused)?;
         Ok(Response::new(pb::UpdateTableResponse {
             table: Some(table::to_wire(&rows)),

@@ -279,10 +279,10 @@ fn column_type(value: &ValueType) -> pb::ColumnType {
     }
 }
 
-/// The secondary indexes that, if they are created, don't take in the rows that are there.
-pub(crate) fn unfilled(given: &pb::Table) -> BTreeSet<String> {
-    let unfilled = given.indexes.iter().filter(|index| index.skip_backfill);
-    unfilled.map(|index| index.name.clone()).collect()
+/// Names of the secondary indexes that aren't backfilled with existing rows if they are created.
+pub(crate) fn skip_backfill(given: &pb::Table) -> BTreeSet<String> {
+    let indexes = given.indexes.iter().filter(|index| index.skip_backfill);
+    indexes.map(|index| index.name.clone()).collect()
 }
 
 fn index(given: &pb::SecondaryIndex) -> SecondaryIndexSchema {
