@@ -1,4 +1,4 @@
-//! What of rows is read.
+//! Converts what requests read: parts of rows, ranges, read views and transactions.
 
 use souk_api::wire::unsigned;
 use souk_chassis::status::{FieldPath, Violations};
@@ -15,7 +15,7 @@ use crate::value::{cell, key};
 /// Most rows or entries of a page.
 pub(crate) const PAGE_ROWS_MAX: usize = souk_engine::storage::limits::MAX_SCANNED_ROWS;
 
-/// Reads what is read of each row, which stands in the field `read`; `None` comes with a violation.
+/// Which columns and versions of each row are read, by the field `read`; `None` comes with a violation.
 pub(crate) fn options(given: Option<&pb::ReadOptions>, violations: &mut Violations) -> Option<ReadOptions> {
     let at = FieldPath::root("read");
     let newest = VersionSelection {
@@ -51,7 +51,7 @@ pub(crate) fn options(given: Option<&pb::ReadOptions>, violations: &mut Violatio
     })
 }
 
-/// Whether answers tell versions.
+/// Whether answers include versions.
 pub(crate) fn tells_versions(given: Option<&pb::ReadOptions>) -> bool {
     given.is_some_and(|given| given.versions.is_some())
 }

@@ -181,7 +181,7 @@ impl TableService for TableApi {
         let name = given.name.clone();
         let skip_backfill = table::skip_backfill(&given);
         let change = move |definition: &mut TableDefinition| {
-            table::set_options(&mask, &given, definition);
+            table::set_changeable(&mask, &given, definition);
             Ok::<_, Infallible>(())
         };
         let changed = self.engine.change_table(&name, skip_backfill, change).await;
