@@ -163,4 +163,4 @@ pub use table::{
     Search, SearchProfile, SearchResults, TableHandle, TableWrite,
 };
 pub use table_admin::TablesPage;
-pub use transactions::Seeing;
+pub use transactions::ReadView;

@@ -82,18 +82,18 @@ impl Engine {
     }
 
     /// [`Engine::alter_table`] of what the table is by then: no other change comes between. Nothing changes when `change` refuses, whose
-    /// error is given back then. Secondary indexes that are `unfilled`, if they are created by this, don't take in the rows that are there.
+    /// error is given back then. Secondary indexes that this creates aren't backfilled where their names are in `skip_backfill`.
     ///
     /// # Errors
     /// As there.
     pub async fn change_table<E: Send + 'static>(
         &self,
         name: &str,
-        unfilled: BTreeSet<String>,
+        skip_backfill: BTreeSet<String>,
         change: impl FnOnce(&mut TableDefinition) -> std::result::Result<(), E> + Send + 'static,
     ) -> Result<std::result::Result<(), E>> {
         let (engine, name) = (self.clone(), name.to_owned());
-        undisturbed(async move { engine.alter(&name, &unfilled, change).await }).await
+        undisturbed(async move { engine.alter(&name, &skip_backfill, change).await }).await
     }
 
     /// Drops a table that was created at run time, durably, with its rows and its indexes. Its name is free when this returns.
@@ -233,7 +233,7 @@ impl Engine {
     async fn alter<E>(
         &self,
         name: &str,
-        unfilled: &BTreeSet<String>,
+        skip_backfill: &BTreeSet<String>,
         change: impl FnOnce(&mut TableDefinition) -> std::result::Result<(), E>,
     ) -> Result<std::result::Result<(), E>> {
         let _changing = self.changing().lock().await;
@@ -285,7 +285,7 @@ impl Engine {
         new.check()?;
         catalog::check(&definition)?;
         let changed = async {
-            change_schema(self.database(), &open.table, new, unfilled).await?;
+            change_schema(self.database(), &open.table, new, skip_backfill).await?;
             catalog::write(self.database(), &definition).await
         };
         let changed = changed.await;
@@ -382,7 +382,7 @@ async fn change_schema(
     database: &Database,
     table: &Table,
     new: &TableSchema,
-    unfilled: &BTreeSet<String>,
+    skip_backfill: &BTreeSet<String>,
 ) -> Result<()> {
     let old = table.schema();
     let mut update = TableUpdate::new();
@@ -407,7 +407,7 @@ async fn change_schema(
         database.drop_index(table, &index.name).await?;
     }
     for index in new.indexes.iter().filter(|index| !is_in(&present.indexes, index)) {
-        let backfill = match unfilled.contains(&index.name) {
+        let backfill = match skip_backfill.contains(&index.name) {
             true => Backfill::None,
             false => Backfill::Existing,
         };

@@ -13,12 +13,12 @@ pub const TRANSACTIONS_MAX: usize = 1_024;
 /// Most of them of one caller, where callers are known.
 pub const TRANSACTIONS_OF_CALLER_MAX: usize = 64;
 
-/// What a read has to see.
+/// Which writes a read sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seeing {
-    /// At least this write; 0 is any.
+pub enum ReadView {
+    /// Sees at least this write; 0 is any.
     Sequence(u64),
-    /// What a transaction has written, on top of what is there.
+    /// Sees the latest rows, with what this transaction has written on top.
     Transaction(TransactionId),
 }
 

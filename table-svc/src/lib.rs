@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `value` | values of cells and keys |
 //! | `filter` | conditions on the columns of rows |
-//! | `table` | what a table is |
+//! | `table` | definitions of tables |
 //! | `read`, `write` | what of rows is read; what is written of them, and what became of it |
 //! | `rows` | rows, and where they are, as answers have them |
 //! | `consumer_group` | the RPCs of consumer groups, and their checkpoints |

@@ -1,8 +1,8 @@
-//! What of rows is read.
+//! Converts what requests read: parts of rows, ranges, read views and transactions.
 
 use souk_api::wire::unsigned;
 use souk_chassis::status::{FieldPath, Violations};
-use souk_engine::Seeing;
+use souk_engine::ReadView;
 use souk_engine::storage::{
     ColumnPage, ColumnSelection, Direction, IndexBound, IndexRequest, KeyBound, RangeRequest, ReadOptions,
     TimeRange, TransactionId, Value, VersionSelection,
@@ -15,7 +15,7 @@ use crate::value::{cell, key};
 /// Most rows or entries of a page.
 pub(crate) const PAGE_ROWS_MAX: usize = souk_engine::storage::limits::MAX_SCANNED_ROWS;
 
-/// Reads what is read of each row, which stands in the field `read`; `None` comes with a violation.
+/// Which columns and versions of each row are read, by the field `read`; `None` comes with a violation.
 pub(crate) fn options(given: Option<&pb::ReadOptions>, violations: &mut Violations) -> Option<ReadOptions> {
     let at = FieldPath::root("read");
     let newest = VersionSelection {
@@ -51,7 +51,7 @@ pub(crate) fn options(given: Option<&pb::ReadOptions>, violations: &mut Violatio
     })
 }
 
-/// Whether answers tell versions.
+/// Whether answers include versions.
 pub(crate) fn tells_versions(given: Option<&pb::ReadOptions>) -> bool {
     given.is_some_and(|given| given.versions.is_some())
 }
@@ -74,17 +74,21 @@ fn versions(given: &pb::VersionSelection) -> VersionSelection {
     }
 }
 
-/// What a read has to see; `None` comes with a violation.
-pub(crate) fn seeing(transaction_id: &str, min_sequence: i64, violations: &mut Violations) -> Option<Seeing> {
+/// Which writes a read sees; `None` comes with a violation.
+pub(crate) fn read_view(
+    transaction_id: &str,
+    min_sequence: i64,
+    violations: &mut Violations,
+) -> Option<ReadView> {
     let transaction = transaction(transaction_id, violations)?;
     if transaction.is_some() && min_sequence != 0 {
-        let message = "is of no use in a transaction, which sees what was there when it began; leave it out";
+        let message = "is of no use in a transaction, whose reads see the latest rows; leave it out";
         violations.push("min_sequence", "CONFLICTING_FIELDS", message);
         return None;
     }
     Some(match transaction {
-        None => Seeing::Sequence(unsigned(min_sequence)),
-        Some(id) => Seeing::Transaction(id),
+        None => ReadView::Sequence(unsigned(min_sequence)),
+        Some(id) => ReadView::Transaction(id),
     })
 }
 

@@ -15,7 +15,7 @@ use souk_api::{ExportRequest, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
 use souk_engine::storage::{CapacityUnits, RangeRequest, Row};
-use souk_engine::{Engine, EngineError, ExportBlock, RequestId, RowsPage, Seeing, TableDefinition, trace};
+use souk_engine::{Engine, EngineError, ExportBlock, ReadView, RequestId, RowsPage, TableDefinition, trace};
 use souk_proto::table::v1 as pb;
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::table_service_server::TableService;
@@ -179,12 +179,12 @@ impl TableService for TableApi {
         settled(broken(&changed, &FieldPath::root("table")))?;
         let rows = self.rows(&given.name)?;
         let name = given.name.clone();
-        let unfilled = table::unfilled(&given);
+        let skip_backfill = table::skip_backfill(&given);
         let change = move |definition: &mut TableDefinition| {
-            table::set_options(&mask, &given, definition);
+            table::set_changeable(&mask, &given, definition);
             Ok::<_, Infallible>(())
         };
-        let changed = self.engine.change_table(&name, unfilled, change).await;
+        let changed = self.engine.change_table(&name, skip_backfill, change).await;
         let Ok(()) = changed.map_err(table::refused)?;
         Ok(Response::new(pb::UpdateTableResponse {
             table: Some(table::to_wire(&rows)),
@@ -286,10 +286,10 @@ impl TableService for TableApi {
         let (request, mut violations) = received(request);
         let key = key(&request.key, &FieldPath::root("key"), &mut violations);
         let options = read::options(request.read.as_ref(), &mut violations);
-        let seeing = read::seeing(&request.transaction_id, request.min_sequence, &mut violations);
-        let ((key, options), seeing) = checked(key.zip(options).zip(seeing), violations)?;
+        let view = read::read_view(&request.transaction_id, request.min_sequence, &mut violations);
+        let ((key, options), view) = checked(key.zip(options).zip(view), violations)?;
         let rows = self.rows(&request.table)?;
-        let found = rows.read_row(&key, &options, seeing).await.map_err(refused)?;
+        let found = rows.read_row(&key, &options, view).await.map_err(refused)?;
         let row = found.value.row.ok_or_else(|| row_not_found(rows.name()))?;
         let to_wire = RowsToWire::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         Ok(Response::new(pb::GetRowResponse {
@@ -422,13 +422,13 @@ impl TableService for TableApi {
         request: Request<pb::RangeRowsRequest>,
     ) -> Result<Response<pb::RangeRowsResponse>, Status> {
         let (request, mut violations) = received(request);
-        let seeing = read::seeing(&request.transaction_id, request.min_sequence, &mut violations);
+        let view = read::read_view(&request.transaction_id, request.min_sequence, &mut violations);
         let (range, read) = (request.range.as_ref(), request.read.as_ref());
         let range = read::range(range, request.descending, read, &mut violations);
-        let (range, seeing) = checked(range.zip(seeing), violations)?;
+        let (range, view) = checked(range.zip(view), violations)?;
         let range = range.limit(page_size(request.page_size, PAGE_ROWS_MAX, PAGE_ROWS_MAX));
         let rows = self.rows(&request.table)?;
-        let page = rows.range_page(&range, &request.page_token, seeing).await;
+        let page = rows.range_page(&range, &request.page_token, view).await;
         let page = page.map_err(refused)?;
         let to_wire = RowsToWire::new(rows.definition(), read::tells_versions(request.read.as_ref()));
         Ok(Response::new(pb::RangeRowsResponse {
@@ -452,9 +452,9 @@ impl TableService for TableApi {
         let range = range.limit(page_size(request.page_size, STREAM_ROWS, PAGE_ROWS_MAX));
         let rows = self.rows(&request.table)?;
         let to_wire = RowsToWire::new(rows.definition(), read::tells_versions(request.read.as_ref()));
-        let seeing = Seeing::Sequence(unsigned(request.min_sequence));
+        let view = ReadView::Sequence(unsigned(request.min_sequence));
         // The first page is read before anything is answered: what is wrong is the call's error.
-        let first = rows.range_page(&range, &request.resume_token, seeing).await;
+        let first = rows.range_page(&range, &request.resume_token, view).await;
         let first = first.map_err(refused)?;
         let token = page_behind(&first);
         let rows = rows.without_deadline();
@@ -659,7 +659,7 @@ fn page_behind(page: &RowsPage<Row>) -> Option<String> {
 
 /// The next page of a stream, in a task of its own: a stream is polled only while its client takes something.
 async fn next_page(rows: Rows, range: RangeRequest, token: String) -> Result<RowsPage<Row>, EngineError> {
-    let reading = async move { rows.range_page(&range, &token, Seeing::Sequence(0)).await };
+    let reading = async move { rows.range_page(&range, &token, ReadView::Sequence(0)).await };
     let read = AbortOnDropHandle::new(tokio::spawn(trace::brought(reading))).await;
     read.map_err(|_| EngineError::Defect("reading for a stream panicked"))?
 }

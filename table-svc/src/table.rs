@@ -1,4 +1,4 @@
-//! What a table is.
+//! Converts definitions of tables from the contract's messages to the engine's, and back.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub(crate) fn definition(
     }
     schema.transactions = given.transactions;
     let mut definition = TableDefinition::new(schema);
-    set_options(&UpdateMask::All, given, &mut definition);
+    set_changeable(&UpdateMask::All, given, &mut definition);
     if let Some(search) = &given.search_index {
         let at = at.field("search_index").field("fields");
         let index = indexes::search_index(&given.name, &search.fields, &at, violations)?;
@@ -71,7 +71,7 @@ pub(crate) fn definition(
             return None;
         }
         let Some(field) = owner_field(&definition, &owner.column) else {
-            // A name that can't be one is refused by a rule.
+            // An invalid column name has its violation already, by a rule.
             if violations.is_empty() {
                 let message = format!(
                     "has no KEYWORD field of one value that is {:?} as it is, which says whose a row is; add it",
@@ -109,8 +109,8 @@ pub(crate) fn mask(request: &pb::UpdateTableRequest, violations: &mut Violations
     UpdateMask::from_wire(mask, &CHANGEABLE, &FIXED, "update_mask", violations)
 }
 
-/// Takes what the mask names.
-pub(crate) fn set_options(mask: &UpdateMask, given: &pb::Table, definition: &mut TableDefinition) {
+/// Sets the [`CHANGEABLE`] fields that the mask names.
+pub(crate) fn set_changeable(mask: &UpdateMask, given: &pb::Table, definition: &mut TableDefinition) {
     let schema = &mut definition.schema;
     if mask.takes("max_versions", false) {
         schema.max_versions = u32::try_from(given.max_versions).unwrap_or_default().max(1);
@@ -279,10 +279,10 @@ fn column_type(value: &ValueType) -> pb::ColumnType {
     }
 }
 
-/// The secondary indexes that, if they are created, don't take in the rows that are there.
-pub(crate) fn unfilled(given: &pb::Table) -> BTreeSet<String> {
-    let unfilled = given.indexes.iter().filter(|index| index.skip_backfill);
-    unfilled.map(|index| index.name.clone()).collect()
+/// Names of the secondary indexes that aren't backfilled with existing rows if they are created.
+pub(crate) fn skip_backfill(given: &pb::Table) -> BTreeSet<String> {
+    let indexes = given.indexes.iter().filter(|index| index.skip_backfill);
+    indexes.map(|index| index.name.clone()).collect()
 }
 
 fn index(given: &pb::SecondaryIndex) -> SecondaryIndexSchema {

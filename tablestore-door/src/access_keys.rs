@@ -191,7 +191,8 @@ impl AccessKeys {
     /// The number of the first line that can't be used, and why; never what is in it.
     pub fn read(text: &str) -> Result<Self, AccessKeysError> {
         let mut keys = HashMap::new();
-        let mut instances: Vec<String> = Vec::new();
+        // By their names in lower case.
+        let mut instances: HashMap<String, String> = HashMap::new();
         for (line, entry) in (1..).zip(text.lines()) {
             let entry = entry.trim();
             if entry.is_empty() || entry.starts_with('#') {
@@ -201,14 +202,11 @@ impl AccessKeys {
             let key = read_line(entry).map_err(wrong)?;
             // The engine's names of tables don't differ by case alone.
             let instance = key.instance();
-            let alike = |other: &String| other != instance && other.eq_ignore_ascii_case(instance);
-            if instances.iter().any(alike) {
+            let known = instances.entry(instance.to_ascii_lowercase());
+            if known.or_insert_with(|| instance.to_owned()) != instance {
                 return Err(wrong(
                     "its instance differs from another one by case alone".to_owned(),
                 ));
-            }
-            if !instances.iter().any(|other| other == instance) {
-                instances.push(instance.to_owned());
             }
             if keys.insert(key.id.clone(), key).is_some() {
                 return Err(wrong("the id is there twice; each key has its own".to_owned()));
@@ -247,9 +245,7 @@ fn read_line(line: &str) -> Result<AccessKey, String> {
     ) else {
         return Err("must be: id secret instance role".to_owned());
     };
-    let role = Role::of_word(role)
-        .ok_or(AccessKeysError::Role)
-        .map_err(|error| error.to_string())?;
+    let role = Role::of_word(role).ok_or_else(|| AccessKeysError::Role.to_string())?;
     if secret.len() < SECRET_BYTES_MIN {
         return Err(AccessKeysError::Secret.to_string());
     }
@@ -328,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_secrets_and_instances_are_of_so_many_bytes() {
+    fn lengths_of_ids_secrets_and_instances_are_limited() {
         let of = |id, secret, instance| {
             let text = |bytes| "x".repeat(bytes);
             let line = format!("{} {} {} reader", text(id), text(secret), text(instance));
@@ -369,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_so_many_keys() {
+    fn the_number_of_keys_is_limited() {
         let lines = |count| -> String {
             let line = |nth| format!("key_{nth} 0123456789abcdef demo reader\n");
             (0..count).map(line).collect()

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use souk_engine::storage::{
     CapacityUnits, Error as StoreError, Existence, PrimaryKey, ReadOptions, TableSchema,
 };
-use souk_engine::{EngineError, MAX_PAGE_BYTES, Seeing, TableHandle, TableWrite};
+use souk_engine::{EngineError, MAX_PAGE_BYTES, ReadView, TableHandle, TableWrite};
 use souk_tablestore::messages::{self, OperationType};
 use souk_tablestore::{Answer, ErrorCode, KeyColumn, KeyUse, Reason, ServiceError, decode};
 use tokio::task::yield_now;
@@ -142,7 +142,7 @@ impl AskedTable {
                             Some(token) => resumed(self.options.clone(), token)?,
                             None => self.options.clone(),
                         };
-                        row(table, key, &options, Seeing::Sequence(context.min_sequence)).await?
+                        row(table, key, &options, ReadView::Sequence(context.min_sequence)).await?
                     }
                     TableOrIndex::Index(index) => entry(index, key, &self.options).await?,
                 };

@@ -1,7 +1,7 @@
 //! Imports and exports of many rows.
 
 use bytes::Bytes;
-use souk_engine::Seeing;
+use souk_engine::ReadView;
 use souk_engine::storage::limits::MAX_SCANNED_ROWS;
 use souk_engine::storage::{CapacityUnits, Direction};
 use souk_tablestore::messages::{self, DataBlockType, OperationType};
@@ -95,7 +95,7 @@ pub(crate) async fn export(context: &Context, body: Bytes) -> Answered {
         MAX_SCANNED_ROWS,
         asked.options(&mut Rules::default())?,
     )?;
-    let page = range::rows(&table, schema, &range, Seeing::Sequence(context.min_sequence)).await?;
+    let page = range::rows(&table, schema, &range, ReadView::Sequence(context.min_sequence)).await?;
     Ok(Answer::ok(&messages::BulkExportResponse {
         consumed: consumed(page.consumed),
         rows: page.rows,

@@ -13,7 +13,7 @@ use souk_tablestore::{KeyColumn, KeyElement, Reason, ServiceError};
 
 use crate::context::Context;
 use crate::error::refused;
-use crate::schema::{PrimaryKeyOrValue, column_type, with_key};
+use crate::schema::{DeclaredType, column_type, with_key};
 use crate::value::{key_element, stored_key, told};
 
 /// What a client means by the name of a table.
@@ -76,13 +76,13 @@ impl IndexTable {
         let mut schema = TableSchema::new(&index.name);
         for column in with_key(&definition.schema, &index.columns) {
             let kind = match column_type(&definition, &column) {
-                Ok(PrimaryKeyOrValue::Key(kind)) => kind,
-                Ok(PrimaryKeyOrValue::Value(ValueType::Integer | ValueType::Time | ValueType::Duration)) => {
+                Ok(DeclaredType::Key(kind)) => kind,
+                Ok(DeclaredType::Attribute(ValueType::Integer | ValueType::Time | ValueType::Duration)) => {
                     KeyKind::Integer
                 }
-                Ok(PrimaryKeyOrValue::Value(ValueType::Binary)) => KeyKind::Binary,
+                Ok(DeclaredType::Attribute(ValueType::Binary)) => KeyKind::Binary,
                 // Whatever it is declared as by others than clients of this kind.
-                Ok(PrimaryKeyOrValue::Value(_)) | Err(_) => KeyKind::String,
+                Ok(DeclaredType::Attribute(_)) | Err(_) => KeyKind::String,
             };
             schema = schema.key(column, kind);
         }

@@ -66,11 +66,11 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     let options = asked.options(&mut Rules::default())?;
     let page = match TableOrIndex::find(context, &request.table_name)? {
         TableOrIndex::Table(table) => {
-            let seeing =
-                transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
+            let view =
+                transaction::read_view(context, &request.table_name, request.transaction_id.as_deref())?;
             let definition = table.definition();
             let range = table_range(&definition.schema, [&start, &end], direction, limit, options)?;
-            rows(&table, &definition.schema, &range, seeing).await?
+            rows(&table, &definition.schema, &range, view).await?
         }
         TableOrIndex::Index(index) => {
             let (start, end) = ends(&index.schema, &start, &end, direction)?;
@@ -114,9 +114,9 @@ pub(crate) async fn rows(
     table: &TableHandle,
     schema: &TableSchema,
     range: &RangeRequest,
-    seeing: souk_engine::Seeing,
+    view: souk_engine::ReadView,
 ) -> Result<RangePage, ServiceError> {
-    let page = table.range_seeing(range, seeing).await.map_err(refused)?.value;
+    let page = table.range_in(range, view).await.map_err(refused)?.value;
     let mut out = Encoder::new();
     for row in &page.rows {
         write_row(schema, row, &mut out);

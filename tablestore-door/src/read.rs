@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use souk_engine::storage::{CapacityUnits, IndexRequest, ReadOptions};
-use souk_engine::{Seeing, TableHandle};
+use souk_engine::{ReadView, TableHandle};
 use souk_tablestore::plainbuffer::Encoder;
 use souk_tablestore::{Answer, KeyColumn, KeyUse, Reason, ServiceError, decode, messages};
 
@@ -37,12 +37,12 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
     let mut options = asked.options(&mut Rules::default())?;
     let read = match TableOrIndex::find(context, &request.table_name)? {
         TableOrIndex::Table(table) => {
-            let seeing =
-                transaction::seeing(context, &request.table_name, request.transaction_id.as_deref())?;
+            let view =
+                transaction::read_view(context, &request.table_name, request.transaction_id.as_deref())?;
             if let Some(token) = &request.token {
                 options = resumed(options, token)?;
             }
-            row(&table, &key, &options, seeing).await?
+            row(&table, &key, &options, view).await?
         }
         TableOrIndex::Index(index) => entry(&index, &key, &options).await?,
     };
@@ -58,15 +58,11 @@ pub(crate) async fn row(
     table: &TableHandle,
     key: &[KeyColumn],
     options: &ReadOptions,
-    seeing: Seeing,
+    view: ReadView,
 ) -> Result<ReadRow, ServiceError> {
     let definition = table.definition();
     let key = primary_key(&definition.schema, key)?;
-    let read = table
-        .read_row(&key, options, seeing)
-        .await
-        .map_err(refused)?
-        .value;
+    let read = table.read_row(&key, options, view).await.map_err(refused)?.value;
     Ok(ReadRow {
         row: one_row(&definition.schema, read.row.as_ref()),
         next_token: read.next_column.map(Bytes::from),

@@ -1,4 +1,4 @@
-//! What tables are: the wire's as the engine's, and back.
+//! Converts schemas of tables and of their secondary indexes from the wire to the engine, and back.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::error::{invalid, unsupported};
 /// The time to live of what never expires, as clients write it, in seconds.
 pub(crate) const FOR_EVER: i32 = -1;
 
-/// The table that a request asks for, under its name in the engine. Its secondary indexes are added by `secondary`.
+/// The table that a request asks for, under its name in the engine, without its secondary indexes: see [`index`].
 pub(crate) fn definition(
     engine_name: &str,
     request: &messages::CreateTableRequest,
@@ -200,9 +200,9 @@ pub(crate) fn index(
     }
     for column in &columns {
         match column_type(definition, column)? {
-            PrimaryKeyOrValue::Key(_)
-            | PrimaryKeyOrValue::Value(ValueType::String | ValueType::Integer | ValueType::Binary) => {}
-            PrimaryKeyOrValue::Value(_) => return Err(Reason::IndexColumnType.into()),
+            DeclaredType::Key(_)
+            | DeclaredType::Attribute(ValueType::String | ValueType::Integer | ValueType::Binary) => {}
+            DeclaredType::Attribute(_) => return Err(Reason::IndexColumnType.into()),
         }
     }
     if schema
@@ -221,7 +221,7 @@ pub(crate) fn index(
         columns.pop();
     }
     for column in &meta.defined_column {
-        if matches!(column_type(definition, column)?, PrimaryKeyOrValue::Key(_)) {
+        if matches!(column_type(definition, column)?, DeclaredType::Key(_)) {
             let name = column.as_str().into();
             return Err(Reason::DuplicatedColumn { name }.into());
         }
@@ -242,20 +242,20 @@ pub(crate) fn with_key(schema: &TableSchema, columns: &[String]) -> Vec<String> 
     whole
 }
 
-/// A key column, or a declared one.
-pub(crate) enum PrimaryKeyOrValue {
+/// The type of a column that a table declares, in its primary key or as an attribute.
+pub(crate) enum DeclaredType {
     Key(KeyKind),
-    Value(ValueType),
+    Attribute(ValueType),
 }
 
-/// The type of a column that a table declares.
-pub(crate) fn column_type(definition: &TableDefinition, name: &str) -> Result<PrimaryKeyOrValue, Reason> {
+/// Finds the type of a column by its name.
+pub(crate) fn column_type(definition: &TableDefinition, name: &str) -> Result<DeclaredType, Reason> {
     if let Some((_, kind)) = definition.schema.key.iter().find(|(key, _)| key == name) {
-        return Ok(PrimaryKeyOrValue::Key(*kind));
+        return Ok(DeclaredType::Key(*kind));
     }
     let declared = definition.columns.iter().find(|column| column.name == name);
     let declared = declared.ok_or_else(|| Reason::NoSuchColumn { name: name.into() })?;
-    Ok(PrimaryKeyOrValue::Value(declared.value.clone()))
+    Ok(DeclaredType::Attribute(declared.value.clone()))
 }
 
 /// The key of a table, as answers have it.

@@ -9,17 +9,17 @@ use crate::context::{Answered, Context};
 use crate::error::no_index;
 use crate::{schema, table};
 
-/// Adds a secondary index to a table. Unless `include_base_data` is false, rows that are there are in it, too; until all of them are it
-/// can't be read.
+/// Creates a secondary index of a table. It is backfilled with existing rows, and can't be read before, unless `include_base_data` is
+/// false.
 pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
     let request: messages::CreateIndexRequest = decode(body).map_err(Reason::from)?;
     let (own, meta) = (context.clone(), request.index_meta);
-    let unfilled = match request.include_base_data {
+    let skipped = match request.include_base_data {
         Some(false) => BTreeSet::from([meta.name.clone()]),
         Some(true) | None => BTreeSet::new(),
     };
-    table::change_unfilled(context, &request.main_table_name, unfilled, move |definition| {
-        table::free(&own, &meta.name)?;
+    table::change_skipping_backfill(context, &request.main_table_name, skipped, move |definition| {
+        table::check_name_is_free(&own, &meta.name)?;
         let index = schema::index(definition, &meta)?;
         definition.schema.indexes.push(index);
         Ok(())

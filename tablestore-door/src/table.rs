@@ -33,14 +33,14 @@ pub(crate) async fn create(context: &Context, body: Bytes) -> Answered {
         definition = definition.secondary(index);
     }
     let own = context.clone();
-    let are_free = move || names.iter().try_for_each(|name| free(&own, name));
+    let are_free = move || names.iter().try_for_each(|name| check_name_is_free(&own, name));
     let created = context.engine().create_table_when(definition, are_free).await;
     created.map_err(refused)??;
     Ok(Answer::ok(&messages::CreateTableResponse {}))
 }
 
-/// Refuses a name that a table or an index has. It stays free where nothing else changes meanwhile.
-pub(crate) fn free(context: &Context, name: &str) -> Result<(), ServiceError> {
+/// Refuses a name that a table or an index has. Called where no other table or index changes, so that the name stays free.
+pub(crate) fn check_name_is_free(context: &Context, name: &str) -> Result<(), ServiceError> {
     context.engine_name(name)?;
     if context.existing(name)?.is_some() || IndexTable::find(context, name)?.is_some() {
         return Err(Reason::TableExists.into());
@@ -86,20 +86,20 @@ pub(crate) async fn change(
     table: &str,
     change: impl FnOnce(&mut TableDefinition) -> Result<(), ServiceError> + Send + 'static,
 ) -> Result<(), ServiceError> {
-    change_unfilled(context, table, BTreeSet::new(), change).await
+    change_skipping_backfill(context, table, BTreeSet::new(), change).await
 }
 
-/// [`change`], by which secondary indexes of some names are created without the rows that are there.
-pub(crate) async fn change_unfilled(
+/// [`change`]; secondary indexes that it creates aren't backfilled where their names are in `skip_backfill`.
+pub(crate) async fn change_skipping_backfill(
     context: &Context,
     table: &str,
-    unfilled: BTreeSet<String>,
+    skip_backfill: BTreeSet<String>,
     change: impl FnOnce(&mut TableDefinition) -> Result<(), ServiceError> + Send + 'static,
 ) -> Result<(), ServiceError> {
     let engine_name = context.engine_name(table)?;
     let changed = context
         .engine()
-        .change_table(&engine_name, unfilled, change)
+        .change_table(&engine_name, skip_backfill, change)
         .await;
     changed.map_err(refused)?
 }

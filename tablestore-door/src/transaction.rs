@@ -1,7 +1,7 @@
 //! Local transactions. Their names hold that of the table, since commits and aborts don't say it.
 
 use bytes::Bytes;
-use souk_engine::Seeing;
+use souk_engine::ReadView;
 use souk_engine::storage::TransactionId;
 use souk_tablestore::{Answer, KeyUse, Reason, ServiceError, decode, messages};
 
@@ -54,14 +54,14 @@ pub(crate) fn abort(context: &Context, body: Bytes) -> Answered {
     Ok(Answer::ok(&messages::AbortTransactionResponse {}))
 }
 
-/// What a read of a table sees: in a transaction, what that has written.
-pub(crate) fn seeing(
+/// The view of a read of a table: in a transaction, with what that has written.
+pub(crate) fn read_view(
     context: &Context,
     table: &str,
     transaction: Option<&str>,
-) -> Result<Seeing, ServiceError> {
+) -> Result<ReadView, ServiceError> {
     let id = id(context, table, transaction)?;
-    Ok(id.map_or(Seeing::Sequence(context.min_sequence), Seeing::Transaction))
+    Ok(id.map_or(ReadView::Sequence(context.min_sequence), ReadView::Transaction))
 }
 
 /// The transaction that a call to a table is in; it is refused where the transaction is of another table.

@@ -84,17 +84,17 @@ impl Answer {
             let authorization = format!("OTS {}:{signature}", head.access_key_id);
             response
                 .headers_mut()
-                .insert(AUTHORIZATION, value(&authorization));
+                .insert(AUTHORIZATION, header_value(&authorization));
         }
         for (name, text) in headers {
-            response.headers_mut().insert(name, value(text));
+            response.headers_mut().insert(name, header_value(text));
         }
         response
     }
 }
 
-/// Text as a header's value. All texts here can be one: the access key id was one in the request.
-fn value(text: &str) -> HeaderValue {
+/// Text as a header's value. The fallback is never taken: the server's texts are ASCII, and the access key id was a header's value.
+fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

@@ -1,4 +1,4 @@
-//! Times of headers.
+//! Reads and writes the times in headers, and compares them with the server's.
 
 use std::time::{Duration, SystemTime};
 
@@ -26,7 +26,7 @@ pub(crate) fn days(date: &str, now: SystemTime) -> Option<i64> {
     Some((date - OffsetDateTime::from(now).date()).whole_days().abs())
 }
 
-/// As clients read it: with milliseconds, which Python's demands.
+/// Formats a time by RFC 3339, in UTC and with milliseconds, which the Python client requires.
 pub(crate) fn format(time: SystemTime) -> String {
     let time = OffsetDateTime::from(time);
     format!(

@@ -11,7 +11,7 @@ use souk_engine::storage::{
     ReadOptions, ReturnRow, Row, RowOperation, SecondaryIndexSchema, TableSchema, Value, WrittenRow,
 };
 use souk_engine::{
-    Call, Engine, EngineError, Owner, Principal, RequestId, Search, Seeing, TableDefinition, TableHandle,
+    Call, Engine, EngineError, Owner, Principal, ReadView, RequestId, Search, TableDefinition, TableHandle,
     TableWrite, Written,
 };
 use tempfile::TempDir;
@@ -392,10 +392,10 @@ async fn parts_of_own_rows_are_read_and_others_are_missing_whatever_is_asked() {
             let is_own = *id == key("l1") || *id == key("l3");
             assert_eq!(read.row.is_some(), is_own && shows, "{id:?} {options:?}");
             assert_eq!(read.consumed, CapacityUnits::default());
-            let alone = ada.read_row(id, &options, Seeing::Sequence(0)).await;
+            let alone = ada.read_row(id, &options, ReadView::Sequence(0)).await;
             assert_eq!(alone.expect("read").value, read, "{id:?} {options:?}");
             if is_own {
-                let all = letters.read_row(id, &options, Seeing::Sequence(0)).await;
+                let all = letters.read_row(id, &options, ReadView::Sequence(0)).await;
                 assert_eq!(all.expect("read").value.row, read.row, "{id:?} {options:?}");
             }
         }

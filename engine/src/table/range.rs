@@ -8,7 +8,7 @@ use crate::error::{EngineError, Result, Waiting};
 use crate::resource::Written;
 use crate::scope::Scope;
 use crate::stored::signed;
-use crate::transactions::Seeing;
+use crate::transactions::ReadView;
 
 /// Most calls, and blocks of exports, at a time that look for own rows among those of others, further than one read goes.
 pub const SCANS_MAX: usize = 32;
@@ -23,18 +23,18 @@ impl TableHandle {
     /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] when no own row was found by the
     /// deadline; [`EngineError::TooManyScans`] when none was found by one read without a place; [`EngineError::Closing`].
     pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
-        self.range_seeing(request, Seeing::Sequence(min_sequence)).await
+        self.range_in(request, ReadView::Sequence(min_sequence)).await
     }
 
-    /// The same, of what a read has to see.
+    /// [`TableHandle::range`] in a read view.
     ///
     /// # Errors
     /// As there; of a transaction as [`TableHandle::write_in`].
-    pub async fn range_seeing(&self, request: &RangeRequest, seeing: Seeing) -> Result<Written<RangePage>> {
+    pub async fn range_in(&self, request: &RangeRequest, view: ReadView) -> Result<Written<RangePage>> {
         self.access("range", async {
             let scope = self.scope()?;
             self.check_range_options(&scope, &request.options)?;
-            let snapshot = self.seen(seeing).await?;
+            let snapshot = self.snapshot_for(view).await?;
             let page = match scope.is_limited() {
                 true => self.own_rows(&scope, &snapshot, request).await?,
                 false => snapshot.range(&self.open.table, request).await?,

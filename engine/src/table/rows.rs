@@ -13,7 +13,7 @@ use crate::resource::Written;
 use crate::scope::Scope;
 use crate::stored::signed;
 use crate::token::{self, TokenKind};
-use crate::transactions::Seeing;
+use crate::transactions::ReadView;
 
 /// Most calls at a time that read a whole table to split it.
 pub const SPLITS_MAX: usize = 8;
@@ -79,11 +79,11 @@ impl TableHandle {
         &self,
         key: &PrimaryKey,
         options: &ReadOptions,
-        seeing: Seeing,
+        view: ReadView,
     ) -> Result<Written<Read>> {
         self.access("get", async {
             let scope = self.scope()?;
-            let snapshot = self.seen(seeing).await?;
+            let snapshot = self.snapshot_for(view).await?;
             let read = match scope.is_limited() {
                 true => {
                     let read = self
@@ -201,7 +201,7 @@ impl TableHandle {
         &self,
         request: &RangeRequest,
         page_token: &str,
-        seeing: Seeing,
+        view: ReadView,
     ) -> Result<RowsPage<Row>> {
         let scope = self.scope()?;
         // Debug of these types is a complete spelling.
@@ -221,7 +221,7 @@ impl TableHandle {
             let key = key::from_document_key(&key);
             request = scope.resumed(request, key.ok_or_else(malformed)?);
         }
-        let page = self.range_seeing(&request, seeing).await?;
+        let page = self.range_in(&request, view).await?;
         let next = page.value.next.map(|key| key::to_document_key(&key));
         Ok(RowsPage {
             items: page.value.rows,
@@ -304,11 +304,11 @@ impl TableHandle {
         Ok(self.inner.database.sequence_at(time).await?)
     }
 
-    /// A cut of the table that shows what a read has to see.
-    pub(crate) async fn seen(&self, seeing: Seeing) -> Result<Snapshot> {
-        match seeing {
-            Seeing::Sequence(min_sequence) => self.snapshot(min_sequence).await,
-            Seeing::Transaction(id) => self.transaction_snapshot(id).await,
+    /// The snapshot of the table for a read view.
+    pub(crate) async fn snapshot_for(&self, view: ReadView) -> Result<Snapshot> {
+        match view {
+            ReadView::Sequence(min_sequence) => self.snapshot(min_sequence).await,
+            ReadView::Transaction(id) => self.transaction_snapshot(id).await,
         }
     }
 

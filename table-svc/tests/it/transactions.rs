@@ -90,6 +90,8 @@ async fn what_is_written_is_seen_by_others_after_the_commit() -> TestResult {
     let held = refusal(client.put_row(put("ann", 4, Default::default())).await);
     assert_eq!(held, (Code::Aborted, "TRANSACTION_CONFLICT".to_owned()));
     client.put_row(put("bob", 1, Default::default())).await?;
+    // Only its own partition is held: a read sees what others write elsewhere.
+    client.get_row(get(&id, "bob", 1)).await?;
     let outside = inside(&id, put("bob", 2, Default::default()));
     let outside = refusal(client.put_row(outside).await);
     assert_eq!(outside, (Code::InvalidArgument, "OUTSIDE_PARTITION".to_owned()));

@@ -1,4 +1,4 @@
-//! Searches.
+//! The Search operation: finds rows, and aggregates them.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -118,7 +118,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
     let asked = AskedSearch::take(&mut search)?;
     let sort = match &token {
         None => search.sort.take(),
-        Some(token) => of_token(&mut search, token)?,
+        Some(token) => sort_of_token(&mut search, token)?,
     };
     let inner = token.map(|token| token.inner);
     let handle = handle
@@ -236,8 +236,8 @@ fn flowing<'a>(
     Ok(named)
 }
 
-/// The order that a token goes on in; another one can't be given with it.
-fn of_token(search: &mut SearchQuery, token: &Token) -> Result<Option<pb::Sort>, ServiceError> {
+/// The sort that a token continues in. Refuses an offset, or another sort, that is given with the token.
+fn sort_of_token(search: &mut SearchQuery, token: &Token) -> Result<Option<pb::Sort>, ServiceError> {
     if search.offset() != 0 {
         return Err(invalid("Offset and token cannot be given at the same time."));
     }

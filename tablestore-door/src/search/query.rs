@@ -1,4 +1,4 @@
-//! Queries.
+//! Converts queries of the wire to the index's.
 
 use std::ops::Bound;
 
@@ -12,7 +12,7 @@ use souk_tablestore::{MinimumShouldMatch, QueryNode, ServiceError};
 use super::fields::{Fields, count, enumeration, name, point};
 use crate::error::{invalid, missing, unsupported};
 
-/// Reads a query with all that is inside of it.
+/// Converts a query, with those that are nested in it.
 pub(super) fn query(node: &QueryNode, fields: Fields<'_>) -> Result<Query, ServiceError> {
     Ok(match node {
         QueryNode::MatchAll => Query::MatchAll,
@@ -93,7 +93,7 @@ pub(super) fn query(node: &QueryNode, fields: Fields<'_>) -> Result<Query, Servi
                 filter: queries(filter, fields)?,
                 should: queries(should, fields)?,
                 must_not: queries(must_not, fields)?,
-                // Of no clauses none has to match, whatever is said.
+                // Without should clauses the minimum is ignored.
                 minimum_should_match: minimum(
                     body.minimum_should_match,
                     body.new_minimum_should_match.as_deref(),
@@ -173,7 +173,7 @@ pub(super) fn weight(weight: Option<f32>) -> Result<f32, ServiceError> {
     }
 }
 
-/// How many of some clauses have to match; `None` is as many as without saying. How many there are is counted where a text asks.
+/// How many of the optional clauses have to match; `None` is the default. `clauses` counts them, where a text may say a percentage.
 fn minimum(
     number: Option<i32>,
     text: Option<&str>,

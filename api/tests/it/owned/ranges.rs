@@ -155,7 +155,7 @@ async fn a_page_of_own_rows_fits_into_a_message_also_behind_those_of_others() {
     let (mut token, mut read) = (String::new(), 0);
     loop {
         let range = RangeRequest::default();
-        let page = ada.range_page(&range, &token, Seeing::Sequence(0)).await;
+        let page = ada.range_page(&range, &token, ReadView::Sequence(0)).await;
         let page = page.expect("a page");
         let bytes: usize = page.items.iter().map(Row::message_bytes).sum();
         assert!(bytes <= MAX_PAGE_BYTES, "{bytes}");
