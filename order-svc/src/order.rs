@@ -1,5 +1,6 @@
 //! Orders: a consumer buys a quantity of a product from a salesperson. Names, brand, type and price are those of the time of
-//! the order: missing ones are looked up ([`References::fill_in`]), and a missing total is computed.
+//! the order: a missing name or price is looked up, a product's with its brand and type ([`References::fill_in`]); a missing total is
+//! computed.
 
 use std::sync::Arc;
 
