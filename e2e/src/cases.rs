@@ -191,7 +191,7 @@ impl Call {
             taken.set(taken.get() + 1);
             wanted == Some(taken.get())
         };
-        let (answers, _) = client.stream(&self.call, &json, last).await?;
+        let (answers, _) = client.responses(&self.call, &json, last).await?;
         Ok(match answers {
             Ok(messages) => Outcome::Messages(messages),
             Err(status) => Outcome::Refused(Box::new(status)),

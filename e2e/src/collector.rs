@@ -32,7 +32,7 @@ use crate::spans::{Link, Span, SpanKind, Trace};
 
 mod metrics;
 
-pub use metrics::{Point, Series};
+pub use metrics::{DataPoint, Series};
 
 /// How long a test waits for telemetry. The suites' exporters send batches every few hundred milliseconds at most.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -65,7 +65,7 @@ struct Received {
     spans: Mutex<Vec<Span>>,
     records: Mutex<Vec<LogRecord>>,
     /// The last point of each series.
-    metrics: Mutex<BTreeMap<Series, Point>>,
+    metrics: Mutex<BTreeMap<Series, DataPoint>>,
     /// When each service last exported metrics.
     last_metrics: Mutex<BTreeMap<String, Instant>>,
     /// Exports so far; it changes after what they hold was added.
@@ -140,7 +140,7 @@ impl Collector {
 
     /// The series of a metric, each with its last value.
     #[must_use]
-    pub fn metric(&self, name: &str) -> Vec<(Series, Point)> {
+    pub fn metric(&self, name: &str) -> Vec<(Series, DataPoint)> {
         let metrics = self.received.metrics.lock();
         let mine = metrics.iter().filter(|(series, _)| series.metric == name);
         mine.map(|(series, point)| (series.clone(), point.clone()))

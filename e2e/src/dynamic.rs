@@ -77,7 +77,7 @@ impl Dynamic {
     /// # Errors
     /// The outer one when the call can't be made; the inner one is the status that it ended with.
     pub async fn call(&self, name: &str, request: &Value) -> anyhow::Result<Result<Value, Status>> {
-        let (answers, _) = self.stream(name, request, |_| true).await?;
+        let (answers, _) = self.responses(name, request, |_| true).await?;
         Ok(answers.map(|answers| answers.into_iter().next().unwrap_or_default()))
     }
 
@@ -121,7 +121,7 @@ impl Dynamic {
     ///
     /// # Errors
     /// The outer one when the call can't be made; the inner one is the status that it ended with.
-    pub async fn stream(
+    pub async fn responses(
         &self,
         name: &str,
         request: &Value,
@@ -139,7 +139,7 @@ impl Dynamic {
     ///
     /// # Errors
     /// The outer one when the call can't be made; the inner one is the status that it ended with.
-    pub async fn open(
+    pub async fn open_stream(
         &self,
         name: &str,
         request: &Value,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use interposer::Disk;
+use interposer::DiskFault;
 use link::LinkCondition;
 
 pub mod device;
@@ -97,11 +97,11 @@ impl Fault {
     }
 
     /// The disk fault of the interposer; `None` when the fault needs none.
-    pub(crate) fn disk(self) -> Option<Disk> {
+    pub(crate) fn disk(self) -> Option<DiskFault> {
         match self {
-            Self::FullDisk => Some(Disk::Full),
+            Self::FullDisk => Some(DiskFault::Full),
             // The clock is moved by an interposer, too, whose disk fault then never begins.
-            Self::SlowSync | Self::ClockJump => Some(Disk::SlowSync(SLOW_SYNC)),
+            Self::SlowSync | Self::ClockJump => Some(DiskFault::SlowSync(SLOW_SYNC)),
             _ => None,
         }
     }

@@ -1,9 +1,9 @@
 //! Metadata of media files: `souk.media.v1` on an engine.
 //!
-//! It is **not** a file store: files are elsewhere, and nothing is analysed here. The table, the message and the RPCs of
-//! every resource are generated from the contract; this crate holds what is true of media items only ([`media`]): updates may append the
-//! tags and faces that were found in a file. After the contract its folder
-//! and backend are `media`, its `service.name` is `souk-media`.
+//! It is **not** a file store: files are elsewhere, and nothing is analysed here. The table, the message and the RPCs that
+//! every resource has are generated from the contract; this crate holds what is true of media items only ([`media`]): updates may append the
+//! tags and faces that were found in a file. Only the crate is named `meta-svc`: its folder and backend are `media`, and its
+//! `service.name` is `souk-media`, as in the contract.
 //!
 //! # Example
 //! ```no_run

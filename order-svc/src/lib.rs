@@ -1,7 +1,7 @@
 //! Orders, and the consumers, salespersons and products they are made of: `souk.order.v1` on an engine.
 //!
 //! It is **not** a shop system: it neither takes payments nor counts stock, and it keeps an order's names and prices as
-//! they were when it was made. Tables, messages and the RPCs of every resource are generated from the contract; this crate holds
+//! they were when it was made. Tables, messages and the RPCs that every resource has are generated from the contract; this crate holds
 //! what is true of orders only: [`order`] completes them, [`references`] looks up what they lack, [`product`] suggests products' names.
 //!
 //! # Example

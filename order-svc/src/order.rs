@@ -1,5 +1,6 @@
 //! Orders: a consumer buys a quantity of a product from a salesperson. Names, brand, type and price are those of the time of
-//! the order; what an order lacks of them is filled in, and its total computed.
+//! the order: a missing name or price is looked up, a product's with its brand and type ([`References::fill_in`]); a missing total is
+//! computed.
 
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ impl OrderDomain {
         }
     }
 
-    /// Completes new orders: looks up names and prices, and computes totals. `at` gives the path of each in the request, for violations.
+    /// Completes new orders: looks up names and prices, and computes totals. `at` gives the path of each by its index, for violations.
     async fn complete_new(
         &self,
         orders: &mut [pb::Order],
@@ -46,8 +47,8 @@ impl OrderDomain {
     ) -> souk_api::Result<()> {
         self.references.fill_in(orders, &at).await?;
         let mut violations = Violations::default();
-        for (place, order) in orders.iter_mut().enumerate() {
-            finish(order, &at(place), &mut violations);
+        for (index, order) in orders.iter_mut().enumerate() {
+            finish(order, &at(index), &mut violations);
         }
         settled(violations)
     }
@@ -152,7 +153,7 @@ impl OrderMethods for OrderDomain {
         let written = match first {
             Some(first) => first,
             None => {
-                let at = |place| FieldPath::root("orders").index(place);
+                let at = |index| FieldPath::root("orders").index(index);
                 self.complete_new(&mut drafts, at).await?;
                 orders.create_batch(drafts, id, request.omit_resources).await?
             }

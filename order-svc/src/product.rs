@@ -15,7 +15,7 @@ const SUGGEST: SuggestFields<'static> = SuggestFields {
     order: SuggestOrder::Alphabetical,
 };
 
-/// The RPC of products beyond those of every resource. No rule is added to those of their fields.
+/// The hand-written RPC of products; adds no rules to the contract's.
 #[derive(Clone, Copy, Debug)]
 pub struct ProductDomain;
 

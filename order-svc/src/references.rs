@@ -1,4 +1,4 @@
-//! What orders refer to: consumers, salespersons and products.
+//! Looks up what orders refer to: consumers, salespersons and products.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -33,8 +33,8 @@ impl References {
         })
     }
 
-    /// Fills in the names and prices that orders lack; what is given stays. Each wanted id is read once, from the three tables at the same
-    /// time. `at` gives the path of each order in the request.
+    /// Fills in the names and prices that orders lack; what is given stays. Each wanted id is read once, from the three tables
+    /// concurrently. `at` gives the path of each order by its index.
     ///
     /// # Errors
     /// [`Error::UnknownReference`] for the first id that doesn't exist.
@@ -46,18 +46,18 @@ impl References {
             read(&self.products, orders.iter().filter_map(product_wanted)),
         ))
         .await?;
-        for (place, order) in orders.iter_mut().enumerate() {
+        for (index, order) in orders.iter_mut().enumerate() {
             if let Some(id) = consumer_wanted(order) {
-                let consumer = find::<Consumers>(&consumers, id, || at(place).field("consumer_id"))?;
+                let consumer = find::<Consumers>(&consumers, id, || at(index).field("consumer_id"))?;
                 order.consumer_name.clone_from(&consumer.name);
             }
             if let Some(id) = salesperson_wanted(order) {
-                let path = || at(place).field("salesperson_id");
+                let path = || at(index).field("salesperson_id");
                 let salesperson = find::<Salespersons>(&salespersons, id, path)?;
                 order.salesperson_name.clone_from(&salesperson.name);
             }
             if let Some(id) = product_wanted(order) {
-                let product = find::<Products>(&products, id, || at(place).field("product_id"))?;
+                let product = find::<Products>(&products, id, || at(index).field("product_id"))?;
                 take_product(product, order);
             }
         }
@@ -81,7 +81,7 @@ pub(crate) fn salesperson_wanted(order: &Order) -> Option<&str> {
         .then_some(order.salesperson_id.as_str())
 }
 
-/// The product to look up, if its name or its price is missing.
+/// The product to look up, if its name or its price is missing: brand and type may be empty, and don't need it alone.
 pub(crate) fn product_wanted(order: &Order) -> Option<&str> {
     let wanted = order.product_name.is_empty() || order.unit_price_cents.is_none();
     wanted.then_some(order.product_id.as_str())
@@ -113,7 +113,7 @@ fn find<'a, R: Resource>(
     })
 }
 
-/// Reads each id once, in batches at the same time; ids that don't exist are left out.
+/// Reads each id once, in concurrent batches; ids that don't exist are left out.
 async fn read<R: Resource>(
     resources: &Resources<R>,
     ids: impl Iterator<Item = &str>,

@@ -1,7 +1,7 @@
 //! Shops on the map: `souk.shop.v1` on an engine.
 //!
-//! It is **not** a map: it knows where shops are and which are near, and draws nothing. The table, the message and the RPCs of
-//! every resource are generated from the contract; this crate holds what is true of shops only ([`shop`]): nearby searches, clusters of a
+//! It is **not** a map: it knows where shops are and which are near, and draws nothing. The table, the message and the RPCs that
+//! every resource has are generated from the contract; this crate holds what is true of shops only ([`shop`]): nearby searches, clusters of a
 //! map, and suggestions of names.
 //!
 //! # Example

@@ -11,9 +11,9 @@ use tonic::{Request, Response, Status};
 
 use crate::{ShopMethods, Shops};
 
-/// The field of a shop's place, by which the nearest are found.
+/// The geo field of nearby searches, suggestions and clusters.
 const POSITION: &str = "position";
-/// The field by which the best shop is chosen, of a suggested name and of a cluster: highest first.
+/// The field that ranks shops of the same suggested name or cluster: the highest is the best.
 const RATING: &str = "rating";
 
 /// How shops' names are suggested.
@@ -27,7 +27,7 @@ const SUGGEST: SuggestFields<'static> = SuggestFields {
     },
 };
 
-/// The RPCs of shops beyond those of every resource. No rule is added to those of their fields.
+/// The hand-written RPCs of shops; adds no rules to the contract's.
 #[derive(Clone, Copy, Debug)]
 pub struct ShopDomain;
 

@@ -10,16 +10,16 @@ use super::{attributes_of, hex};
 
 /// The last value of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Point {
+pub struct DataPoint {
     /// A histogram's number of measurements.
     pub count: Option<u64>,
     /// A histogram's sum, or the value.
     pub value: f64,
-    /// The traces of its exemplars.
-    pub exemplars: Vec<String>,
+    /// Trace ids of its exemplars, in hexadecimal.
+    pub exemplar_traces: Vec<String>,
 }
 
-/// What tells one series from others.
+/// The identity of a series.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Series {
     /// `service.name`.
@@ -41,35 +41,30 @@ impl Series {
 }
 
 /// All points of a metric, each with its labels.
-pub(super) fn points(metric: Metric) -> Vec<(BTreeMap<String, String>, Point)> {
+pub(super) fn points(metric: Metric) -> Vec<(BTreeMap<String, String>, DataPoint)> {
     let number = |point: opentelemetry_proto::tonic::metrics::v1::NumberDataPoint| {
         let value = match point.value {
             Some(number_data_point::Value::AsDouble(value)) => value,
-            // Counts of tests are far below 2^52.
+            // Counts of tests are far below 2^53, up to where an `f64` is exact.
             Some(number_data_point::Value::AsInt(value)) => value as f64,
             None => 0.0,
         };
-        let exemplars = traces(&point.exemplars);
-        let (count, labels) = (None, attributes_of(point.attributes));
-        (
-            labels,
-            Point {
-                count,
-                value,
-                exemplars,
-            },
-        )
+        let read = DataPoint {
+            count: None,
+            value,
+            exemplar_traces: traces(&point.exemplars),
+        };
+        (attributes_of(point.attributes), read)
     };
     match metric.data {
         Some(Data::Gauge(gauge)) => gauge.data_points.into_iter().map(number).collect(),
         Some(Data::Sum(sum)) => sum.data_points.into_iter().map(number).collect(),
         Some(Data::Histogram(histogram)) => {
             let point = |point: opentelemetry_proto::tonic::metrics::v1::HistogramDataPoint| {
-                let exemplars = traces(&point.exemplars);
-                let read = Point {
+                let read = DataPoint {
                     count: Some(point.count),
                     value: point.sum.unwrap_or_default(),
-                    exemplars,
+                    exemplar_traces: traces(&point.exemplars),
                 };
                 (attributes_of(point.attributes), read)
             };
@@ -79,6 +74,7 @@ pub(super) fn points(metric: Metric) -> Vec<(BTreeMap<String, String>, Point)> {
     }
 }
 
+/// The trace ids of the exemplars that have a value.
 fn traces(exemplars: &[Exemplar]) -> Vec<String> {
     let measured = |exemplar: &&Exemplar| {
         matches!(

@@ -1,7 +1,6 @@
-//! Between a process and its system: disks that are slow or refuse, clocks that jump.
+//! Injects faults of disk and clock into a process by `LD_PRELOAD`. They begin and end while it runs.
 //!
-//! A library in C is loaded before the process's own (`LD_PRELOAD`); the proofs of the store use the same one, whose source says
-//! what it can do. Faults begin and end while the process runs.
+//! The library is in C, and shared with the tests of the store; its source says what it can do.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,59 +10,58 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The library's source, beside the tests of the store.
+/// The library's source, in the tests of the store.
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kv/tests/it/faults/shim.c");
 
-/// What a disk does while it is [failing](Interposer::fail).
+/// What a disk does while it is [failing](Interposer::set_failing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disk {
-    /// Each fsync of a file takes so much longer.
+pub enum DiskFault {
+    /// Each fsync of a file takes this much longer.
     SlowSync(Duration),
     /// Nothing more can be written: ENOSPC.
     Full,
-    /// The same of the files of search indexes alone: what the store keeps in reserve is there for it.
+    /// The same for the files of search indexes alone: the store has room in its reserve.
     FullForIndexes,
     /// Each fsync of a file of the store fails: EIO.
     FailingSync,
 }
 
-/// Stands between one process and its system. Dropping it removes the process's data, unless they are at a place of their own.
+/// The faults of one process. Dropping it removes the process's data, unless it was made [with their path](Self::with_data).
 #[derive(Debug)]
 pub struct Interposer {
     library: &'static Path,
-    /// Of the files that say what fails.
+    /// Of the files that control the library; of the data, too, unless their path was given.
     directory: TempDir,
     data: PathBuf,
-    disk: Disk,
+    disk: DiskFault,
 }
 
 impl Interposer {
-    /// One that can make a disk do this, and move the clock; `None` where it can't be made, which it says on standard error, or,
-    /// with `SOUK_FAULTS=required`, by panicking.
+    /// Prepares a fault of the disk, and of the clock; `None` where the library can't be built, which is said on standard error.
     ///
     /// # Errors
     /// When there is no room for its files.
     ///
     /// # Panics
     /// With `SOUK_FAULTS=required` in the environment, when there is no Linux or no `cc`.
-    pub fn new(disk: Disk) -> anyhow::Result<Option<Self>> {
+    pub fn new(disk: DiskFault) -> anyhow::Result<Option<Self>> {
         let directory = tempfile::tempdir()?;
         let data = directory.path().join("data");
-        Self::between(disk, directory, data)
+        Self::prepare(disk, directory, data)
     }
 
-    /// The same for data at a place of their own.
+    /// Like [`new`](Self::new), with the data in `data`.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
     ///
     /// # Panics
     /// As [`new`](Self::new).
-    pub fn over(disk: Disk, data: PathBuf) -> anyhow::Result<Option<Self>> {
-        Self::between(disk, tempfile::tempdir()?, data)
+    pub fn with_data(disk: DiskFault, data: PathBuf) -> anyhow::Result<Option<Self>> {
+        Self::prepare(disk, tempfile::tempdir()?, data)
     }
 
-    fn between(disk: Disk, directory: TempDir, data: PathBuf) -> anyhow::Result<Option<Self>> {
+    fn prepare(disk: DiskFault, directory: TempDir, data: PathBuf) -> anyhow::Result<Option<Self>> {
         static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         let library = match LIBRARY.get_or_init(build) {
             Ok(library) => library,
@@ -83,7 +81,7 @@ impl Interposer {
         Ok(Some(interposer))
     }
 
-    /// The data of the process, whose disk it is.
+    /// The data directory of the process, which the disk fault is for.
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.data.clone()
@@ -97,13 +95,13 @@ impl Interposer {
         self.directory.path().join("clock")
     }
 
-    /// The variables of the process.
+    /// The environment variables of the process.
     pub(crate) fn environment(&self) -> [(String, String); 5] {
         let rules = match self.disk {
-            Disk::SlowSync(time) => format!("sync * 1 0 delay-{}", time.as_millis()),
-            Disk::Full => full("*"),
-            Disk::FullForIndexes => full("index/*"),
-            Disk::FailingSync => "sync store/* 1 0 eio".to_owned(),
+            DiskFault::SlowSync(time) => format!("sync * 1 0 delay-{}", time.as_millis()),
+            DiskFault::Full => full("*"),
+            DiskFault::FullForIndexes => full("index/*"),
+            DiskFault::FailingSync => "sync store/* 1 0 eio".to_owned(),
         };
         [
             ("LD_PRELOAD", self.library.display().to_string()),
@@ -115,18 +113,18 @@ impl Interposer {
         .map(|(name, value)| (name.to_owned(), value))
     }
 
-    /// Lets the disk begin to fail, or end.
+    /// Begins or ends the fault of the disk.
     ///
     /// # Errors
     /// When the file that says so can't be made or removed.
-    pub fn fail(&self, failing: bool) -> std::io::Result<()> {
+    pub fn set_failing(&self, failing: bool) -> std::io::Result<()> {
         match failing {
             true => std::fs::write(self.control(), ""),
             false => std::fs::remove_file(self.control()),
         }
     }
 
-    /// Moves the clock of the day so many nanoseconds ahead of the machine's, or behind; the steady clock goes on.
+    /// Moves the wall clock this many nanoseconds ahead of the machine's, or behind; the monotonic clock stays.
     ///
     /// # Errors
     /// When the file that says so can't be written.
@@ -140,11 +138,10 @@ impl Interposer {
     }
 }
 
-/// Says past the capture of the harness that something was not checked: nobody shall believe that it ran. With
-/// `SOUK_FAULTS=required` it panics instead.
+/// Says on standard error, past the capture of the test harness, that `what` was skipped.
 ///
 /// # Panics
-/// Then.
+/// With `SOUK_FAULTS=required` in the environment.
 pub fn skipped(what: &str, reason: &str) {
     let required = std::env::var("SOUK_FAULTS").is_ok_and(|value| value == "required");
     assert!(!required, "{what} can't be tested: {reason}");
@@ -152,7 +149,7 @@ pub fn skipped(what: &str, reason: &str) {
     let _ = writeln!(std::io::stderr(), "\n*** SKIPPED {what}: {reason} ***\n");
 }
 
-/// The rules of a disk that is full for the files that are like this.
+/// The library's rules of a disk that is full for the files that match the pattern `files`.
 fn full(files: &str) -> String {
     ["write", "create", "truncate"]
         .map(|call| format!("{call} {files} 1 0 enospc"))
@@ -164,18 +161,18 @@ fn build() -> Result<PathBuf, String> {
         return Err("calls are intercepted on Linux only".to_owned());
     }
     let binary = std::env::current_exe().map_err(|error| error.to_string())?;
-    // Beside the binary; several runs may build at once, so each under a name of its own.
+    // Several runs may build at once: each writes a file of its own, and renames it.
     let library = binary.with_file_name("souk-e2e-interposer.so");
-    let new = library.with_extension(format!("{}.so", std::process::id()));
+    let built = library.with_extension(format!("{}.so", std::process::id()));
     let compiled = Command::new("cc")
         .args(["-Wall", "-O2", "-shared", "-fPIC", "-o"])
-        .arg(&new)
+        .arg(&built)
         .arg(SOURCE)
         .output()
         .map_err(|error| format!("there is no cc: {error}"))?;
     if !compiled.status.success() {
         return Err(String::from_utf8_lossy(&compiled.stderr).into_owned());
     }
-    std::fs::rename(&new, &library).map_err(|error| error.to_string())?;
+    std::fs::rename(&built, &library).map_err(|error| error.to_string())?;
     Ok(library)
 }

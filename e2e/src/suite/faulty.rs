@@ -71,7 +71,7 @@ impl Faulty {
             Fault::Kill => self.suite.take_process(&self.service)?.kill().await,
             Fault::Pause => self.suite.process(&self.service)?.pause().await,
             Fault::ClockJump => self.jump(CLOCK_JUMP),
-            _ => Ok(self.interposer()?.fail(true)?),
+            _ => Ok(self.interposer()?.set_failing(true)?),
         }
     }
 
@@ -89,11 +89,11 @@ impl Faulty {
             Fault::Pause => self.suite.process(&self.service)?.resume().await,
             Fault::ClockJump => self.jump(Duration::ZERO),
             Fault::FullDisk => {
-                self.interposer()?.fail(false)?;
+                self.interposer()?.set_failing(false)?;
                 self.suite.take_process(&self.service)?.kill().await?;
                 self.suite.start_process(&self.service).await
             }
-            _ => Ok(self.interposer()?.fail(false)?),
+            _ => Ok(self.interposer()?.set_failing(false)?),
         }
     }
 

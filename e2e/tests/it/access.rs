@@ -48,7 +48,7 @@ async fn check(
     let sequences = seed(admin, number == 0).await?;
     let request = (cell.request)(&numbers(whose, &sequences, number).by(role));
     let (answer, _) = caller
-        .stream(cell.method, &request, |answer| cell.is_last(answer, &sequences))
+        .responses(cell.method, &request, |answer| cell.is_last(answer, &sequences))
         .await?;
     let at = format!("{} {verdict:?} {request}", cell.method);
     let refused = |code: Code, why: &str| {

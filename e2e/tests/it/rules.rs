@@ -292,7 +292,7 @@ async fn what_breaks_a_rule_is_refused_and_what_keeps_it_isnt() -> anyhow::Resul
             let cases = bad.into_iter().map(|value| (value, true));
             for (value, is_bad) in cases.chain(good.into_iter().map(|value| (value, false))) {
                 let request = with(&contract, &request, &input, &place, value);
-                let (answer, _) = client.stream(cell.method, &request, |_| true).await?;
+                let (answer, _) = client.responses(cell.method, &request, |_| true).await?;
                 let fields = match &answer {
                     Ok(_) => Vec::new(),
                     Err(status)

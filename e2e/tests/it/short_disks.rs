@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use souk_e2e::data::{self, SeededRandom};
-use souk_e2e::faults::interposer::{Disk, Interposer};
+use souk_e2e::faults::interposer::{DiskFault, Interposer};
 use souk_e2e::log::Log;
 use souk_e2e::rejection::Rejection;
 use souk_e2e::suite::{Layout, Plan, Suite};
@@ -110,7 +110,7 @@ fn id_of(process: &souk_e2e::process::Process) -> anyhow::Result<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_that_becomes_free_is_over_without_a_restart() -> anyhow::Result<()> {
-    let Some(interposer) = Interposer::new(Disk::FullForIndexes)? else {
+    let Some(interposer) = Interposer::new(DiskFault::FullForIndexes)? else {
         return Ok(());
     };
     let Some(mount) = Mount::new(interposer.data()) else {
@@ -126,7 +126,7 @@ async fn a_full_disk_that_becomes_free_is_over_without_a_restart() -> anyhow::Re
     assert_eq!(count(&suite, first).await?, 1);
 
     // Something else takes the room: the indexes get none, the store keeps what it needs to end what it took.
-    interposer.fail(true)?;
+    interposer.set_failing(true)?;
     let filler = mount.fill(RESERVE / 8)?;
     let (mut taken, mut last) = (1, first);
     let refused = loop {
@@ -157,7 +157,7 @@ async fn a_full_disk_that_becomes_free_is_over_without_a_restart() -> anyhow::Re
     assert!(rejection.has_retry_info, "{status:?}");
 
     std::fs::remove_file(filler)?;
-    interposer.fail(false)?;
+    interposer.set_failing(false)?;
     comes("health", suite.wait_until_serving()).await?;
     let written = comes("a write that is taken", async {
         loop {
@@ -176,7 +176,7 @@ async fn a_full_disk_that_becomes_free_is_over_without_a_restart() -> anyhow::Re
 /// Writes end with a failed fsync, until a restart; reads and searches don't, not even when indexes are to be checkpointed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_failed_sync_searches_go_on_until_the_restart() -> anyhow::Result<()> {
-    let Some(interposer) = Interposer::new(Disk::FailingSync)? else {
+    let Some(interposer) = Interposer::new(DiskFault::FailingSync)? else {
         return Ok(());
     };
     let log = Log::default();
@@ -187,7 +187,7 @@ async fn after_a_failed_sync_searches_go_on_until_the_restart() -> anyhow::Resul
     let mut suite = plan.start().await?;
     let first = create(&suite, 0).await?;
     assert_eq!(count(&suite, first).await?, 1);
-    interposer.fail(true)?;
+    interposer.set_failing(true)?;
     let status = create(&suite, 1).await.expect_err("its sync fails");
     assert_eq!(Rejection::of(&status)?.code, Code::Unavailable, "{status:?}");
     // The checkpoint after which a store that works could trim its log.
@@ -200,7 +200,7 @@ async fn after_a_failed_sync_searches_go_on_until_the_restart() -> anyhow::Resul
     let process = suite.take_process("shop")?;
     process.terminate().await?;
     process.wait().await?;
-    interposer.fail(false)?;
+    interposer.set_failing(false)?;
     suite.start_process("shop").await?;
     suite.wait_until_serving().await?;
     let written = create(&suite, 2).await?;

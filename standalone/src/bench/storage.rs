@@ -23,14 +23,14 @@ const RAW_BLOCKS: [usize; 2] = [1_000, 100_000];
 /// Length of the raw appends of one size.
 const RAW_TIME: Duration = Duration::from_secs(1);
 
-/// Which steps, on how much, where.
+/// The parameters of all steps.
 #[derive(Debug, Clone)]
 pub struct StorageBenchPlan {
     /// An existing folder, or one to be created, for the data.
     pub data: PathBuf,
     /// Rows to load and read.
     pub rows: u64,
-    /// Clients of the conditional puts, one round for each.
+    /// Numbers of concurrent clients of the conditional puts, one round each.
     pub clients: Vec<u64>,
     /// Length of a round.
     pub seconds: u64,
@@ -109,7 +109,7 @@ async fn put_until(
     Ok((revisions, latencies))
 }
 
-/// Loads the rows in random order of their keys, and waits until the files have settled.
+/// Loads the rows in random order of their keys, then runs maintenance and compaction to their end.
 pub async fn load(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>) -> Result<()> {
     let directory = loaded(plan);
     let database = Database::open(&directory, options()).await?;
@@ -214,7 +214,7 @@ pub async fn reads(plan: &StorageBenchPlan, report: &mut BenchReport<impl Write>
     drop(snapshot);
     database.close().await?;
     drop((database, table));
-    raw(&directory, report).await
+    kv_scans(&directory, report).await
 }
 
 /// Reads `count` rows by random keys.
@@ -296,8 +296,8 @@ async fn ranges(
     )?)
 }
 
-/// The scans once more below the tables: keys and values as they are stored.
-async fn raw(directory: &Path, report: &mut BenchReport<impl Write>) -> Result<()> {
+/// Scans the rows once more in `souk_kv`, without decoding them.
+async fn kv_scans(directory: &Path, report: &mut BenchReport<impl Write>) -> Result<()> {
     let store = FjallKv::open(directory, &options().fjall).await?;
     let snapshot = store.snapshot().await?;
     for direction in [Direction::Forward, Direction::Backward] {

@@ -43,7 +43,7 @@ struct StorageArgs {
     /// Steps, in this order.
     #[arg(long, value_delimiter = ',', default_value = "puts,load,reads")]
     steps: Vec<StorageStep>,
-    /// Clients of the puts, one round for each.
+    /// Numbers of concurrent clients of the puts, one round each.
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,128", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     clients: Vec<u64>,
     /// Length of a round, in seconds.

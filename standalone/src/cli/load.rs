@@ -25,15 +25,15 @@ const ROWS_DEFAULT: u64 = 5_000;
 /// The kind of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LoadKind {
-    /// Orders after TPC-H; the products, consumers and salespersons that they name are loaded first.
+    /// Orders. Without `--file` they are TPC-H's, and the products, consumers and salespersons that they name are loaded first.
     Orders,
-    /// The products of a scale factor.
+    /// Products that orders name.
     Products,
-    /// The consumers of a scale factor.
+    /// Consumers that orders name.
     Consumers,
-    /// The salespersons of a scale factor.
+    /// Salespersons that orders name.
     Salespersons,
-    /// Shops around the world, and the genuine ones of Helsinki.
+    /// Shops. Without `--file` they are around the world, with the genuine ones of Helsinki.
     Shops,
     /// Metadata of media.
     Media,
@@ -44,7 +44,7 @@ enum LoadKind {
 pub(super) struct LoadArgs {
     /// What is loaded.
     what: LoadKind,
-    /// Generates so many rows; of products and persons, those that so many orders refer to.
+    /// Generates this many rows; of products, consumers and salespersons, those that this many orders name.
     #[arg(long, value_name = "ROWS", conflicts_with_all = ["file", "scale_factor"])]
     count: Option<u64>,
     /// Generates TPC-H's tables at this size; 1 has 6,000,000 orders. Not for shops and media.
@@ -145,9 +145,9 @@ impl LoadArgs {
         }
     }
 
-    /// Where refused rows go. A file is emptied when it is opened, so the first load does that when nothing else can be wrong; those of
-    /// other kinds add to it.
-    fn opened<'r>(&self, rejects: &'r mut Option<Rejects>) -> io::Result<&'r mut Rejects> {
+    /// Opens `rejects` for the first kind that is loaded, and returns it for the others. Opening may empty the file, so it happens when
+    /// arguments and checkpoint have been found valid.
+    fn open_rejects<'r>(&self, rejects: &'r mut Option<Rejects>) -> io::Result<&'r mut Rejects> {
         match rejects {
             Some(rejects) => Ok(rejects),
             None => Ok(rejects.insert(match &self.rejects {
@@ -189,7 +189,7 @@ impl LoadArgs {
         } else {
             Checkpoint::start(Some(&state), &dataset.name)
         };
-        let rejects = self.opened(rejects)?;
+        let rejects = self.open_rejects(rejects)?;
         let plan = LoadPlan {
             streams: self.streams as usize,
             skip_existing: self.resume || may_exist,

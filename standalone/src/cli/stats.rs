@@ -31,7 +31,7 @@ pub(super) struct StatsArgs {
 pub(super) fn main(args: &StatsArgs) -> ExitCode {
     stores::main(async {
         if let Some(address) = args.metrics {
-            say(memory::of(address)?)?;
+            say(memory::breakdown(address)?)?;
         }
         let stores = args.data.as_deref().map(stores::stores).transpose()?;
         for store in stores.unwrap_or_default() {

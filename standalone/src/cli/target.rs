@@ -11,7 +11,7 @@ use souk_proto::FILE_DESCRIPTOR_SET;
 
 use super::stores::CommandError;
 
-/// Where a server is, and who asks.
+/// The address of a server, and the TLS and API key to call it with.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TargetArgs {
     /// Where the service, or the gateway, listens.
@@ -26,14 +26,14 @@ pub(super) struct TargetArgs {
     /// PEM file of the client certificate's private key.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// A file with the API key of an admin or an operator, for services that let in only those whom they know. The variable
+    /// A file with the API key of an admin or an operator, for servers that require one. The variable
     /// SOUK_API_KEY may hold the key itself.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
 
 impl TargetArgs {
-    /// Where it listens.
+    /// The server's address.
     pub(super) fn uri(&self) -> &Uri {
         &self.target
     }
@@ -50,13 +50,13 @@ impl TargetArgs {
                 Err(_) => return Ok(None),
             },
         };
-        // Without the cause, which would show the key.
-        let mut key = HeaderValue::try_from(text.trim()).map_err(|_| "the API key isn't one")?;
+        let key = HeaderValue::try_from(text.trim());
+        let mut key = key.map_err(|_| "the API key has characters that a header can't hold")?;
         key.set_sensitive(true);
         Ok(Some(key))
     }
 
-    /// The way to it.
+    /// A client that calls the server with the API key.
     pub(super) fn client(&self) -> Result<Client, CommandError> {
         if self.ca.is_none() && self.target.scheme_str() == Some("https") {
             return Err(

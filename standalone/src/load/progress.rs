@@ -1,4 +1,4 @@
-//! Shows how a load goes on standard error: a bar on a terminal, a line now and then elsewhere.
+//! Shows the progress of a load or an export on standard error: a bar on a terminal, a line every few seconds elsewhere.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Mutex;
@@ -9,17 +9,19 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// How often a line is written where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The progress of one load.
+/// The progress of one load or export.
 pub struct Progress {
     name: String,
     bar: Option<ProgressBar>,
-    lines: Mutex<Lines>,
+    lines: Mutex<LineState>,
 }
 
-struct Lines {
+/// What the lines show.
+struct LineState {
     started: Instant,
-    last: Instant,
-    before: u64,
+    last_line: Instant,
+    /// Rows of earlier, interrupted runs: `rows` counts them, the rate doesn't.
+    done_before: u64,
     rows: u64,
     total: Option<u64>,
     quiet: bool,
@@ -53,13 +55,13 @@ impl Progress {
         Self::with("", None, 0, None, true)
     }
 
-    fn with(name: &str, bar: Option<ProgressBar>, before: u64, total: Option<u64>, quiet: bool) -> Self {
+    fn with(name: &str, bar: Option<ProgressBar>, done: u64, total: Option<u64>, quiet: bool) -> Self {
         let now = Instant::now();
-        let lines = Lines {
+        let lines = LineState {
             started: now,
-            last: now,
-            before,
-            rows: before,
+            last_line: now,
+            done_before: done,
+            rows: done,
             total,
             quiet,
         };
@@ -78,9 +80,9 @@ impl Progress {
         }
         let Ok(mut lines) = self.lines.lock() else { return };
         lines.rows += rows;
-        if lines.last.elapsed() >= LINE_EVERY {
-            lines.last = Instant::now();
-            self.line(&lines);
+        if lines.last_line.elapsed() >= LINE_EVERY {
+            lines.last_line = Instant::now();
+            self.write_line(&lines);
         }
     }
 
@@ -88,24 +90,23 @@ impl Progress {
     pub fn finish(&self) {
         match (&self.bar, self.lines.lock()) {
             (Some(bar), _) => bar.abandon(),
-            (None, Ok(lines)) => self.line(&lines),
+            (None, Ok(lines)) => self.write_line(&lines),
             (None, Err(_)) => {}
         }
     }
 
-    fn line(&self, lines: &Lines) {
+    fn write_line(&self, lines: &LineState) {
         if lines.quiet {
             return;
         }
+        // The lower bounds, also that of the rate below, keep from dividing by zero.
         let seconds = lines.started.elapsed().as_secs_f64().max(0.001);
-        let rate = (lines.rows - lines.before) as f64 / seconds;
-        let left = lines
-            .total
-            .map(|total| total.saturating_sub(lines.rows) as f64 / rate.max(1.0));
+        let rate = (lines.rows - lines.done_before) as f64 / seconds;
         let (name, rows) = (&self.name, lines.rows);
-        // A progress that nobody can read is no reason to stop.
-        let _ = match (lines.total, left) {
-            (Some(total), Some(left)) if left > 0.0 => {
+        // A closed standard error is no reason to stop.
+        let _ = match lines.total {
+            Some(total) if total > rows => {
+                let left = (total - rows) as f64 / rate.max(1.0);
                 writeln!(
                     io::stderr(),
                     "{name}: {rows} of {total} rows, {rate:.0} rows/s, {left:.0} s left"

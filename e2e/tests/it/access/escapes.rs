@@ -206,7 +206,7 @@ async fn tokens_belong_to_their_caller() -> anyhow::Result<()> {
         }
         assert_eq!(hits, EACH);
     }
-    let (blocks, _) = admin.stream(EXPORT, &json!({}), |_| false).await?;
+    let (blocks, _) = admin.responses(EXPORT, &json!({}), |_| false).await?;
     let block = blocks?.into_iter().next().unwrap_or_default();
     for stolen in [
         json!({"resume_token": block["resume_token"]}),
@@ -234,7 +234,7 @@ async fn streams_hold_own_rows_alone() -> anyhow::Result<()> {
     }
     for role in [Role::Consumer, Role::Seller] {
         let caller = client(&suite, role)?;
-        let (blocks, ended) = caller.stream(EXPORT, &json!({}), |_| false).await?;
+        let (blocks, ended) = caller.responses(EXPORT, &json!({}), |_| false).await?;
         let blocks = Value::Array(blocks?);
         clean("an export", &blocks);
         assert!(ended);
@@ -242,7 +242,7 @@ async fn streams_hold_own_rows_alone() -> anyhow::Result<()> {
         assert_eq!(mine(&blocks), EACH - 1, "{blocks}");
         let is_deletion = |event: &Value| event.to_string().contains("CHANGE_KIND_DELETED");
         let (events, _) = caller
-            .stream(WATCH, &json!({"after_sequence": "0"}), is_deletion)
+            .responses(WATCH, &json!({"after_sequence": "0"}), is_deletion)
             .await?;
         let events = Value::Array(events?);
         clean("a watch", &events);

@@ -154,7 +154,7 @@ async fn met_are_there(layout: Layout) -> anyhow::Result<()> {
     for (number, cell) in cells.into_iter().enumerate() {
         let request = of_created(&(cell.request)(&numbers(&OWN, &sequences, number)))?;
         let is_last = |answer: &Value| cell.is_last(answer, &sequences);
-        let (answers, _) = limited.stream(cell.method, &request, is_last).await?;
+        let (answers, _) = limited.responses(cell.method, &request, is_last).await?;
         let at = format!("{} {request}", cell.method);
         match answers {
             // What of an index can be changed isn't the question.
@@ -310,10 +310,10 @@ async fn the_tables_of_other_services_are_met_by_their_names_as_well() -> anyhow
     for (number, cell) in typed.enumerate() {
         let request = (cell.request)(&numbers(&OWN, &sequences, number));
         let is_last = |answer: &Value| cell.is_last(answer, &sequences);
-        let (answers, _) = limited.stream(cell.method, &request, is_last).await?;
+        let (answers, _) = limited.responses(cell.method, &request, is_last).await?;
         assert_not_allowed(&answers.expect_err(cell.method), cell.method);
         let is_of_orders = cell.method.starts_with("souk.order.v1.OrderService/");
-        let (answers, _) = of_orders.stream(cell.method, &request, is_last).await?;
+        let (answers, _) = of_orders.responses(cell.method, &request, is_last).await?;
         match answers {
             Ok(_) => assert!(is_of_orders, "{}", cell.method),
             Err(refused) => {

@@ -209,7 +209,7 @@ impl Good {
                     .as_str()
                     .and_then(|text| text.parse::<i64>().ok());
                 let request = json!({"after_sequence": (sequence.unwrap_or_default() - 1).to_string()});
-                let open = async { Ok(self.client.open(&watch, &request).await??) };
+                let open = async { Ok(self.client.open_stream(&watch, &request).await??) };
                 self.timed("open a watch", &watch, open).await?
             }
         };
@@ -295,7 +295,7 @@ impl Good {
     async fn export(&mut self) -> Step<()> {
         let method = format!("{ORDERS}/ExportOrders");
         let read = async {
-            let mut blocks = self.client.open(&method, &json!({})).await??;
+            let mut blocks = self.client.open_stream(&method, &json!({})).await??;
             let mut orders = 0;
             while let Some(block) = blocks.message().await? {
                 orders += block["orders"].as_array().map_or(0, Vec::len);

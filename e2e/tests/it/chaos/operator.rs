@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use souk_e2e::faults::device::Device;
-use souk_e2e::faults::interposer::{Disk, Interposer};
+use souk_e2e::faults::interposer::{DiskFault, Interposer};
 use souk_e2e::log::Log;
 use souk_e2e::process::Process;
 use souk_e2e::suite::{GATEWAY, Layout, Plan, Suite};
@@ -53,7 +53,7 @@ impl Operator {
         for table in &TABLES {
             let (process, data) = (table.process, data.join(table.process));
             let backups = format!("engine.backup.to={}", folder.path().join("backups").display());
-            plan = match Interposer::over(Disk::FailingSync, data.clone())? {
+            plan = match Interposer::with_data(DiskFault::FailingSync, data.clone())? {
                 Some(interposer) => {
                     let plan = plan.interposed(process, &interposer);
                     interposers.insert(process, interposer);
@@ -108,9 +108,9 @@ impl Operator {
                 self.kill(run, &[&all[..], &[GATEWAY]].concat(), lasts).await?;
             }
             Event::FailingSync(process) => {
-                self.interposer(process)?.fail(true)?;
+                self.interposer(process)?.set_failing(true)?;
                 tokio::time::sleep(lasts).await;
-                self.interposer(process)?.fail(false)?;
+                self.interposer(process)?.set_failing(false)?;
                 // A store whose fsync failed has failed until it is started again.
                 self.kill(run, &[process], Duration::ZERO).await?;
             }

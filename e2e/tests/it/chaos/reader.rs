@@ -51,7 +51,7 @@ impl Reader {
         let after = self.run.model.sequence(table);
         let call = TABLES[table].several("Watch");
         let request = json!({"after_sequence": after.to_string()});
-        let Ok(mut changes) = self.run.calls.dynamic.open(&call, &request).await? else {
+        let Ok(mut changes) = self.run.calls.dynamic.open_stream(&call, &request).await? else {
             return Ok(());
         };
         let (mut last, mut seen) = (after, BTreeSet::new());
@@ -89,7 +89,7 @@ impl Reader {
         let before = self.run.model.expect(&owners);
         let call = TABLES[table].several("Export");
         let request = json!({"min_sequence": before.sequence.to_string()});
-        let Ok(mut blocks) = self.run.calls.dynamic.open(&call, &request).await? else {
+        let Ok(mut blocks) = self.run.calls.dynamic.open_stream(&call, &request).await? else {
             return Ok(());
         };
         let mut found = BTreeMap::new();

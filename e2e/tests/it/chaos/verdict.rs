@@ -104,7 +104,7 @@ async fn rows(run: &Run, table: usize) -> anyhow::Result<()> {
     let mut blocks = run
         .calls
         .dynamic
-        .open(&names.several("Export"), &json!({}))
+        .open_stream(&names.several("Export"), &json!({}))
         .await??;
     let mut stored = BTreeMap::new();
     while let Some(block) = blocks.message().await? {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use souk_e2e::collector::{Collector, Point, Series};
+use souk_e2e::collector::{Collector, DataPoint, Series};
 use souk_e2e::spans::SpanKind;
 use souk_e2e::suite::{Layout, Plan};
 use souk_proto::shop::v1::{GetShopRequest, GetShopResponse};
@@ -26,7 +26,7 @@ async fn counted(
     service: &str,
     method: &str,
     calls: u64,
-) -> anyhow::Result<Vec<(Series, Point)>> {
+) -> anyhow::Result<Vec<(Series, DataPoint)>> {
     collector
         .wait_for("", |collector| {
             let mut found = collector.metric(DURATION);
@@ -73,8 +73,8 @@ async fn a11_histograms_count_what_was_called_and_what_spans_show() -> anyhow::R
         assert_eq!(spans().count(), wanted, "{service}");
         // Where there are exemplars, they lead to traces that are there.
         let traces: BTreeSet<_> = spans().map(|span| span.trace_id).collect();
-        for exemplar in &point.exemplars {
-            assert!(traces.contains(exemplar), "{exemplar} of {service}");
+        for trace in &point.exemplar_traces {
+            assert!(traces.contains(trace), "{trace} of {service}");
         }
     }
     Ok(())

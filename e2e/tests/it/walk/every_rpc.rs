@@ -20,7 +20,7 @@ pub(super) async fn every_rpc(suite: &Suite) -> anyhow::Result<()> {
     for (number, cell) in calls.iter().enumerate() {
         let request = (cell.request)(&numbers(&OWN, &sequences, number));
         let is_last = |answer: &_| cell.is_last(answer, &sequences);
-        let (answers, _) = client.stream(cell.method, &request, is_last).await?;
+        let (answers, _) = client.responses(cell.method, &request, is_last).await?;
         let answers = answers.with_context(|| format!("{} {request}", cell.method))?;
         assert!(!answers.is_empty(), "{} {request}", cell.method);
         if let Kind::List(found) = cell.kind {

@@ -113,7 +113,7 @@ pub(super) async fn tables(suite: &Suite) -> anyhow::Result<()> {
     let last = committed["sequence"].clone();
     let is_last = |event: &Value| event["sequence"] == last;
     let (events, _) = client
-        .stream(&format!("{TABLES}/WatchRows"), &watch, is_last)
+        .responses(&format!("{TABLES}/WatchRows"), &watch, is_last)
         .await?;
     let kinds: Vec<String> = events?
         .iter()

@@ -1,4 +1,4 @@
-//! The memory of a running process, by part, out of the metrics that it shows.
+//! The memory of a running process by part, from its Prometheus metrics.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use super::super::stores::CommandError;
 
-/// How long the process may take to answer.
+/// Timeout of connecting, and of each read.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// What the process takes as a whole.
+/// The resident memory of the whole process.
 const WHOLE: &str = "process_memory_usage_bytes";
-/// Series of its parts, each with what stands before the part's name in the list, and the label that has the name.
+/// The metrics of its parts: name, prefix of the part in the list, and the label with the part's name; empty for a metric of one part.
 const PARTS: [(&str, &str, &str); 3] = [
     ("souk_store_memory_usage_bytes", "store", "souk_store_part"),
     ("souk_index_memory_usage_bytes", "index", "souk_index_part"),
     ("souk_log_window_size_bytes", "log window", ""),
 ];
 
-/// Asks the process whose metrics are at an address.
-pub(super) fn of(address: SocketAddr) -> Result<String, CommandError> {
+/// Fetches the metrics at `address`, and lists the memory in them.
+pub(super) fn breakdown(address: SocketAddr) -> Result<String, CommandError> {
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    let (head, text) = answer.split_once("\r\n\r\n").ok_or("no answer of HTTP")?;
+    let (head, text) = answer.split_once("\r\n\r\n").ok_or("the answer isn't HTTP")?;
     if !head.starts_with("HTTP/1.1 200 ") {
         return Err(format!(
             "{address} shows no metrics: {}",
@@ -38,7 +38,7 @@ pub(super) fn of(address: SocketAddr) -> Result<String, CommandError> {
     table(text).ok_or_else(|| format!("{address} doesn't show the memory of a souk process").into())
 }
 
-/// The parts of what a process shows, a line each; the rest is no part's.
+/// Lists the parts in `metrics`, a line each, and the rest that is in none; `None` without [`WHOLE`].
 fn table(metrics: &str) -> Option<String> {
     let mut parts: BTreeMap<String, f64> = BTreeMap::new();
     let mut whole = None;
@@ -46,9 +46,9 @@ fn table(metrics: &str) -> Option<String> {
         if name == WHOLE {
             whole = Some(value);
         }
-        for (series, of, label) in PARTS {
-            if series == name {
-                let part = format!("{of} {}", label_of(labels, label).unwrap_or_default());
+        for (metric, prefix, label) in PARTS {
+            if metric == name {
+                let part = format!("{prefix} {}", label_of(labels, label).unwrap_or_default());
                 *parts.entry(part.trim_end().to_owned()).or_default() += value;
             }
         }
@@ -68,7 +68,7 @@ fn table(metrics: &str) -> Option<String> {
     Some(table)
 }
 
-/// The name, the labels and the value of a line.
+/// Parses a line into metric name, labels and value; `None` for what isn't a sample.
 fn sample(line: &str) -> Option<(&str, &str, f64)> {
     let (series, value) = line.rsplit_once(' ').filter(|_| !line.starts_with('#'))?;
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
