@@ -53,6 +53,7 @@ macro_rules! from {
     };
 }
 
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use from;
 
 from! {
