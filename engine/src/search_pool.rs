@@ -21,7 +21,8 @@ use crate::trace::TraceScope;
 /// Searches that may wait for a place; further ones are refused.
 const WAITING_MAX: usize = 1_024;
 /// How long the thread of a call may search, while other calls on it wait. What takes longer begins anew on another, so this is
-/// what it costs more: few searches of a brief class may take that long. Of words that all have to match every tenth takes 0.5 ms.
+/// what it costs more: few searches of a brief class may take that long. Of those for words that all have to match one in ten takes more
+/// than 0.5 ms.
 const BRIEF_MAX: Duration = Duration::from_millis(2);
 
 /// Runs searches, so many at a time as it has places; brief ones on the threads of their calls take none.

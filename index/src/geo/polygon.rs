@@ -62,8 +62,8 @@ pub struct Polygon {
 }
 
 impl Polygon {
-    /// The polygon of these vertices; `None` when `stops`, which is told how many edges were looked at since, says that it isn't wanted
-    /// any more.
+    /// The polygon of these vertices; `None` when `stops`, which is told how many edges are looked at next, says that it isn't wanted any
+    /// more.
     ///
     /// Checking takes time quadratic in the number of edges that lie side by side in every direction, some 0.1 s for
     /// 10,000 vertices at worst: the caller limits the number.

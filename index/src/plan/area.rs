@@ -12,7 +12,7 @@ use crate::limits::{MAX_DISTANCE_METERS, limit};
 use crate::pace::Pace;
 use crate::schema::{FieldKind, ResolvedField};
 
-/// Edges of a polygon that are compared with another between two looks at the deadline.
+/// Edges of a polygon that are compared with another, or sorted, between two looks at the deadline.
 const EDGES_PER_CHECK: u32 = 8_192;
 
 impl<'a> Planner<'a> {
