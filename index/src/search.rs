@@ -157,12 +157,13 @@ impl Searcher {
                             (TopCollector::new(&order, 0, None), Count::new(TotalRequest::None));
                         rest.all(&mut top, &mut uncounted, &mut aggregations)?;
                     }
-                    heads
+                    heads.into_iter().skip(request.skip).collect()
                 }
                 None => {
                     let mut top = TopCollector::new(&order, wanted, after);
                     search.all(&mut top, &mut count, &mut aggregations)?;
-                    top.into_winners().map_err(|error| run.unreadable(error))?
+                    top.into_winners(request.skip)
+                        .map_err(|error| run.unreadable(error))?
                 }
             };
         }
@@ -172,14 +173,14 @@ impl Searcher {
 
         run.outcome()?;
         profile.aggregate = stopwatch.lap();
-        let more = winners.len() == wanted && wanted > 0;
+        let more = winners.len() > request.page_size;
         if more {
             winners.pop();
         }
         let last = winners.last().filter(|_| more);
         let next_page_token = last.map(|last| page::encode(*origin, &last.sort_values));
         let mut held = run.allowance().grant();
-        let hits = winners.into_iter().skip(request.skip).map(|winner| {
+        let hits = winners.into_iter().map(|winner| {
             let hit = Hit {
                 key: order.document_key(&winner.sort_values),
                 score: order.wants_scores().then_some(winner.score),

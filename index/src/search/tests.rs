@@ -55,13 +55,18 @@ fn document(nth: usize) -> Document {
 
 fn index() -> Index {
     let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
+    fill(&index, 250, document);
+    index
+}
+
+/// Two segments of so many documents each.
+fn fill(index: &Index, each: usize, document: impl Fn(usize) -> Document) {
     let mut writer = index.writer().expect("the writer");
-    for (sequence, from) in [0, 250].into_iter().enumerate() {
-        let upserts = (from..from + 250).map(|nth| Operation::Upsert(document(nth)));
+    for (sequence, from) in [0, each].into_iter().enumerate() {
+        let upserts = (from..from + each).map(|nth| Operation::Upsert(document(nth)));
         writer.apply(upserts.collect()).expect("taken in");
         writer.commit(sequence as u64 + 1).expect("committed");
     }
-    index
 }
 
 fn phrase(field: &str, text: &str, slop: u32) -> Query {
@@ -281,6 +286,27 @@ fn a_polygon_of_many_edges_looks_at_the_deadline_before_it_searches() {
     let looks = |vertices: usize| looks_of(&index, &star(vertices));
     let (few, many) = (looks(10), looks(4_000));
     assert!((100..2_000).contains(&(many - few)), "{few} and {many} looks");
+}
+
+/// The hits before a page are gathered, too: they are moved and compared, but nobody asks for their keys.
+#[test]
+fn a_deep_page_looks_at_the_deadline_while_it_passes_over_the_hits_before_it() {
+    let schema = Schema::new(vec![Field::long("n")]).expect("the schema is valid");
+    let index = Index::create_in_ram(schema, IndexOptions::default()).expect("an index");
+    fill(&index, 8_192, |nth| Document {
+        key: nth.to_be_bytes().to_vec(),
+        fields: Object::new().with("n", nth as i64 * 7_919 % 16_381),
+    });
+    let looks = |skip: usize| {
+        let request = SearchRequest::new(Query::MatchAll).sorted(vec![Sort::field("n", false); 3]);
+        looks_of(&index, &SearchRequest { skip, ..request })
+    };
+    let (shallow, deep) = (looks(0), looks(16_000));
+    // Of 512 documents each: 8,192 leave each heap and get their numbers, and a few have equal ones.
+    assert!(
+        (60..100).contains(&(deep - shallow)),
+        "{shallow} and {deep} looks"
+    );
 }
 
 /// Functions are a reason to look at the deadline, whoever asks for the score of a document or an object.

@@ -21,11 +21,16 @@ use crate::attribute;
 use crate::columns::{ColumnCache, StringColumn};
 use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
+use crate::pace::Pace;
 use crate::points::Points;
 use crate::run::Run;
 
 /// Cost of a key over nested objects, compared with one that reads a column: a document may have many.
 const NESTED_KEY_COST: usize = 16;
+
+/// Documents already ranked, of a heap or a page, that are moved or turned into sort values between two checks of the
+/// deadline.
+pub(super) const RANKS_PER_CHECK: u32 = 512;
 
 /// Position of the second key, which breaks ties in an order that begins with the score.
 pub(super) const TIE_KEY: usize = 1;
@@ -282,7 +287,9 @@ impl SegmentKey<'_> {
     ) -> io::Result<()> {
         // Each with the position of its document.
         let mut ordinals = Vec::new();
+        let mut pace = Pace::new(run, RANKS_PER_CHECK);
         for (position, (ranks, values)) in documents.iter().zip(sort_values.iter_mut()).enumerate() {
+            pace.step(1).map_err(io::Error::other)?;
             let Some(rank) = ranks.get(nth) else { continue };
             match (rank.value(self.key.descending), &self.key.absent) {
                 (Some(_), Absent::As(substitute)) if *rank == self.missing => values.add(substitute)?,
@@ -404,7 +411,9 @@ impl SegmentOrder<'_> {
         // With room for the keys behind, which may be read later.
         let room = self.keys.len().saturating_sub(keys.start);
         let mut sort_values = Vec::with_capacity(documents.len());
+        let mut pace = Pace::new(self.run, RANKS_PER_CHECK);
         for _ in documents {
+            pace.step(1).map_err(io::Error::other)?;
             sort_values.push(RawSortValues::new(room, self.run.allowance())?);
         }
         for (nth, key) in self.keys.iter().enumerate().take(keys.end).skip(keys.start) {

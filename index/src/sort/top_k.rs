@@ -12,9 +12,10 @@ use tantivy::Score;
 use super::order::Order;
 use super::rank::Rank;
 use super::raw_value::{RawSortValue, RawSortValues};
-use super::segment::SegmentOrder;
+use super::segment::{RANKS_PER_CHECK, SegmentOrder};
 use super::top::{SegmentTopCollector, Winner};
 use crate::allowance::Grant;
+use crate::pace::Pace;
 
 /// One of the best documents of the segments so far.
 struct Candidate {
@@ -61,13 +62,21 @@ impl<'a> TopCollector<'a> {
     /// Ends a segment: merges its best documents with those of the segments before.
     pub(crate) fn take(&mut self, segment: SegmentTopCollector<'a>) -> io::Result<()> {
         let SegmentTopCollector {
-            order: segment, heap, ..
+            order: segment,
+            mut heap,
+            ..
         } = segment;
         if heap.is_empty() {
             return Ok(());
         }
         // Sorted by ranks here, so that strings are read only to compare them with those of other segments.
-        let best = heap.into_sorted_vec();
+        let mut best = Vec::with_capacity(heap.len());
+        let mut pace = Pace::new(segment.run, RANKS_PER_CHECK);
+        while let Some(last) = heap.pop() {
+            pace.step(1).map_err(io::Error::other)?;
+            best.push(last);
+        }
+        best.reverse();
         let each = size_of::<Candidate>() + segment.rank_bytes();
         let held = self.held.get_or_insert_with(|| segment.run.allowance().grant());
         held.grow(best.len() * each)?;
@@ -96,10 +105,10 @@ impl<'a> TopCollector<'a> {
         Ok(())
     }
 
-    /// The documents, in order.
-    pub(crate) fn into_winners(mut self) -> io::Result<Vec<Winner>> {
-        self.read_strings(0..self.kept.len())?;
-        let kept = self.kept.into_iter();
+    /// The documents behind the first `skip`, in order.
+    pub(crate) fn into_winners(mut self, skip: usize) -> io::Result<Vec<Winner>> {
+        self.read_strings(skip..self.kept.len())?;
+        let kept = self.kept.into_iter().skip(skip);
         Ok(kept
             .map(|each| Winner::new((each.sort_values, each.score)))
             .collect())
