@@ -15,7 +15,10 @@ use super::glob::Glob;
 use super::selection::{Select, Selected};
 use crate::run::Run;
 
-const TERMS_PER_CHECK: usize = 1_024;
+/// Bytes that are compared with parts of a pattern between two looks at the deadline.
+const STEPS_PER_CHECK: usize = 64 * 1024;
+/// What it takes to decode a term, in such steps.
+const STEPS_OF_TERM: usize = 64;
 
 /// Which terms match.
 #[derive(Clone, Debug)]
@@ -48,6 +51,14 @@ impl Matcher {
             Self::Glob(glob) => std::str::from_utf8(term).is_ok_and(|term| glob.matches(term)),
         }
     }
+
+    /// At most so many bytes of a term are compared with each of so many parts.
+    fn steps(&self, term: &[u8]) -> usize {
+        match self {
+            Self::All | Self::Suffix(_) | Self::Infix(_) => term.len(),
+            Self::Glob(glob) => term.len() * glob.parts(),
+        }
+    }
 }
 
 /// The documents with a term between two bounds that matches.
@@ -66,12 +77,13 @@ impl Select for Walk {
         let (from, to) = walk_bounds(&self.bounds.0, &self.bounds.1);
         let mut terms = index.terms().range().ge(from).lt(to).into_stream()?;
         let mut gathered = DocSetBuilder::new(reader.max_doc(), run.allowance());
-        let mut unaccounted = 0;
+        let (mut unaccounted, mut steps) = (0, 0);
         while let Some((term, info)) = terms.next() {
             unaccounted += 1;
-            if unaccounted == TERMS_PER_CHECK {
+            steps += STEPS_OF_TERM + self.matcher.steps(term);
+            if steps >= STEPS_PER_CHECK {
                 run.walked(unaccounted)?;
-                unaccounted = 0;
+                (unaccounted, steps) = (0, 0);
             }
             if self.matcher.matches(term) {
                 // A term may be of all documents.

@@ -71,6 +71,11 @@ impl Glob {
         runs.max_by_key(String::len).unwrap_or_default()
     }
 
+    /// Characters and wildcards, a run of any characters being one.
+    pub(super) fn parts(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether the whole string matches. Only the last run is ever widened, so the time is at most the product of both
     /// lengths.
     pub(crate) fn matches(&self, text: &str) -> bool {

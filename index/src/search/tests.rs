@@ -288,6 +288,25 @@ fn a_polygon_of_many_edges_looks_at_the_deadline_before_it_searches() {
     assert!((100..2_000).contains(&(many - few)), "{few} and {many} looks");
 }
 
+/// Words of texts may be long: a pattern is compared with each from many of its places on.
+#[test]
+fn a_pattern_looks_at_the_deadline_by_how_long_the_words_are() {
+    let index = |length: usize| {
+        let schema = Schema::new(vec![Field::text("text", Analyzer::single_word())]);
+        let schema = schema.expect("the schema is valid");
+        let index = Index::create_in_ram(schema, IndexOptions::default()).expect("an index");
+        fill(&index, 10, |nth| Document {
+            key: nth.to_be_bytes().to_vec(),
+            fields: Object::new().with("text", format!("{}{nth}", "a".repeat(length))),
+        });
+        index
+    };
+    let pattern = SearchRequest::new(Query::wildcard("text", "*?aaaaaaaaaaaaab"));
+    let (short, long) = (looks_of(&index(10), &pattern), looks_of(&index(50_000), &pattern));
+    // One for each of 20 words.
+    assert_eq!(long - short, 20, "{short} and {long} looks");
+}
+
 /// The hits before a page are gathered, too: they are moved and compared, but nobody asks for their keys.
 #[test]
 fn a_deep_page_looks_at_the_deadline_while_it_passes_over_the_hits_before_it() {
