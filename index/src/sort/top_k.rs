@@ -13,7 +13,7 @@ use super::order::Order;
 use super::rank::Rank;
 use super::raw_value::{RawSortValue, RawSortValues};
 use super::segment::{RANKS_PER_CHECK, SegmentOrder};
-use super::top::{SegmentTopCollector, Winner};
+use super::top::{HeapEntry, SegmentTopCollector, Winner};
 use crate::allowance::Grant;
 use crate::pace::Pace;
 
@@ -70,6 +70,10 @@ impl<'a> TopCollector<'a> {
             return Ok(());
         }
         // Sorted by ranks here, so that strings are read only to compare them with those of other segments.
+        let _moved = segment
+            .run
+            .allowance()
+            .take(heap.len() * size_of::<HeapEntry>())?;
         let mut best = Vec::with_capacity(heap.len());
         let mut pace = Pace::new(segment.run, RANKS_PER_CHECK);
         while let Some(last) = heap.pop() {
