@@ -5,6 +5,7 @@
 
 mod durations;
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,6 +33,8 @@ pub(crate) struct SearchPool {
     places_max: usize,
     waiting: AtomicUsize,
     durations: Arc<Durations>,
+    /// Seeded by chance: nobody can find a search that shares a class with another.
+    hasher: RandomState,
     /// [`BRIEF_MAX`], or what a test has instead.
     brief_max: Duration,
 }
@@ -64,6 +67,7 @@ impl SearchPool {
             places_max: places,
             waiting: AtomicUsize::new(0),
             durations: Arc::default(),
+            hasher: RandomState::new(),
             brief_max: BRIEF_MAX,
         }
     }
@@ -88,7 +92,7 @@ impl SearchPool {
         request: SearchRequest,
         wait: Wait,
     ) -> Result<Result<SearchResult, souk_index::Error>> {
-        let class = request.class();
+        let class = self.class(&view, &request);
         if self.durations.are_brief(class)
             && let Some(result) = self.search_here(class, &view, &request, wait)?
         {
@@ -104,6 +108,11 @@ impl SearchPool {
         .await
     }
 
+    /// The class of a search: what is brief on a small index may not be on another.
+    fn class(&self, view: &Searcher, request: &SearchRequest) -> u64 {
+        self.hasher.hash_one((view.opening(), request.class()))
+    }
+
     /// Searches on the thread of the call; `None` when that takes too long. Nothing can cancel it meanwhile.
     fn search_here(
         &self,
@@ -117,10 +126,14 @@ impl SearchPool {
         let deadline = wait.until().map(tokio::time::Instant::into_std);
         let cancellation = Cancellation::at(deadline.map_or(end, |deadline| deadline.min(end)));
         let result = catch_unwind(AssertUnwindSafe(|| view.search(request, &cancellation)));
-        self.durations.note(class, began.elapsed());
         let result = result.map_err(|_| EngineError::Defect("a search panicked"))?;
         let is_over = matches!(result, Err(souk_index::Error::DeadlineExceeded { .. }));
-        Ok((!is_over || deadline.is_some_and(|deadline| deadline <= Instant::now())).then_some(result))
+        if is_over && deadline.is_none_or(|deadline| deadline > Instant::now()) {
+            // It is noted once it has ended.
+            return Ok(None);
+        }
+        self.durations.note(class, began.elapsed());
+        Ok(Some(result))
     }
 
     /// Does some of a search's work on a place of its own, until the deadline of the call.

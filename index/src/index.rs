@@ -60,7 +60,7 @@ impl std::fmt::Debug for StopOpening {
 }
 
 /// Which opening of an index: no two of a process are equal, clones and views of one are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Opening(u64);
 
 impl Opening {

@@ -26,40 +26,72 @@ fn within(time: Duration) -> Wait {
     Wait::new(Some(tokio::time::Instant::now() + time))
 }
 
-/// A pool with one place, of which searches of [`all`] are known to be brief; how long the thread of a call may search.
-fn pool(brief_max: Duration) -> SearchPool {
+/// A pool with one place, which knows searches of [`all`] on this index to be brief; how long the thread of a call may search.
+fn pool(brief_max: Duration, index: &Index) -> SearchPool {
     let pool = SearchPool {
         brief_max,
         ..SearchPool::new(1)
     };
-    pool.durations.note(all().class(), Duration::from_micros(1));
+    let class = pool.class(&index.searcher(), &all());
+    pool.durations.note(class, Duration::from_micros(1));
     pool
 }
 
 /// Searches while the one place is taken. The clock that waiting goes by is the test's, the one of searches isn't.
-async fn search_without_a_place(pool: &SearchPool) -> Result<Result<SearchResult, souk_index::Error>> {
+async fn search_without_a_place(
+    pool: &SearchPool,
+    index: &Index,
+) -> Result<Result<SearchResult, souk_index::Error>> {
     let _taken = pool.places.acquire().await.expect("the pool is open");
-    let index = index();
     pool.search(index.searcher(), all(), within(Duration::from_secs(60)))
         .await
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_brief_needs_no_place() {
-    let found = search_without_a_place(&pool(Duration::from_secs(60))).await;
+    let index = index();
+    let pool = pool(Duration::from_secs(60), &index);
+    let found = search_without_a_place(&pool, &index).await;
     assert_eq!(found.expect("no place").expect("found").hits.len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_turns_out_not_to_be_brief_begins_anew_on_a_place() {
-    let pool = pool(Duration::ZERO);
-    let refused = search_without_a_place(&pool).await;
+async fn what_is_brief_on_one_index_is_not_known_to_be_so_on_another() {
+    let pool = pool(Duration::from_secs(60), &index());
+    let refused = search_without_a_place(&pool, &index()).await;
     let refused = refused.expect_err("there is no place");
     assert!(
         matches!(refused, EngineError::DeadlineExceeded(Waiting::Searchers)),
         "{refused:?}"
     );
-    let found = pool.search(index().searcher(), all(), Wait::new(None)).await;
+}
+
+/// What was cut off on the thread of its call says nothing of how long it takes.
+#[tokio::test]
+async fn a_search_that_begins_anew_is_noted_when_it_has_ended() {
+    let index = index();
+    let pool = pool(Duration::ZERO, &index);
+    let class = pool.class(&index.searcher(), &all());
+    for _ in 0..60 {
+        pool.durations.note(class, Duration::from_micros(240));
+    }
+    let brief = pool.search_here(class, &index.searcher(), &all(), Wait::new(None));
+    assert!(brief.expect("no panic").is_none());
+    pool.durations.note(class, Duration::from_micros(340));
+    assert!(!pool.durations.are_brief(class), "7/8 of 240 and 1/8 of 340 µs");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_turns_out_not_to_be_brief_begins_anew_on_a_place() {
+    let index = index();
+    let pool = pool(Duration::ZERO, &index);
+    let refused = search_without_a_place(&pool, &index).await;
+    let refused = refused.expect_err("there is no place");
+    assert!(
+        matches!(refused, EngineError::DeadlineExceeded(Waiting::Searchers)),
+        "{refused:?}"
+    );
+    let found = pool.search(index.searcher(), all(), Wait::new(None)).await;
     assert_eq!(found.expect("a place").expect("found").hits.len(), 3);
     assert_eq!(pool.active(), 0, "the place is free again");
 }
@@ -67,9 +99,9 @@ async fn what_turns_out_not_to_be_brief_begins_anew_on_a_place() {
 /// Where the time of the call is over, too, nothing begins anew.
 #[tokio::test]
 async fn whose_time_is_over_is_told_so_at_once() {
-    let pool = pool(Duration::from_secs(60));
-    let _taken = pool.places.acquire().await.expect("the pool is open");
     let index = index();
+    let pool = pool(Duration::from_secs(60), &index);
+    let _taken = pool.places.acquire().await.expect("the pool is open");
     let over = pool.search(index.searcher(), all(), within(Duration::ZERO)).await;
     let over = over.expect("it isn't about places");
     assert!(
