@@ -6,12 +6,16 @@ use http::{HeaderMap, HeaderValue};
 use opentelemetry::Context;
 use opentelemetry::baggage::{BaggageExt as _, KeyValueMetadata};
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
-use opentelemetry::trace::{SpanContext, TraceContextExt as _};
+use opentelemetry::trace::{SpanContext, TraceContextExt as _, TraceState};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector};
 
 const TRACEPARENT: &str = "traceparent";
 
 const TRACESTATE: &str = "tracestate";
+
+/// Bytes of a caller's `tracestate`, which every span of its trace holds and sends; a longer one is left out. The standard asks for no
+/// more to be handed on (W3C Trace Context, 3.3.1.5).
+const STATE_BYTES_MAX: usize = 512;
 
 /// How contexts come and go in this process. Not OpenTelemetry's global: that has a lock, which every call on every core would write to.
 static PROPAGATOR: OnceLock<TextMapCompositePropagator> = OnceLock::new();
@@ -24,10 +28,21 @@ pub(crate) fn install(propagator: TextMapCompositePropagator) {
 
 /// The context a caller sent (trace and baggage). A malformed `traceparent` counts as none: a new trace starts.
 pub fn extract(headers: &HeaderMap) -> Context {
-    let propagator = PROPAGATOR.get();
-    propagator.map_or_else(Context::current, |propagator| {
-        propagator.extract(&HeaderExtractor(headers))
-    })
+    let Some(propagator) = PROPAGATOR.get() else {
+        return Context::current();
+    };
+    let told = propagator.extract(&HeaderExtractor(headers));
+    let state = headers.get_all(TRACESTATE).iter();
+    if state.map(HeaderValue::len).sum::<usize>() <= STATE_BYTES_MAX {
+        return told;
+    }
+    let stateless = without_state(told.span().span_context());
+    told.with_remote_span_context(stateless)
+}
+
+fn without_state(named: &SpanContext) -> SpanContext {
+    let (trace, span, flags) = (named.trace_id(), named.span_id(), named.trace_flags());
+    SpanContext::new(trace, span, flags, true, TraceState::NONE)
 }
 
 /// Did a caller send the context of a trace?
@@ -35,10 +50,11 @@ pub(crate) fn is_told(headers: &HeaderMap) -> bool {
     headers.contains_key(TRACEPARENT) || headers.contains_key(TRACESTATE)
 }
 
-/// Takes the trace that a caller sent out of `headers`: what is left of its context, which is its baggage, and the span that it named.
+/// Takes the trace that a caller sent out of `headers`: what is left of its context, which is its baggage, and the span that it named,
+/// without the state of its trace.
 pub(crate) fn take_trace(headers: &mut HeaderMap) -> (Context, Option<SpanContext>) {
     let told = extract(headers);
-    let named = told.span().span_context().clone();
+    let named = without_state(told.span().span_context());
     headers.remove(TRACEPARENT);
     headers.remove(TRACESTATE);
     let baggage = told.baggage().iter();
@@ -72,7 +88,7 @@ fn write(propagator: &dyn TextMapPropagator, context: &Context, headers: &mut He
 #[cfg(test)]
 mod tests {
     use http::HeaderName;
-    use opentelemetry::trace::{SpanId, TraceFlags, TraceId, TraceState};
+    use opentelemetry::trace::{SpanId, TraceFlags, TraceId};
     use opentelemetry_sdk::propagation::TraceContextPropagator;
 
     use super::*;

@@ -286,6 +286,7 @@ async fn the_trace_of_a_stranger_is_linked_and_neither_gone_on_with_nor_handed_o
                 panic!("{:#?}", span.links);
             };
             assert!(PARENT.contains(&link.span_context.span_id().to_string()));
+            assert_eq!(link.span_context.trace_state().header(), "");
         }
         let headers = seen.lock().clone();
         assert!(
@@ -294,18 +295,23 @@ async fn the_trace_of_a_stranger_is_linked_and_neither_gone_on_with_nor_handed_o
         );
         assert!(headers.contains_key("baggage"), "{headers:?}");
 
-        let mut known = asked();
-        known
-            .headers_mut()
-            .insert("known", http::HeaderValue::from_static("1"));
-        call(&service, known).await;
-        let spans = recorded.spans();
-        let last = spans.last().expect("a span");
-        assert_eq!(
-            last.parent_span_id.to_string(),
-            "00f067aa0ba902b7",
-            "a known one is gone on with"
-        );
+        // Of 512 bytes.
+        let long = format!("one={},two={}", "a".repeat(252), "b".repeat(251));
+        for (sent, gone_on_with) in [(long.clone(), long.as_str()), (format!("{long}b"), "")] {
+            let mut known = asked();
+            let headers = known.headers_mut();
+            headers.insert("known", http::HeaderValue::from_static("1"));
+            headers.insert("tracestate", sent.parse().expect("a header"));
+            call(&service, known).await;
+            let spans = recorded.spans();
+            let last = spans.last().expect("a span");
+            assert_eq!(
+                last.parent_span_id.to_string(),
+                "00f067aa0ba902b7",
+                "a known one is gone on with"
+            );
+            assert_eq!(last.span_context.trace_state().header(), gone_on_with);
+        }
     }
 }
 
