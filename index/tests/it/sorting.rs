@@ -107,7 +107,7 @@ fn zero_has_no_sign_wherever_it_comes_from() {
     }
 }
 
-/// Documents with keywords as long as they may be.
+/// Documents with keywords as long as they may be, in two segments: to compare them, their strings have to be read.
 fn long_keywords(count: usize) -> Index {
     let index = Index::create_in_ram(schema(), IndexOptions::default()).expect("an index");
     let mut writer = index.writer().expect("the writer");
@@ -115,7 +115,9 @@ fn long_keywords(count: usize) -> Index {
         let kind = format!("{nth:0width$}", width = limits::MAX_KEYWORD_BYTES);
         upsert(&format!("{nth:05}"), Object::new().with("kind", kind))
     };
-    commit(&mut writer, (0..count).map(document).collect(), 1);
+    for (sequence, nths) in [(1, 0..count / 2), (2, count / 2..count)] {
+        commit(&mut writer, nths.map(document).collect(), sequence);
+    }
     index
 }
 
