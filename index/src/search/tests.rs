@@ -321,11 +321,9 @@ fn a_deep_page_looks_at_the_deadline_while_it_passes_over_the_hits_before_it() {
         looks_of(&index, &SearchRequest { skip, ..request })
     };
     let (shallow, deep) = (looks(0), looks(16_000));
-    // Of 512 documents each: 8,192 leave each heap and get their numbers, and a few have equal ones.
-    assert!(
-        (60..100).contains(&(deep - shallow)),
-        "{shallow} and {deep} looks"
-    );
+    // One for 512 documents of two segments of 8,192: as they leave the heap, and get room for values and three values each.
+    let more = deep - shallow;
+    assert!((150..180).contains(&more), "{shallow} and {deep} looks");
 }
 
 /// Functions are a reason to look at the deadline, whoever asks for the score of a document or an object.
