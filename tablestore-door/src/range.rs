@@ -26,9 +26,9 @@ pub(crate) struct RangePage {
     pub(crate) consumed: CapacityUnits,
 }
 
-/// An end of a range: a cut behind or before all keys that begin with some values.
+/// A bound of a range: before or after all keys that begin with some values.
 #[derive(Clone, Debug)]
-struct Cut {
+struct PrefixBound {
     values: Vec<KeyValue>,
     after: bool,
 }
@@ -243,7 +243,7 @@ fn ends(
     start: &[KeyColumn],
     end: &[KeyColumn],
     direction: Direction,
-) -> Result<(Cut, Cut), ServiceError> {
+) -> Result<(PrefixBound, PrefixBound), ServiceError> {
     check_key(schema, start)?;
     check_key(schema, end)?;
     let order = start
@@ -256,9 +256,9 @@ fn ends(
         Direction::Backward if order.is_le() => return Err(Reason::BeginBelowEnd.into()),
         Direction::Forward | Direction::Backward => {}
     }
-    // Inclusive where it begins, exclusive where it ends: both cuts lie on the same side of a whole key.
+    // Inclusive where it begins, exclusive where it ends: both bounds lie on the same side of a whole key.
     let after = direction == Direction::Backward;
-    Ok((Cut::new(start, after), Cut::new(end, after)))
+    Ok((PrefixBound::new(start, after), PrefixBound::new(end, after)))
 }
 
 /// Compares the values of a column at two ends, which are of one type, or stand below or above all values.
@@ -276,8 +276,8 @@ fn compared(left: &KeyElement, right: &KeyElement) -> std::cmp::Ordering {
         .then_with(|| key_value(left).cmp(&key_value(right)))
 }
 
-impl Cut {
-    /// The cut at an end; `after` says on which side of a key that is whole.
+impl PrefixBound {
+    /// The bound at an end; `after` says on which side of a key that is whole.
     fn new(key: &[KeyColumn], after: bool) -> Self {
         let mut values = Vec::with_capacity(key.len());
         for column in key {

@@ -2,7 +2,7 @@
 //!
 //! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, of a
 //! shard (format 2) its number and the number of shards, then its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
-//! checkpoint: stage, position u64, within a change (a bit of the stage) the number of its rows, and in the base stage the cut.
+//! checkpoint: stage, position u64, within a change (a bit of the stage) the number of its rows, and in the base stage the cursor.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use souk_kv::histories::Histories;
 use crate::clock::nanos;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
-use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{BaseCursor, Checkpoint, Definition, Delivers, Stage};
 use crate::feeds::shard::FeedShard;
 use crate::id::TableId;
 
@@ -170,8 +170,8 @@ fn read_shard(reader: &mut Reader<'_>) -> Result<FeedShard, Malformed> {
 }
 
 fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {
-    let (stage, cut) = match &checkpoint.stage {
-        Stage::Base { cut } => (BASE, Some(cut)),
+    let (stage, cursor) = match &checkpoint.stage {
+        Stage::Base { cursor } => (BASE, Some(cursor)),
         Stage::Changes => (CHANGES, None),
         Stage::Finished => (FINISHED, None),
         Stage::Lost => (LOST, None),
@@ -182,8 +182,8 @@ fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {
     if is_within {
         put_varint(out, checkpoint.rows as u64);
     }
-    if let Some(cut) = cut {
-        put_bytes(out, cut.as_bytes());
+    if let Some(cursor) = cursor {
+        put_bytes(out, cursor.as_bytes());
     }
 }
 
@@ -196,7 +196,8 @@ fn read_checkpoint(reader: &mut Reader<'_>) -> Result<Checkpoint, Malformed> {
     };
     let stage = match stage & !WITHIN {
         BASE => Stage::Base {
-            cut: Cut::from_bytes(reader.bytes()?).ok_or(Malformed("a table or the key of a row"))?,
+            cursor: BaseCursor::from_bytes(reader.bytes()?)
+                .ok_or(Malformed("a table or the key of a row"))?,
         },
         CHANGES => Stage::Changes,
         FINISHED => Stage::Finished,
