@@ -5,7 +5,7 @@ use bytes::Bytes;
 use souk_kv::{Direction, Mutation, Scan, Space};
 
 use super::{LOCKED_ROWS, Step, table_of};
-use crate::catalog::{Definition, ExpiryIndex, IndexState, Table};
+use crate::catalog::{Definition, ExpiryIndex, SecondaryIndexState, Table};
 use crate::database::DatabaseState;
 use crate::error::Result;
 use crate::jobs::{Cursor, Job};
@@ -58,7 +58,7 @@ pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) 
                     checks: vec![unchanged(&key, Some(&value))],
                     ..Step::default()
                 };
-                let state = IndexState::Failed { reason };
+                let state = SecondaryIndexState::Failed { reason };
                 failed.outcome = Some((table, definition.with_state(job.index, &state), None));
                 return Ok(failed);
             }
@@ -123,6 +123,6 @@ fn filled(table: Table, definition: &Definition, job: &Job) -> (Table, Definitio
         changed.expiry = ExpiryIndex::Ready;
         return (table, changed, None);
     }
-    let changed = definition.with_state(job.index, &IndexState::Ready);
+    let changed = definition.with_state(job.index, &SecondaryIndexState::Ready);
     (table, changed, Some(job.index))
 }
