@@ -56,7 +56,7 @@ impl Matcher {
     fn steps(&self, term: &[u8]) -> usize {
         match self {
             Self::All | Self::Suffix(_) | Self::Infix(_) => term.len(),
-            Self::Glob(glob) => term.len() * glob.parts(),
+            Self::Glob(glob) => term.len() * glob.tokens(),
         }
     }
 }
