@@ -27,7 +27,7 @@ use souk_chassis::methods::DescriptorError;
 use souk_chassis::reflection::ReflectionError;
 use souk_chassis::reload::Reloaded;
 use souk_chassis::server::{self, Listener, Services, Stack};
-use souk_chassis::telemetry::Role;
+use souk_chassis::telemetry::ServiceRole;
 use souk_engine::Engine;
 use souk_engine::trace::brought;
 use souk_tablestore::limits::MAX_BODY_BYTES;
@@ -44,7 +44,7 @@ use crate::dispatch::{Permissions, dispatch};
 use crate::error::invalid;
 
 /// Its `service.name` in telemetry.
-pub const ROLE: Role = Role::new("souk-tablestore");
+pub const ROLE: ServiceRole = ServiceRole::new("souk-tablestore");
 /// Calls at a time, of all keys together; each may hold a body of [`MAX_BODY_BYTES`] twice.
 pub const CALLS_MAX: usize = 64;
 /// How long a call waits for a place.

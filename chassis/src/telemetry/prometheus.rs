@@ -1,5 +1,5 @@
 //! Metrics in the text format of Prometheus, and as OpenMetrics with exemplars. (`opentelemetry-prometheus` has neither exemplars nor a
-//! resource for each [`Role`].) Every series has its `service_name`.
+//! resource for each [`ServiceRole`].) Every series has its `service_name`.
 
 mod endpoint;
 mod text;
@@ -13,7 +13,7 @@ use opentelemetry_sdk::metrics::reader::MetricReader;
 use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, Temporality};
 use tokio::sync::Mutex;
 
-use super::Role;
+use super::ServiceRole;
 
 pub use endpoint::{EndpointError, bind, serve};
 pub(super) use text::exposed_name;
@@ -74,12 +74,12 @@ impl MetricReader for Reader {
 /// Reads the metrics of the process and of its roles. Clones share the work: one reads at a time.
 #[derive(Clone, Debug)]
 pub struct Scraper {
-    readers: Arc<[(Option<Role>, Reader)]>,
+    readers: Arc<[(Option<ServiceRole>, Reader)]>,
     busy: Arc<Mutex<()>>,
 }
 
 impl Scraper {
-    pub(super) fn new(readers: Vec<(Option<Role>, Reader)>) -> Self {
+    pub(super) fn new(readers: Vec<(Option<ServiceRole>, Reader)>) -> Self {
         Self {
             readers: readers.into(),
             busy: Arc::default(),
@@ -94,7 +94,7 @@ impl Scraper {
     /// What `make` makes of all metrics as they are now; `None` after the end of telemetry.
     pub(super) async fn collect<T: Send + 'static>(
         &self,
-        make: impl FnOnce(&[(Option<Role>, ResourceMetrics)]) -> T + Send + 'static,
+        make: impl FnOnce(&[(Option<ServiceRole>, ResourceMetrics)]) -> T + Send + 'static,
     ) -> Option<T> {
         // Whoever stops waiting leaves the work to its end, and the next one waits for it.
         let busy = Arc::clone(&self.busy).lock_owned().await;

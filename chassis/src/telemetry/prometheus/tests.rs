@@ -38,10 +38,10 @@ const BAKING: Instrument = Instrument {
 
 /// A provider for each role, read by one scraper.
 fn providers() -> (Vec<SdkMeterProvider>, Scraper) {
-    let roles = [None, Some(Role::new("souk-second"))];
+    let roles = [None, Some(ServiceRole::new("souk-second"))];
     let readers = roles.map(|role| (role, Reader::default()));
-    let provider = |(role, reader): &(Option<Role>, Reader)| {
-        let name = role.map_or("souk-first", Role::name);
+    let provider = |(role, reader): &(Option<ServiceRole>, Reader)| {
+        let name = role.map_or("souk-first", ServiceRole::name);
         SdkMeterProvider::builder()
             .with_resource(Resource::builder_empty().with_service_name(name).build())
             .with_reader(reader.clone())
@@ -118,7 +118,7 @@ async fn buckets_remember_the_trace_of_a_value() {
         .build()
         .expect("good settings");
     let (providers, scraper) = providers();
-    let role = Role::new("souk-second");
+    let role = ServiceRole::new("souk-second");
     let baking = {
         let _entered = role.enter();
         BAKING.histogram(&providers[1].meter("test"))
@@ -214,7 +214,7 @@ async fn the_instruments_of_a_process_are_read_through_its_telemetry() {
         ..TelemetryConfig::default()
     };
     let telemetry = Telemetry::builder(config, "souk-test")
-        .roles([Role::new("souk-order")])
+        .roles([ServiceRole::new("souk-order")])
         .log_lines(|_| {})
         .build()
         .expect("good settings");

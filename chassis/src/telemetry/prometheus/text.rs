@@ -9,7 +9,7 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use super::super::exemplar::{self, Buckets, Exemplar};
 use super::super::figures::{self, Figure, Value};
 use super::Format;
-use crate::telemetry::Role;
+use crate::telemetry::ServiceRole;
 
 /// The resource of a role, as a series of its own.
 const TARGET_INFO: &str = "target_info";
@@ -46,7 +46,7 @@ struct Family {
     samples: String,
 }
 
-pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) -> String {
+pub(super) fn render(parts: &[(Option<ServiceRole>, ResourceMetrics)], format: Format) -> String {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut targets = String::new();
     for (role, metrics) in parts {
