@@ -18,7 +18,7 @@ use crate::consumer_groups::ConsumerGroups;
 use crate::deadline::Wait;
 use crate::definition::{TableDefinition, index_name};
 use crate::error::{EngineError, Result};
-use crate::figures::Figures;
+use crate::figures::EngineFigures;
 use crate::health;
 pub use crate::health::Health;
 use crate::index_change;
@@ -295,8 +295,8 @@ impl Engine {
     }
 
     /// What there is to measure now.
-    pub async fn figures(&self) -> Figures {
-        Figures::of(&self.inner).await
+    pub async fn figures(&self) -> EngineFigures {
+        EngineFigures::of(&self.inner).await
     }
 
     /// The engine without keeping it open.

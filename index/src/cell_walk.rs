@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use tantivy::postings::TermInfo;
 use tantivy::{InvertedIndexReader, Result};
 
-use crate::geo::{Cell, Level, Region, Relation};
+use crate::geo::{Cell, Level, RectangleRelation, Region};
 use crate::pace::Pace;
 use crate::run::Run;
 
@@ -128,9 +128,9 @@ impl CellWalk<'_> {
                 let column = Cell::column(number);
                 let rectangle = Cell { level, row, column }.rectangle();
                 match self.region.relation(&rectangle, &band) {
-                    Relation::Outside => {}
-                    Relation::Inside => self.cells.inside.push(list.clone()),
-                    Relation::Mixed => self.boundary.push(BoundaryCell {
+                    RectangleRelation::Outside => {}
+                    RectangleRelation::Inside => self.cells.inside.push(list.clone()),
+                    RectangleRelation::Mixed => self.boundary.push(BoundaryCell {
                         row,
                         column,
                         list: list.clone(),

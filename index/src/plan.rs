@@ -66,10 +66,10 @@ pub(crate) use keyword_range::ordinals_between;
 pub(crate) use pattern::beginning_with;
 
 /// A query, ready to run.
-pub(crate) struct Plan {
+pub(crate) struct QueryPlan {
     /// Matches documents only, never nested objects.
     pub(crate) query: Box<dyn PhysicalQuery>,
-    /// Whether documents can get different scores. If not, each gets [`Plan::constant_score`].
+    /// Whether documents can get different scores. If not, each gets [`QueryPlan::constant_score`].
     pub(crate) scores: bool,
     /// The score of every match where `scores` is false.
     pub(crate) constant_score: Score,
@@ -93,11 +93,11 @@ pub(crate) struct Plan {
 /// the plan trace what its clauses cost.
 ///
 /// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
-pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<Plan, Error> {
+pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<QueryPlan, Error> {
     let mut planner = Planner::new(layout, run);
     planner.trace = run.measured.then(Trace::default);
     let clause = planner.root(query, None, path)?;
-    Ok(Plan {
+    Ok(QueryPlan {
         query: clause.query,
         scores: clause.score.is_none(),
         constant_score: clause.score.unwrap_or_default(),

@@ -16,7 +16,7 @@ use std::fmt;
 use xxhash_rust::xxh3::Xxh3;
 
 pub use aggregation::{
-    Aggregation, CompositeSource, Figure, GroupOrder, GroupOrderBy, SourceKind, ValueRange,
+    Aggregation, CompositeSource, GroupOrder, GroupOrderBy, MetricKind, SourceKind, ValueRange,
 };
 pub use calendar::{CalendarUnit, NoTimeZone, TimeZone};
 pub use inner_hits::InnerHits;

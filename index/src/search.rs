@@ -16,7 +16,7 @@ use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
 use crate::pace::Pace;
 use crate::page::{self, Origin};
-use crate::plan::{self, Plan};
+use crate::plan::{self, QueryPlan};
 use crate::profile::{Recorder, Stopwatch};
 use crate::request::{SearchRequest, TotalRequest};
 use crate::result::{Hit, Profile, SearchResult, SegmentAccess};
@@ -220,7 +220,7 @@ impl Searcher {
 struct Pass<'a> {
     searcher: &'a tantivy::Searcher,
     order: PreparedOrder<'a>,
-    plan: &'a Plan,
+    plan: &'a QueryPlan,
     /// Whether scores differ and matter.
     scores: bool,
     /// Whether the order begins with the best score.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use souk_kv::KvSnapshot;
 
-use self::checkpoint::{BaseCursor, Checkpoint, Definition, Delivers, Stage};
+use self::checkpoint::{BaseCursor, Checkpoint, Delivers, FeedDefinition, Stage};
 use crate::clock::nanos;
 use crate::error::{Error, Result};
 use crate::key;
@@ -23,7 +23,7 @@ pub(crate) struct Feeds(Mutex<BTreeMap<String, Entry>>);
 
 #[derive(Debug)]
 struct Entry {
-    definition: Arc<Definition>,
+    definition: Arc<FeedDefinition>,
     checkpoint: Checkpoint,
     /// The cursor up to which base rows were handed out; `None`: not known, for it was before the database was opened.
     handed: Option<BaseCursor>,
@@ -93,7 +93,7 @@ impl Feeds {
         self.0.lock().contains_key(name)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Result<(Arc<Definition>, Checkpoint)> {
+    pub(crate) fn get(&self, name: &str) -> Result<(Arc<FeedDefinition>, Checkpoint)> {
         let feeds = self.0.lock();
         let entry = feeds.get(name).ok_or_else(|| Error::FeedNotFound {
             feed: name.to_owned(),
@@ -111,7 +111,7 @@ impl Feeds {
     }
 
     /// Adds a new feed, of which nothing has been handed out.
-    pub(crate) fn insert(&self, name: String, definition: Definition, checkpoint: Checkpoint) {
+    pub(crate) fn insert(&self, name: String, definition: FeedDefinition, checkpoint: Checkpoint) {
         let entry = Entry {
             definition: Arc::new(definition),
             checkpoint,

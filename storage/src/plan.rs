@@ -22,13 +22,13 @@ pub(crate) const LOGGED_ROW_BYTES: usize = 32;
 
 /// A commit in the making.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct CommitPlan {
     commit: Commit,
     changed: Vec<ChangedRow>,
     bytes: usize,
 }
 
-impl Plan {
+impl CommitPlan {
     /// Nothing yet.
     pub(crate) fn new(durability: Durability) -> Self {
         Self {

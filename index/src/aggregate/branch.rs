@@ -20,7 +20,7 @@ use super::step::Step;
 use super::sum::ExactSum;
 use crate::layout::Layout;
 use crate::limits::DOCUMENTS_PER_CHECK;
-use crate::request::Figure;
+use crate::request::MetricKind;
 use crate::run::Run;
 use crate::sort::{PerGroupTopK, PreparedOrder, Winner};
 
@@ -163,8 +163,8 @@ pub(super) struct Branch<'a> {
 }
 
 /// The figures of a segment, by the numbers of the groups around.
-pub(super) enum Figures {
-    Numbers(Kind, Figure, Vec<Numbers>),
+pub(super) enum SegmentMetrics {
+    Numbers(Kind, MetricKind, Vec<Numbers>),
     Distinct(SegmentDistinct),
     Quantiles(Vec<Quantiles>),
     Centroids(Vec<Centroid>),
@@ -182,7 +182,7 @@ pub(super) struct FigureValues {
     reason = "there is one for each aggregation of a request"
 )]
 pub(super) enum Work<'a> {
-    Figures(Figures, Box<FigureValues>),
+    Figures(SegmentMetrics, Box<FigureValues>),
     TopHits {
         tops: PerGroupTopK<'a>,
         /// How many documents one counts for when it is compared.
@@ -242,12 +242,12 @@ impl<'a> Branch<'a> {
             Shape::Figure { field, .. } | Shape::Percentiles { field, .. } | Shape::Centroid { field } => {
                 let values = Values::open(reader, field, around.run)?;
                 let figures = match &node.shape {
-                    Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => {
-                        Figures::Distinct(SegmentDistinct::new(&values, around.alone, around.run)?)
+                    Shape::Figure { figure, .. } if *figure == MetricKind::DistinctCount => {
+                        SegmentMetrics::Distinct(SegmentDistinct::new(&values, around.alone, around.run)?)
                     }
-                    Shape::Figure { figure, .. } => Figures::Numbers(field.kind, *figure, Vec::new()),
-                    Shape::Percentiles { .. } => Figures::Quantiles(Vec::new()),
-                    _ => Figures::Centroids(Vec::new()),
+                    Shape::Figure { figure, .. } => SegmentMetrics::Numbers(field.kind, *figure, Vec::new()),
+                    Shape::Percentiles { .. } => SegmentMetrics::Quantiles(Vec::new()),
+                    _ => SegmentMetrics::Centroids(Vec::new()),
                 };
                 let room = Buffer::default();
                 Work::Figures(figures, Box::new(FigureValues { values, room }))
@@ -343,7 +343,7 @@ impl Work<'_> {
     }
 }
 
-impl Figures {
+impl SegmentMetrics {
     fn take(
         &mut self,
         block: Block<'_>,
@@ -418,7 +418,7 @@ impl<'a> Groups<'a> {
 pub(super) fn inside_bytes(node: &Node) -> usize {
     let inside = node.inside.iter().map(|inside| {
         let own = match &inside.shape {
-            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => size_of::<Distinct>(),
+            Shape::Figure { figure, .. } if *figure == MetricKind::DistinctCount => size_of::<Distinct>(),
             Shape::Figure { .. } => size_of::<Numbers>(),
             Shape::Percentiles { .. } => size_of::<Quantiles>(),
             Shape::Centroid { .. } => size_of::<Centroid>(),

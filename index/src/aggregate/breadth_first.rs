@@ -21,7 +21,7 @@ use super::second_pass::{KeptSegment, Pass};
 use super::slots::Slots;
 use crate::bits::Bits;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_STRING_BYTES, MAX_TERMS_GROUPS};
-use crate::request::{Figure, GroupOrderBy};
+use crate::request::{GroupOrderBy, MetricKind};
 use crate::run::Run;
 use crate::sort::directed;
 
@@ -48,7 +48,7 @@ pub(super) fn depth_first_values(node: &Node) -> Option<usize> {
     }
     Ranking::new(grouping)?;
     let fixed = |node: &Node| match &node.shape {
-        Shape::Figure { figure, .. } => *figure != Figure::DistinctCount,
+        Shape::Figure { figure, .. } => *figure != MetricKind::DistinctCount,
         Shape::Centroid { .. } => true,
         Shape::Percentiles { .. } | Shape::TopHits { .. } | Shape::Groups(_) | Shape::Composite(_) => false,
     };

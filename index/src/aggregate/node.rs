@@ -7,7 +7,7 @@ use super::histogram::{IntervalBounds, Intervals};
 use super::quantiles::Percentage;
 use crate::geo::GeoPoint;
 use crate::page::Origin;
-use crate::request::{Figure, GroupOrder};
+use crate::request::{GroupOrder, MetricKind};
 use crate::result::Datum;
 use crate::sort::{Order, RawSortValue};
 
@@ -48,7 +48,7 @@ impl Node {
 pub(super) enum Shape {
     Figure {
         field: FieldOf,
-        figure: Figure,
+        figure: MetricKind,
     },
     Percentiles {
         field: FieldOf,

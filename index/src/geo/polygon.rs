@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use super::area::Region;
-use super::stretch::{Band, Rectangle, Relation, Stretch, wrapped};
+use super::stretch::{Band, Rectangle, RectangleRelation, Stretch, wrapped};
 use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN, QUARTER_TURN};
 
 mod boxes;
@@ -133,28 +133,28 @@ impl Region for Polygon {
         }
     }
 
-    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
+    fn relation(&self, rectangle: &Rectangle, band: &Band) -> RectangleRelation {
         let of_band = band.relation(rectangle);
-        if of_band != Relation::Mixed {
+        if of_band != RectangleRelation::Mixed {
             return of_band;
         }
         let (south, north) = (rectangle.south, rectangle.north);
         if north < *self.y.start() || south > *self.y.end() {
-            return Relation::Outside;
+            return RectangleRelation::Outside;
         }
         let Stretch { west, width } = rectangle.longitudes;
-        let mut relation = Relation::Outside;
+        let mut relation = RectangleRelation::Outside;
         for x in self.turns(west, width) {
             let place = Place {
                 x: (x, x + width),
                 y: (south, north),
             };
             if self.boxes.may_touch(&place) {
-                return Relation::Mixed;
+                return RectangleRelation::Mixed;
             }
             // Without an edge in it, all of it is where its corner is.
             if self.holds(Vertex { x, y: south }) {
-                relation = Relation::Inside;
+                relation = RectangleRelation::Inside;
             }
         }
         relation

@@ -7,7 +7,7 @@ use crate::inner_hits;
 use crate::layout::Layout;
 use crate::limits::limit;
 use crate::page::{self, Origin};
-use crate::plan::{self, Plan};
+use crate::plan::{self, QueryPlan};
 use crate::request::SearchRequest;
 use crate::run::Run;
 use crate::sort::{Order, RawSortValue};
@@ -17,7 +17,7 @@ pub(super) fn planned(
     layout: &Layout,
     run: &Arc<Run>,
     request: &SearchRequest,
-) -> Result<(Plan, inner_hits::PreparedInnerHits), Error> {
+) -> Result<(QueryPlan, inner_hits::PreparedInnerHits), Error> {
     let mut plan = plan::plan(layout, run, &request.query, "query")?;
     let clauses = std::mem::take(&mut plan.nested);
     let inner_hits = inner_hits::prepare(layout, run, clauses, request.page_size)?;

@@ -17,7 +17,7 @@ use crate::schema::{FieldKind, ResolvedField, owner};
 use crate::{attribute, plan};
 
 /// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
-pub(super) struct Check<'a> {
+pub(super) struct SortCheck<'a> {
     layout: &'a Layout,
     run: &'a Arc<Run>,
     /// The NESTED field whose objects are sorted; absent for the documents themselves.
@@ -25,13 +25,13 @@ pub(super) struct Check<'a> {
     refusals: Refusals,
 }
 
-impl Checker for Check<'_> {
+impl Checker for SortCheck<'_> {
     fn violations(&mut self) -> &mut Violations {
         self.refusals.violations()
     }
 }
 
-impl<'a> Check<'a> {
+impl<'a> SortCheck<'a> {
     pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
         Self {
             layout,

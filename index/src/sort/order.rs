@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::Query as PhysicalQuery;
 
-use super::check::Check;
+use super::check::SortCheck;
 use super::column::{NumberKind, Pick};
 use super::raw_value::RawSortValue;
 use crate::attribute;
@@ -164,7 +164,7 @@ pub(crate) struct Order {
 impl Order {
     /// Checks the sorts of a request; none means by score.
     pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
-        let mut order = Self::of_keys(Check::new(layout, run).sorts(sorts, "sort")?, sorts);
+        let mut order = Self::of_keys(SortCheck::new(layout, run).sorts(sorts, "sort")?, sorts);
         let mut sources = order.keys.iter().map(|key| &key.source);
         match sources.position(|source| matches!(source, Source::PrimaryKey)) {
             Some(named) => order.primary_key = named,
@@ -196,7 +196,7 @@ impl Order {
         scope: &str,
         at: &str,
     ) -> Result<Self, Error> {
-        let keys = Check::new(layout, run).of_objects(scope).sorts(sorts, at)?;
+        let keys = SortCheck::new(layout, run).of_objects(scope).sorts(sorts, at)?;
         Ok(Self::of_keys(keys, sorts))
     }
 

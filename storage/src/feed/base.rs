@@ -8,7 +8,7 @@ use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::error::Result;
 use crate::feed::{Feed, FeedRecord, RecordKind, changes};
-use crate::feeds::checkpoint::{BaseCursor, Checkpoint, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{BaseCursor, Checkpoint, Delivers, FeedDefinition, Stage};
 use crate::id::TableId;
 use crate::key;
 use crate::limits::MAX_FEED_BYTES;
@@ -17,7 +17,7 @@ use crate::read::{KeyBound, RangeRequest, Snapshot, log};
 /// The next base rows; or changes, until a snapshot is there from which base rows can be read.
 pub(super) async fn read(
     feed: &Feed,
-    definition: &Definition,
+    definition: &FeedDefinition,
     checkpoint: &mut Checkpoint,
     limit: usize,
 ) -> Result<Vec<FeedRecord>> {
@@ -60,7 +60,7 @@ async fn snapshot(feed: &Feed, position: u64) -> Result<Arc<dyn KvSnapshot>> {
 /// which the snapshot will give as they are, the deletes of those that it doesn't have.
 async fn catch_up(
     feed: &Feed,
-    definition: &Definition,
+    definition: &FeedDefinition,
     cursor: &BaseCursor,
     (position, rows): (&mut u64, &mut usize),
     snapshot: &Arc<dyn KvSnapshot>,
@@ -107,7 +107,7 @@ async fn without_present(
 /// A page of rows behind a cursor, and the cursor behind them; `None` when all tables are read.
 async fn rows(
     feed: &Feed,
-    definition: &Definition,
+    definition: &FeedDefinition,
     mut cursor: BaseCursor,
     snapshot: Arc<dyn KvSnapshot>,
     limit: usize,
@@ -163,7 +163,7 @@ async fn rows(
 }
 
 /// The first of the feed's tables from a number on. Of a table that is created later, the snapshot has no rows.
-fn next_table(feed: &Feed, definition: &Definition, from: TableId) -> Option<Table> {
+fn next_table(feed: &Feed, definition: &FeedDefinition, from: TableId) -> Option<Table> {
     let tables = feed.shared.catalog.read().tables();
     let behind = tables
         .into_iter()

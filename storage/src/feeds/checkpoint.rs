@@ -19,7 +19,7 @@ pub(crate) enum Delivers {
 
 /// What a feed was created as; never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Definition {
+pub(crate) struct FeedDefinition {
     /// When it was created, nanoseconds since the Unix epoch. Tells it from others that had its name.
     pub(crate) created: i64,
     pub(crate) delivers: Delivers,
@@ -30,7 +30,7 @@ pub(crate) struct Definition {
     pub(crate) shard: Option<FeedShard>,
 }
 
-impl Definition {
+impl FeedDefinition {
     /// Whether it delivers rows of a table.
     pub(crate) fn has(&self, table: TableId) -> bool {
         self.tables.is_empty() || self.tables.binary_search(&table).is_ok()

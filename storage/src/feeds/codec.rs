@@ -15,7 +15,7 @@ use souk_kv::histories::Histories;
 use crate::clock::nanos;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
-use crate::feeds::checkpoint::{BaseCursor, Checkpoint, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{BaseCursor, Checkpoint, Delivers, FeedDefinition, Stage};
 use crate::feeds::shard::FeedShard;
 use crate::id::TableId;
 
@@ -38,7 +38,7 @@ const WITHIN: u8 = 0x80;
 pub struct FeedToken(Bytes);
 
 impl FeedToken {
-    pub(crate) fn new(definition: &Definition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
+    pub(crate) fn new(definition: &FeedDefinition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
         let mut out = vec![TOKEN_FORMAT];
         out.extend_from_slice(&definition.created.to_be_bytes());
         out.extend_from_slice(&histories.of(checkpoint.reached()).to_be_bytes());
@@ -57,7 +57,11 @@ impl FeedToken {
     }
 
     /// The checkpoint, if it is of this feed, and of a history that the database has had.
-    pub(crate) fn checkpoint(&self, definition: &Definition, histories: &Histories) -> Result<Checkpoint> {
+    pub(crate) fn checkpoint(
+        &self,
+        definition: &FeedDefinition,
+        histories: &Histories,
+    ) -> Result<Checkpoint> {
         let read = || -> Result<Checkpoint, Malformed> {
             let mut reader = Reader::new(&self.0);
             if reader.u8()? != TOKEN_FORMAT {
@@ -92,7 +96,7 @@ impl FeedToken {
 }
 
 /// The bytes of a feed.
-pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8> {
+pub(crate) fn encode(definition: &FeedDefinition, checkpoint: &Checkpoint) -> Vec<u8> {
     let mut out = vec![match definition.shard {
         None => FORMAT,
         Some(_) => SHARD_FORMAT,
@@ -117,11 +121,11 @@ pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8
 }
 
 /// The feed of these bytes.
-pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<(Definition, Checkpoint)> {
+pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<(FeedDefinition, Checkpoint)> {
     read(bytes).map_err(|Malformed(expected)| Error::corrupt(format!("feed {name:?}: expected {expected}")))
 }
 
-fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
+fn read(bytes: &[u8]) -> Result<(FeedDefinition, Checkpoint), Malformed> {
     let mut reader = Reader::new(bytes);
     let is_shard = match reader.u8()? {
         FORMAT => false,
@@ -148,7 +152,7 @@ fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
     };
     let checkpoint = read_checkpoint(&mut reader)?;
     reader.finish()?;
-    let definition = Definition {
+    let definition = FeedDefinition {
         created,
         delivers,
         tables,

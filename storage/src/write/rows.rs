@@ -13,7 +13,7 @@ use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
 use crate::partitions::WriterGuard;
 use crate::plan::numbers::Numbers;
 use crate::plan::target::{self, Place};
-use crate::plan::{Plan, decide, validate};
+use crate::plan::{CommitPlan, decide, validate};
 
 /// Writes the rows of a batch, in as few commits as they fit in; what became of each, in their order.
 pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
@@ -133,7 +133,7 @@ async fn step(
     let (sequence, group) = (snapshot.sequence(), snapshot.group());
     drop(snapshot);
     let now = shared.options.clock.now();
-    let mut plan = Plan::new(batch.durability).validated_at(group);
+    let mut plan = CommitPlan::new(batch.durability).validated_at(group);
     let (mut written, mut refused, mut later) = (Vec::new(), Vec::new(), Vec::new());
     for target in &targets {
         if plan.bytes() > MAX_ROWS_COMMIT_BYTES {

@@ -3,7 +3,7 @@
 use h3o::Resolution;
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::{At, Check, Placed};
+use super::{AggregationCheck, At, Placed};
 use crate::aggregate::column::{Kind, Raw};
 use crate::aggregate::node::FieldOf;
 use crate::aggregate::step::inside;
@@ -71,7 +71,7 @@ impl Wanted {
     }
 }
 
-impl<'a> Check<'a> {
+impl<'a> AggregationCheck<'a> {
     pub(super) fn field(
         &mut self,
         name: &str,

@@ -3,7 +3,7 @@
 use h3o::Resolution;
 
 use super::field::Wanted;
-use super::{At, Check, Grouped, Placed, is_number};
+use super::{AggregationCheck, At, Grouped, Placed, is_number};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{IntervalBounds, Intervals};
@@ -14,7 +14,7 @@ use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
 use crate::request::{Aggregation, GroupOrder, GroupOrderBy, Query, QueryValue, ValueRange};
 
-impl Check<'_> {
+impl AggregationCheck<'_> {
     pub(super) fn grouping(&mut self, aggregation: &Aggregation, at: At<'_>) -> Option<Grouped> {
         let inside = aggregation.inside();
         let (by, scope, size, min_doc_count, order) = match aggregation {

@@ -1,7 +1,7 @@
 //! The sources of composites.
 
 use super::field::Wanted;
-use super::{At, Check, Shaped};
+use super::{AggregationCheck, At, Shaped};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::Intervals;
@@ -12,7 +12,7 @@ use crate::page::{self, Origin};
 use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
 use crate::sort::RawSortValue;
 
-impl Check<'_> {
+impl AggregationCheck<'_> {
     pub(super) fn composite(
         &mut self,
         sources: &[CompositeSource],

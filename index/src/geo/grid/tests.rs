@@ -1,5 +1,5 @@
 use super::{Cell, LEVELS, Level, point_cells};
-use crate::geo::stretch::{Relation, Stretch};
+use crate::geo::stretch::{RectangleRelation, Stretch};
 use crate::geo::tests::{places, random_point, seeded};
 use crate::geo::{Area, BoundingBox, Circle, FULL_TURN, GeoPoint, HALF_TURN, Polygon};
 
@@ -155,9 +155,9 @@ fn what_is_known_of_a_cell_is_true_of_its_points() {
                 let band = area.region().band(south, north);
                 let relation = area.region().relation(&cell.rectangle(), &band);
                 match relation {
-                    Relation::Inside => assert!(contained, "{area:?} {here:?} {cell:?}"),
-                    Relation::Outside => assert!(!contained, "{area:?} {here:?} {cell:?}"),
-                    Relation::Mixed => {}
+                    RectangleRelation::Inside => assert!(contained, "{area:?} {here:?} {cell:?}"),
+                    RectangleRelation::Outside => assert!(!contained, "{area:?} {here:?} {cell:?}"),
+                    RectangleRelation::Mixed => {}
                 }
                 told[relation as usize] += 1;
                 if contained {

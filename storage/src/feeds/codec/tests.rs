@@ -3,8 +3,8 @@ use std::time::Duration;
 use super::*;
 use crate::value::PrimaryKey;
 
-fn definition(delivers: Delivers) -> Definition {
-    Definition {
+fn definition(delivers: Delivers) -> FeedDefinition {
+    FeedDefinition {
         created: 1_700_000_000_000_000_000,
         delivers,
         tables: vec![TableId(1), TableId(300)],
@@ -37,7 +37,7 @@ fn checkpoints() -> Vec<Checkpoint> {
 fn reads_what_it_wrote_and_nothing_shorter() {
     let whole = definition(Delivers::BaseAndChanges);
     let shard = Some(FeedShard { index: 2, count: 300 });
-    let part = Definition {
+    let part = FeedDefinition {
         shard,
         ..whole.clone()
     };
@@ -63,7 +63,7 @@ fn takes_tokens_of_its_feed_and_history_only() {
     restored.begin(7);
     for delivers in [Delivers::Base, Delivers::Changes, Delivers::BaseAndChanges] {
         let definition = definition(delivers);
-        let other = Definition {
+        let other = FeedDefinition {
             created: 0,
             ..definition.clone()
         };
