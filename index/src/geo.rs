@@ -17,7 +17,7 @@ pub use area::Area;
 pub(crate) use area::Region;
 pub use bounding_box::BoundingBox;
 pub use circle::Circle;
-pub(crate) use grid::{Cell, Level, point_cells};
+pub(crate) use grid::{GridCell, GridLevel, point_cells};
 pub use polygon::Polygon;
 pub(crate) use stretch::{Band, Rectangle, RectangleRelation, Stretch};
 

@@ -76,7 +76,7 @@ mod doc_blocks;
 mod doc_walk;
 mod edit_distance;
 mod execution;
-mod held;
+mod held_bytes;
 mod inner_hits;
 mod join;
 mod layout;

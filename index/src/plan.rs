@@ -54,10 +54,10 @@ use crate::request::Query;
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField, owner};
 use clause::Clause;
-use glob::Form;
+use glob::GlobForm;
 pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
-use observed::Observer;
+use observed::ClauseObserver;
 pub(crate) use words::raise_min_score;
 
 pub(crate) use dictionary_walk::Matcher;
@@ -202,7 +202,7 @@ impl<'a> Planner<'a> {
         if let (Some(trace), Some((outer, _))) = (&mut self.trace, &open) {
             trace.inside = *outer;
         }
-        let observer = Observer {
+        let observer = ClauseObserver {
             cost: open.map(|(_, cost)| cost),
             run: self.many.then(|| Arc::clone(self.run)),
             _held: None,
@@ -221,8 +221,8 @@ impl<'a> Planner<'a> {
             Query::Term { value, .. } => self.term(at, field, value, weight),
             Query::Terms { values, .. } => self.terms(at, field, values, weight),
             Query::Range { lower, upper, .. } => self.range(at, field, lower, upper),
-            Query::Prefix { value, .. } => self.affixed(at, field, Form::Prefix, value, weight),
-            Query::Suffix { value, .. } => self.affixed(at, field, Form::Suffix, value, weight),
+            Query::Prefix { value, .. } => self.affixed(at, field, GlobForm::Prefix, value, weight),
+            Query::Suffix { value, .. } => self.affixed(at, field, GlobForm::Suffix, value, weight),
             Query::Wildcard { pattern, .. } => self.wildcard(at, field, pattern, weight),
             Query::Exists { .. } => self.exists(at, field),
             Query::Match {

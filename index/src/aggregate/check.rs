@@ -18,7 +18,7 @@ use crate::request::{
 };
 use crate::run::Run;
 use crate::sort::Order;
-use field::Wanted;
+use field::FieldRequirement;
 
 /// Checks aggregations of a query; paths begin with `aggregations`.
 pub(crate) fn prepare(
@@ -114,7 +114,7 @@ impl AggregationCheck<'_> {
                 missing,
             } => self.percentiles(field, percentages, missing.as_ref(), at),
             Aggregation::GeoCentroid { field } => self
-                .field(field, Wanted::Point, None, at)
+                .field(field, FieldRequirement::Point, None, at)
                 .map(|(field, scope)| (Shape::Centroid { field }, scope)),
             Aggregation::TopHits { size, sort } => self.top_hits(*size, sort, at).map(|shape| (shape, None)),
             Aggregation::Composite {
@@ -153,9 +153,11 @@ impl AggregationCheck<'_> {
         at: At<'_>,
     ) -> Option<Shaped> {
         let wanted = match figure {
-            MetricKind::Sum => Wanted::LongOrDouble,
-            MetricKind::Min | MetricKind::Max | MetricKind::Avg | MetricKind::Stats => Wanted::Number,
-            MetricKind::Count | MetricKind::DistinctCount => Wanted::Value,
+            MetricKind::Sum => FieldRequirement::LongOrDouble,
+            MetricKind::Min | MetricKind::Max | MetricKind::Avg | MetricKind::Stats => {
+                FieldRequirement::Number
+            }
+            MetricKind::Count | MetricKind::DistinctCount => FieldRequirement::Value,
         };
         let (field, scope) = self.field(field, wanted, missing, at)?;
         Some((Shape::Figure { field, figure }, scope))
@@ -168,7 +170,7 @@ impl AggregationCheck<'_> {
         missing: Option<&QueryValue>,
         at: At<'_>,
     ) -> Option<Shaped> {
-        let field = self.field(field, Wanted::Number, missing, at);
+        let field = self.field(field, FieldRequirement::Number, missing, at);
         let at = format!("{at}.percentages");
         if percentages.is_empty() {
             let advice = "give one to 20, for example 50 and 99";

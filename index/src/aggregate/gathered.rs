@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
 
-use super::branch::{Branch, Context, Groups, SegmentMetrics, Work, inside_bytes};
+use super::branch::{AggregationContext, Branch, Groups, SegmentMetrics, Work, inside_bytes};
 use super::breadth_first::{Candidates, depth_first_values};
 use super::budget::Account;
 use super::centroid::Centroid;
@@ -60,7 +60,7 @@ impl Gathered {
         branch: Branch<'_>,
         ordinals: &[u32],
         groups: usize,
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> tantivy::Result<()> {
         let node = branch.node;
         let (run, account) = (context.run, &mut context.account(node));
@@ -165,7 +165,7 @@ impl GatheredGroups {
         segment: Groups<'_>,
         node: &Node,
         parents: &[u32],
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> tantivy::Result<()> {
         let Groups {
             keys, slots, inside, ..

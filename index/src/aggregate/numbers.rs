@@ -3,7 +3,7 @@
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::budget::Account;
-use super::column::{Block, Kind};
+use super::column::{Kind, ValueBlock};
 use super::sum::ExactSum;
 use crate::request::MetricKind;
 
@@ -48,7 +48,7 @@ impl Numbers {
 }
 
 /// Adds a block to the numbers of its groups: no more of it than the figure needs. How many sums became wide.
-pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure: MetricKind) -> usize {
+pub(super) fn add(numbers: &mut [Numbers], block: ValueBlock<'_>, kind: Kind, figure: MetricKind) -> usize {
     let mut widened = 0;
     match (figure, kind) {
         (MetricKind::Count | MetricKind::DistinctCount, _) => each(numbers, block, |_, _| {}),
@@ -72,7 +72,7 @@ pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure:
 }
 
 /// Takes each value of a block, and counts it.
-fn each(numbers: &mut [Numbers], block: Block<'_>, mut take: impl FnMut(&mut Numbers, u64)) {
+fn each(numbers: &mut [Numbers], block: ValueBlock<'_>, mut take: impl FnMut(&mut Numbers, u64)) {
     for (value, slot) in block.values.iter().zip(block.slots) {
         if let Some(numbers) = numbers.get_mut(*slot as usize) {
             take(numbers, *value);

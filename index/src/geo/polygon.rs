@@ -41,12 +41,12 @@ struct Edge {
 
 /// A rectangle in the plane, its sides included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct PlaneRectangle {
     x: (i64, i64),
     y: (i64, i64),
 }
 
-impl Place {
+impl PlaneRectangle {
     fn overlaps(&self, x: (i64, i64), y: (i64, i64)) -> bool {
         overlap(self.x, x) && overlap(self.y, y)
     }
@@ -145,7 +145,7 @@ impl Region for Polygon {
         let Stretch { west, width } = rectangle.longitudes;
         let mut relation = RectangleRelation::Outside;
         for x in self.turns(west, width) {
-            let place = Place {
+            let place = PlaneRectangle {
                 x: (x, x + width),
                 y: (south, north),
             };
@@ -178,9 +178,9 @@ impl Edge {
     }
 
     /// The rectangle around it.
-    fn place(&self) -> Place {
+    fn place(&self) -> PlaneRectangle {
         let (x, y) = (self.x(), self.y());
-        Place { x, y }
+        PlaneRectangle { x, y }
     }
 
     /// Whether the place is on the edge.
@@ -206,7 +206,7 @@ impl Edge {
     }
 
     /// Whether the edge has a place in common with a rectangle.
-    fn touches(&self, rectangle: &Place) -> bool {
+    fn touches(&self, rectangle: &PlaneRectangle) -> bool {
         if !rectangle.overlaps(self.x(), self.y()) {
             return false;
         }

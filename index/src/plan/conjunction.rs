@@ -83,7 +83,7 @@ impl Weight for ConjunctionWeight {
             if candidate >= TERMINATED {
                 return Ok(Box::new(EmptyScorer));
             }
-            required.push(Clause { scores, scorer, at });
+            required.push(RequiredClause { scores, scorer, at });
         }
         let optional = optional.into_iter().map(|weight| weight.scorer(reader, boost));
         let optional = optional.collect::<tantivy::Result<_>>()?;
@@ -104,7 +104,7 @@ impl Weight for ConjunctionWeight {
 }
 
 /// A clause that has to match.
-struct Clause {
+struct RequiredClause {
     scores: bool,
     scorer: Box<dyn Scorer>,
     /// The document that it was found on last; if it was asked for another since, only that tells where it is.
@@ -112,7 +112,7 @@ struct Clause {
 }
 
 struct ConjunctionScorer {
-    required: Vec<Clause>,
+    required: Vec<RequiredClause>,
     optional: Vec<Box<dyn Scorer>>,
     /// Places among those that have to match, the cheapest first.
     order: Vec<usize>,

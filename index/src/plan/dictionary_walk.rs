@@ -63,14 +63,14 @@ impl Matcher {
 
 /// The documents with a term between two bounds that matches.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct DictionaryWalk {
     pub(super) field: Field,
     pub(super) bounds: (Bound<String>, Bound<String>),
     pub(super) matcher: Matcher,
     pub(super) run: Arc<Run>,
 }
 
-impl Select for Walk {
+impl Select for DictionaryWalk {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
         let run = &self.run;
         let index = reader.inverted_index(self.field)?;

@@ -14,7 +14,7 @@ pub(crate) struct Glob(Vec<GlobToken>);
 
 /// What a pattern comes down to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum GlobForm {
     /// This string alone.
     Exact(String),
     /// Every string that begins with this, which may be empty.
@@ -44,7 +44,7 @@ impl Glob {
         Some(Self(tokens))
     }
 
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> GlobForm {
         let beginning = literals(&self.0);
         let end = match self.0.split_first() {
             Some((GlobToken::AnyRun, rest)) => literals(rest),
@@ -52,18 +52,18 @@ impl Glob {
         };
         let (beginning_chars, end_chars) = (beginning.chars().count(), end.chars().count());
         if beginning_chars == self.0.len() {
-            Form::Exact(beginning)
+            GlobForm::Exact(beginning)
         } else if self.0.get(beginning_chars) == Some(&GlobToken::AnyRun)
             && beginning_chars + 1 == self.0.len()
         {
-            Form::Prefix(beginning)
+            GlobForm::Prefix(beginning)
         } else if end_chars > 0 && end_chars + 1 == self.0.len() {
-            Form::Suffix(end)
+            GlobForm::Suffix(end)
         } else if end_chars > 0 && end_chars + 2 == self.0.len() && self.0.last() == Some(&GlobToken::AnyRun)
         {
-            Form::Infix(end)
+            GlobForm::Infix(end)
         } else {
-            Form::Pattern(beginning, self)
+            GlobForm::Pattern(beginning, self)
         }
     }
 
@@ -167,11 +167,11 @@ mod tests {
             let expected = matches(&glob.0, &text.chars().collect::<Vec<_>>());
             assert_eq!(glob.matches(&text), expected, "{pattern} {text} ({seed})");
             let by_form = match glob.form() {
-                Form::Exact(exact) => text == exact,
-                Form::Prefix(prefix) => text.starts_with(&prefix),
-                Form::Suffix(suffix) => text.ends_with(&suffix),
-                Form::Infix(infix) => text.contains(&infix),
-                Form::Pattern(prefix, glob) => text.starts_with(&prefix) && glob.matches(&text),
+                GlobForm::Exact(exact) => text == exact,
+                GlobForm::Prefix(prefix) => text.starts_with(&prefix),
+                GlobForm::Suffix(suffix) => text.ends_with(&suffix),
+                GlobForm::Infix(infix) => text.contains(&infix),
+                GlobForm::Pattern(prefix, glob) => text.starts_with(&prefix) && glob.matches(&text),
             };
             assert_eq!(by_form, expected, "{pattern} {text} ({seed})");
             if let (Some(glob), true) = (Glob::new(&pattern), expected) {
@@ -196,8 +196,11 @@ mod tests {
         assert_eq!(matches(r"abc\", "abc"), None);
         assert_eq!(
             Glob::new(r"\**").map(Glob::form),
-            Some(Form::Prefix("*".to_owned()))
+            Some(GlobForm::Prefix("*".to_owned()))
         );
-        assert_eq!(Glob::new("**").map(Glob::form), Some(Form::Prefix(String::new())));
+        assert_eq!(
+            Glob::new("**").map(Glob::form),
+            Some(GlobForm::Prefix(String::new()))
+        );
     }
 }

@@ -13,7 +13,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader};
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, Source, ValueKind};
 use super::rank::{self, Rank};
-use crate::columns::{Block, ColumnCache, NumberColumn};
+use crate::columns::{ColumnBlock, ColumnCache, NumberColumn};
 use crate::run::Run;
 
 /// A key of which each document has at most one value: the first that can differ between documents, or the one that decides
@@ -114,7 +114,7 @@ impl Leading {
     }
 
     /// The ranks of the best and of the worst value of a block; `None` when none of its documents has a value.
-    pub(super) fn ranks_of(&self, block: Block) -> Option<(Rank, Rank)> {
+    pub(super) fn ranks_of(&self, block: ColumnBlock) -> Option<(Rank, Rank)> {
         if block.is_empty() {
             return None;
         }

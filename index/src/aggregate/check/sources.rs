@@ -1,6 +1,6 @@
 //! The sources of composites.
 
-use super::field::Wanted;
+use super::field::FieldRequirement;
 use super::{AggregationCheck, At, Shaped};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
@@ -89,7 +89,7 @@ impl AggregationCheck<'_> {
         let (at, open) = (At { path, ..at }, ValueRange::default());
         match &source.kind {
             SourceKind::Terms => {
-                let (field, scope) = self.field(&source.field, Wanted::Key, missing, at)?;
+                let (field, scope) = self.field(&source.field, FieldRequirement::Key, missing, at)?;
                 Some((By::Value(field), scope))
             }
             SourceKind::GeoCell { resolution } => {
@@ -108,7 +108,7 @@ impl AggregationCheck<'_> {
                 offset,
             } => {
                 self.interval(*interval, at)?;
-                let placed = self.field(&source.field, Wanted::Date, missing, at)?;
+                let placed = self.field(&source.field, FieldRequirement::Date, missing, at)?;
                 let intervals = Intervals::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
                 self.by_intervals(placed, intervals, &open, at)
             }

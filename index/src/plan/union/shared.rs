@@ -10,7 +10,7 @@ use super::window::ClauseScorer;
 use crate::columns::NumberColumn;
 
 /// A column of which several clauses select ranges: read once.
-pub(super) struct Shared {
+pub(super) struct SharedColumn {
     column: Arc<NumberColumn>,
     /// The window that was read.
     window: Range<DocId>,
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     values: Vec<u64>,
 }
 
-impl Shared {
+impl SharedColumn {
     /// Reads the window, if it isn't the one that was read last.
     pub(super) fn read(&mut self, window: &Range<DocId>) {
         if self.window != *window {
@@ -42,7 +42,7 @@ impl Shared {
 }
 
 /// Finds the columns of which several of the parts select ranges.
-pub(super) fn share(parts: &mut [ClauseScorer]) -> Vec<Shared> {
+pub(super) fn share(parts: &mut [ClauseScorer]) -> Vec<SharedColumn> {
     let mut selecting: HashMap<*const NumberColumn, (usize, Option<usize>)> = HashMap::new();
     let column = |part: &ClauseScorer| match part {
         ClauseScorer::Column { selection, .. } => selection.range().map(|(column, _)| Arc::clone(column)),
@@ -57,7 +57,7 @@ pub(super) fn share(parts: &mut [ClauseScorer]) -> Vec<Shared> {
         let known = selecting.get_mut(&Arc::as_ptr(&column));
         if let (ClauseScorer::Column { shared, .. }, Some((2.., place))) = (part, known) {
             *shared = Some(*place.get_or_insert_with(|| {
-                all.push(Shared {
+                all.push(SharedColumn {
                     column,
                     window: 0..0,
                     docs: Vec::new(),

@@ -11,7 +11,7 @@ use tantivy::query::{AllScorer, Scorer};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
 use super::Together;
-use super::shared::{Shared, share};
+use super::shared::{SharedColumn, share};
 use crate::columns::{Cover, behind_block};
 use crate::doc_walk::go_to;
 use crate::plan::selection::Selection;
@@ -163,7 +163,7 @@ impl WindowEntry {
 /// The documents that enough of the clauses match.
 pub(super) struct WindowScorer {
     parts: Vec<ClauseScorer>,
-    shared: Vec<Shared>,
+    shared: Vec<SharedColumn>,
     /// About how many documents the clauses match, summed over them.
     matches: u64,
     needed: u32,
