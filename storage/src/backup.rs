@@ -26,7 +26,7 @@ use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space};
 use xxhash_rust::xxh3::xxh3_128;
 
-pub(crate) use self::blocks::Blocks;
+pub(crate) use self::blocks::BlockFileReader;
 use self::directory::Partial;
 pub(crate) use self::directory::{parent, sync_directory};
 pub use self::folder::{BackupFolder, BackupPolicy};

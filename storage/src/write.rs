@@ -122,7 +122,7 @@ async fn apply(
         guard.join(write, now)?;
     }
     let request_key = batch.request.as_ref().map(|request| key::request(request.id));
-    let locks = places.iter().map(target::Place::lock).chain(&request_key);
+    let locks = places.iter().map(target::WriteLocation::lock).chain(&request_key);
     let _locked = shared.locks.lock(locks).await;
     for _ in 0..MAX_WRITE_ATTEMPTS {
         let snapshot = shared.kv.snapshot().await?;

@@ -25,11 +25,11 @@ const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
 
 /// Writes a change row by row; the sequence is stamped later.
-pub(crate) struct Encoder {
+pub(crate) struct ChangeEncoder {
     out: Vec<u8>,
 }
 
-impl Encoder {
+impl ChangeEncoder {
     /// A change of that many rows, which take about so many bytes.
     pub(crate) fn new(time: i64, trace: Option<&str>, rows: usize, bytes: usize) -> Self {
         let mut out = Vec::with_capacity(HEAD_BYTES + bytes);

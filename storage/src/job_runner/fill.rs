@@ -8,7 +8,7 @@ use super::{LOCKED_ROWS, Step, table_of};
 use crate::catalog::{Definition, ExpiryIndex, SecondaryIndexState, Table};
 use crate::database::DatabaseState;
 use crate::error::Result;
-use crate::jobs::{Cursor, Job};
+use crate::jobs::{Job, JobCursor};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
 use crate::plan::unchanged;
@@ -65,7 +65,7 @@ pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) 
         }
     }
     match page.next {
-        Some(low) => step.next = Some(Cursor { range: 0, low }),
+        Some(low) => step.next = Some(JobCursor { range: 0, low }),
         None => step.outcome = Some(filled(table, &definition, job)),
     }
     Ok(step)

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use souk_kv::Mutation;
 
 use super::row_change::{self, Outcome};
-use super::target::Target;
+use super::target::WriteTarget;
 use crate::batch::written::metered;
 use crate::batch::{Condition, Existence, RowOperation, RowWrite, WrittenRow};
 use crate::catalog::Table;
@@ -44,11 +44,11 @@ impl ChangedRow {
 /// Decides a write: what changes, if anything does, and what is given back. `now`: nanoseconds; `matched`: the bytes of text that patterns
 /// have looked at for the other writes of the call.
 pub(crate) fn row(
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     now: i64,
     matched: &mut usize,
 ) -> Result<(Option<ChangedRow>, WrittenRow)> {
-    let Target {
+    let WriteTarget {
         write,
         found,
         is_hidden,
