@@ -18,7 +18,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use souk_access::TraceTrust;
-use souk_access::key_files::{self, FileError};
+use souk_access::key_files::{self, KeyFileError};
 use souk_access::rules::RulesError;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
@@ -93,8 +93,8 @@ pub enum DoorError {
 /// tokio runtime.
 ///
 /// # Errors
-/// [`FileError`]; [`FileError::Malformed`] also when others can read or change it.
-pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, FileError> {
+/// [`KeyFileError`]; [`KeyFileError::Malformed`] also when others can read or change it.
+pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, KeyFileError> {
     const OTHERS: u32 = 0o007;
     let (file, before) = (path.to_owned(), Mutex::new(AccessKeys::default()));
     key_files::follow(path, move |text| {

@@ -23,7 +23,7 @@ use tonic::{Code, Status};
 
 use super::body::followed;
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch, code_of};
+use super::outcome::{CallObserver, Outcome, Watch, code_of};
 use super::{Answering, Around, Inner, peer_attributes};
 use crate::causes::chain;
 use crate::connection_info::{ConnectionInfo, PeerAddress};
@@ -302,7 +302,7 @@ struct TracedCall {
     started: Instant,
 }
 
-impl Observer for TracedCall {
+impl CallObserver for TracedCall {
     fn ended(self, outcome: Outcome) {
         // The log line first: it is told in the span, which is over then.
         if let Err(status) = &outcome {

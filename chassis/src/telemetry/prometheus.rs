@@ -20,14 +20,14 @@ pub(super) use text::exposed_name;
 
 /// How metrics are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ExpositionFormat {
     /// The text format of Prometheus, version 0.0.4.
     Prometheus,
     /// OpenMetrics 1.0, which has exemplars.
     OpenMetrics,
 }
 
-impl Format {
+impl ExpositionFormat {
     /// What an `Accept` header asks for; anything but OpenMetrics is answered with the older format.
     pub fn accepted(accept: Option<&str>) -> Self {
         match accept {
@@ -87,7 +87,7 @@ impl Scraper {
     }
 
     /// All metrics as they are now; `None` after the end of telemetry.
-    pub async fn scrape(&self, format: Format) -> Option<String> {
+    pub async fn scrape(&self, format: ExpositionFormat) -> Option<String> {
         self.collect(move |parts| text::render(parts, format)).await
     }
 

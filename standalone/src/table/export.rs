@@ -19,7 +19,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::columns::{ColumnsError, FileColumns};
 use super::csv::Records;
-use super::format::Format;
+use super::format::FileFormat;
 use super::ndjson::Lines;
 use super::parquet::Pieces;
 use super::place::{Place, PlaceError};
@@ -44,7 +44,7 @@ pub struct ExportPlan {
     /// The table.
     pub table: Table,
     /// The format of the file.
-    pub format: Format,
+    pub format: FileFormat,
     /// Columns that get one of their own in the file, beside those of the key and declared ones.
     pub columns: Vec<String>,
     /// The file; `None` is standard output, which Parquet can't be written to.
@@ -101,8 +101,10 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
         server: plan.server.clone(),
         table: plan.table.name.clone(),
         shape: match plan.format {
-            Format::Ndjson => "ndjson".to_owned(),
-            Format::Csv | Format::Parquet => format!("{:?} of {}", plan.format, columns.header().join(",")),
+            FileFormat::Ndjson => "ndjson".to_owned(),
+            FileFormat::Csv | FileFormat::Parquet => {
+                format!("{:?} of {}", plan.format, columns.header().join(","))
+            }
         },
         ..Place::default()
     };
@@ -283,8 +285,8 @@ impl Sink {
     pub(super) fn open(plan: &ExportPlan, columns: FileColumns, mark: u64) -> Result<Self, ExportError> {
         let path = plan.path.as_deref();
         Ok(match plan.format {
-            Format::Ndjson => Self::Ndjson(Lines::new()?, Text::open(path, mark)?),
-            Format::Csv => {
+            FileFormat::Ndjson => Self::Ndjson(Lines::new()?, Text::open(path, mark)?),
+            FileFormat::Csv => {
                 let records = Records::new(columns);
                 let mut text = Text::open(path, mark)?;
                 if mark == 0 {
@@ -292,7 +294,7 @@ impl Sink {
                 }
                 Self::Csv(Box::new(records), text)
             }
-            Format::Parquet => {
+            FileFormat::Parquet => {
                 let path = path.ok_or(ExportError::NoFile)?;
                 let pieces = Pieces::new(columns, path, mark)?;
                 if let Some(path) = pieces.missing() {

@@ -8,7 +8,7 @@ use opentelemetry_sdk::metrics::data::ResourceMetrics;
 
 use super::super::exemplar::{self, Buckets, Exemplar};
 use super::super::figures::{self, Figure, Value};
-use super::Format;
+use super::ExpositionFormat;
 use crate::telemetry::ServiceRole;
 
 /// The resource of a role, as a series of its own.
@@ -46,7 +46,7 @@ struct Family {
     samples: String,
 }
 
-pub(super) fn render(parts: &[(Option<ServiceRole>, ResourceMetrics)], format: Format) -> String {
+pub(super) fn render(parts: &[(Option<ServiceRole>, ResourceMetrics)], format: ExpositionFormat) -> String {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut targets = String::new();
     for (role, metrics) in parts {
@@ -64,8 +64,8 @@ pub(super) fn render(parts: &[(Option<ServiceRole>, ResourceMetrics)], format: F
                 samples: String::new(),
             });
             let exemplars = match format {
-                Format::OpenMetrics => exemplar::of(*role, &figure.name),
-                Format::Prometheus => HashMap::new(),
+                ExpositionFormat::OpenMetrics => exemplar::of(*role, &figure.name),
+                ExpositionFormat::Prometheus => HashMap::new(),
             };
             series(&mut family.samples, &name, figure, &exemplars);
         }
@@ -81,7 +81,7 @@ pub(super) fn render(parts: &[(Option<ServiceRole>, ResourceMetrics)], format: F
     for (name, family) in families {
         family.write(&mut text, &name, format);
     }
-    if format == Format::OpenMetrics {
+    if format == ExpositionFormat::OpenMetrics {
         text.push_str("# EOF\n");
     }
     text
@@ -89,19 +89,19 @@ pub(super) fn render(parts: &[(Option<ServiceRole>, ResourceMetrics)], format: F
 
 impl Family {
     // Writing to a String can't fail.
-    fn write(&self, text: &mut String, name: &str, format: Format) {
+    fn write(&self, text: &mut String, name: &str, format: ExpositionFormat) {
         // The older format wants the name of the series, the newer one that of the family.
         let total = match (self.kind, format) {
-            ("counter", Format::Prometheus) => "_total",
+            ("counter", ExpositionFormat::Prometheus) => "_total",
             _ => "",
         };
         let kind = match (self.kind, format) {
-            ("unknown", Format::Prometheus) => "untyped",
+            ("unknown", ExpositionFormat::Prometheus) => "untyped",
             (kind, _) => kind,
         };
         let _ = writeln!(text, "# HELP {name}{total} {}", escaped(&self.description));
         let _ = writeln!(text, "# TYPE {name}{total} {kind}");
-        if let (Format::OpenMetrics, Some(unit)) = (format, unit_word(&self.unit)) {
+        if let (ExpositionFormat::OpenMetrics, Some(unit)) = (format, unit_word(&self.unit)) {
             let _ = writeln!(text, "# UNIT {name} {unit}");
         }
         text.push_str(&self.samples);

@@ -16,7 +16,7 @@ use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
 use crate::load::{self, LoadError, LoadOutputs, LoadPlan, STREAMS};
 use crate::table::export::{self, ExportPlan};
-use crate::table::format::Format;
+use crate::table::format::FileFormat;
 use crate::table::rows::TableRows;
 
 #[derive(Clone, Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct ImportArgs {
     file: PathBuf,
     /// File format; by default that of the file name extension.
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// Writes rejected rows to this file, one JSON object each with row, id, code and reason, instead of to standard error.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
@@ -132,7 +132,7 @@ pub(super) struct ExportArgs {
     file: Option<PathBuf>,
     /// File format; by default that of the file name extension.
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// Additional columns of CSV and Parquet, as name:type, after the key columns and the declared ones.
     #[arg(long, value_name = "NAME:TYPE", value_delimiter = ',')]
     columns: Vec<String>,
@@ -169,8 +169,8 @@ impl ExportArgs {
     }
 }
 
-fn format(given: Option<Format>, path: &Path) -> Result<Format, CommandError> {
-    let format = given.or_else(|| Format::of_name(path));
+fn format(given: Option<FileFormat>, path: &Path) -> Result<FileFormat, CommandError> {
+    let format = given.or_else(|| FileFormat::of_name(path));
     Ok(format.ok_or("unknown file name extension; pass --format ndjson, csv or parquet")?)
 }
 
