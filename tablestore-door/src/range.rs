@@ -7,13 +7,13 @@ use souk_engine::storage::{
     RangeRequest, ReadOptions, TableSchema,
 };
 use souk_engine::{IndexView, TableHandle};
-use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::plainbuffer::PlainBufferEncoder;
 use souk_tablestore::{Answer, KeyColumn, KeyElement, KeyUse, Reason, ServiceError, decode, messages};
 
 use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, TableOrIndex};
 use crate::error::{refused, store_error, unsupported};
-use crate::options::{AskedRead, Rules, index_options};
+use crate::options::{AskedRead, TransferRules, index_options};
 use crate::read::consumed;
 use crate::transaction;
 use crate::value::{check_key, key_value, one_key, write_row};
@@ -63,7 +63,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         start_column: request.start_column,
         end_column: request.end_column,
     };
-    let options = asked.options(&mut Rules::default())?;
+    let options = asked.options(&mut TransferRules::default())?;
     let page = match TableOrIndex::find(context, &request.table_name)? {
         TableOrIndex::Table(table) => {
             let view =
@@ -117,7 +117,7 @@ pub(crate) async fn rows(
     view: souk_engine::ReadView,
 ) -> Result<RangePage, ServiceError> {
     let page = table.range_in(range, view).await.map_err(refused)?.value;
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     for row in &page.rows {
         write_row(schema, row, &mut out);
     }
@@ -185,7 +185,7 @@ async fn entries(
             }
         }
     }
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     for entry in page.entries.iter().filter(|entry| index.has_any(columns, entry)) {
         index.write(entry, &mut out);
     }
@@ -222,7 +222,7 @@ async fn following(
     let Some(next) = next else {
         return Ok(None);
     };
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     let mut row = out.row();
     for column in index.key(&next) {
         row.key(&column.name, &column.value);

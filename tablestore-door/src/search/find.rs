@@ -16,7 +16,7 @@ use souk_tablestore::{
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::ReturnedColumns;
 use super::fields::{Fields, client_name, count, name};
 use super::figures::{self, TopRows};
 use super::highlight::{highlight, marked};
@@ -154,7 +154,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
             profile: false,
         }
     };
-    let columns = Columns::read(request.columns_to_get, index)?;
+    let columns = ReturnedColumns::read(request.columns_to_get, index)?;
     let has_aggregations = (!asked.figures.is_empty(), !asked.groups.is_empty());
     let search = Search {
         min_sequence: context.min_sequence,
@@ -275,7 +275,7 @@ fn offset(given: Option<i32>) -> Result<usize, ServiceError> {
 async fn top_rows(
     handle: &TableHandle,
     schema: &TableSchema,
-    columns: &Columns,
+    columns: &ReturnedColumns,
     aggregations: &[(String, AggregationResult)],
     sequence: i64,
 ) -> Result<TopRows, ServiceError> {

@@ -18,7 +18,7 @@ use souk_tablestore::messages::{
 use souk_tablestore::{Answer, QueryNode, Reason, ServiceError, decode};
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::ReturnedColumns;
 use super::fields::{Fields, count};
 use super::find::within;
 use super::index_name::{NamedIndex, find};
@@ -101,7 +101,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
         .sorted(by_key)
         .page_size(limit.min(MAX_PAGE_SIZE))
         .after(after);
-    let columns = Columns::read(request.columns_to_get, index)?;
+    let columns = ReturnedColumns::read(request.columns_to_get, index)?;
     let search = Search {
         min_sequence: context.min_sequence,
         rows: columns.needs_rows(),
