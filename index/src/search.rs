@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
 use crate::pace::Pace;
-use crate::page::{self, Origin};
+use crate::page::{self, PageOrigin};
 use crate::plan::{self, QueryPlan};
 use crate::profile::{Recorder, Stopwatch};
 use crate::request::{SearchRequest, TotalRequest};
@@ -109,7 +109,7 @@ impl Searcher {
         let (planned, (checked, prepared)) = together(planned, together(checked, prepared))?;
         let (((plan, inner_hits), order), ((), collapse)) = (planned, checked);
         // Only tokens need it, and it takes as long as a small search.
-        let origin = LazyCell::new(|| Origin {
+        let origin = LazyCell::new(|| PageOrigin {
             request: request.fingerprint(),
             design: self.shared.design,
         });

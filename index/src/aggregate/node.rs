@@ -6,7 +6,7 @@ use super::column::{Kind, Raw};
 use super::histogram::{IntervalBounds, Intervals};
 use super::quantiles::Percentage;
 use crate::geo::GeoPoint;
-use crate::page::Origin;
+use crate::page::PageOrigin;
 use crate::request::{GroupOrder, MetricKind};
 use crate::result::Datum;
 use crate::sort::{Order, RawSortValue};
@@ -159,7 +159,7 @@ pub(super) struct Composite {
     pub(super) sources: Vec<Source>,
     pub(super) size: usize,
     /// What page tokens belong to.
-    pub(super) origin: Origin,
+    pub(super) origin: PageOrigin,
     /// Only groups behind this one count.
     pub(super) after: Option<Vec<RawSortValue>>,
 }

@@ -6,7 +6,7 @@ use crate::error::{Checker, Error, Violations};
 use crate::inner_hits;
 use crate::layout::Layout;
 use crate::limits::limit;
-use crate::page::{self, Origin};
+use crate::page::{self, PageOrigin};
 use crate::plan::{self, QueryPlan};
 use crate::request::SearchRequest;
 use crate::run::Run;
@@ -46,7 +46,7 @@ pub(super) fn check_page(request: &SearchRequest) -> Result<(), Error> {
 }
 
 /// The position of a page token in the order of its request.
-pub(super) fn position(origin: Origin, order: &Order, token: &str) -> Result<Vec<RawSortValue>, Error> {
+pub(super) fn position(origin: PageOrigin, order: &Order, token: &str) -> Result<Vec<RawSortValue>, Error> {
     let sort_values = page::decode(origin, token)?;
     if !order.accepts(&sort_values) {
         return Err(Error::PageTokenInvalid {

@@ -11,7 +11,7 @@ use tantivy::columnar::Cardinality;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader};
 
 use super::column::{NumberKind, Pick};
-use super::order::{Absent, Key, Source, ValueKind};
+use super::order::{Absent, Key, SortSource, ValueKind};
 use super::rank::{self, Rank};
 use crate::columns::{ColumnBlock, ColumnCache, NumberColumn};
 use crate::run::Run;
@@ -43,8 +43,8 @@ impl Leading {
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Self>> {
         let (column, is_ordinal) = match &key.source {
-            Source::PrimaryKey => (ordinals.cloned(), true),
-            Source::Values {
+            SortSource::PrimaryKey => (ordinals.cloned(), true),
+            SortSource::Values {
                 path,
                 kind,
                 pick: Pick::Only,

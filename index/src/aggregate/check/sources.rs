@@ -8,7 +8,7 @@ use crate::aggregate::histogram::Intervals;
 use crate::aggregate::node::{By, Composite, Shape, Source};
 use crate::error::{Checker, Error, Reason, every};
 use crate::limits::limit;
-use crate::page::{self, Origin};
+use crate::page::{self, PageOrigin};
 use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
 use crate::sort::RawSortValue;
 
@@ -49,7 +49,7 @@ impl AggregationCheck<'_> {
             let advice = "use fields of the document, or of one NESTED field";
             return self.refuse(path, Reason::OutsideNestedPath, message, advice);
         }
-        let origin = Origin {
+        let origin = PageOrigin {
             request: fingerprint(format_args!("{:?}|{at}|{sources:?}", self.query)),
             design: self.design,
         };
