@@ -19,10 +19,10 @@ use tonic::{Code, Status, Streaming};
 
 use super::columns::{ColumnsError, FileColumns};
 use super::csv::Records;
+use super::export_checkpoint::{ExportCheckpoint, ExportCheckpointError};
 use super::format::FileFormat;
 use super::ndjson::Lines;
 use super::parquet::Pieces;
-use super::place::{Place, PlaceError};
 use crate::contract::{ContractError, MessageJson};
 use crate::load::PATIENCE;
 use crate::load::checkpoint::sync_folder;
@@ -73,7 +73,7 @@ pub enum ExportError {
     Columns(#[from] ColumnsError),
     /// Where it is.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] ExportCheckpointError),
     /// The file.
     #[error("the rows can't be written")]
     Io(#[from] io::Error),
@@ -97,7 +97,7 @@ pub enum ExportError {
 /// [`ExportError`]. With a file, `--resume` goes on behind what is in it.
 pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Result<ExportReport, ExportError> {
     let columns = FileColumns::of_table(&plan.table, &plan.columns)?;
-    let mut place = Place {
+    let mut place = ExportCheckpoint {
         server: plan.server.clone(),
         table: plan.table.name.clone(),
         shape: match plan.format {
@@ -106,12 +106,12 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
                 format!("{:?} of {}", plan.format, columns.header().join(","))
             }
         },
-        ..Place::default()
+        ..ExportCheckpoint::default()
     };
-    let _lock = plan.path.as_deref().map(Place::lock).transpose()?;
-    let kept = plan.path.as_deref().map(Place::path);
+    let _lock = plan.path.as_deref().map(ExportCheckpoint::lock).transpose()?;
+    let kept = plan.path.as_deref().map(ExportCheckpoint::path);
     if let Some(kept) = kept.as_deref().filter(|_| plan.resume) {
-        place = Place::read(kept, place)?;
+        place = ExportCheckpoint::read(kept, place)?;
     }
     progress.add(place.rows);
     let keys = MessageJson::of(KEY)?;
@@ -119,7 +119,7 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
     // Before the file is opened, which empties it: an older one stays when the service has no rows for us.
     let mut next = pages.next().await?;
     if let Some(kept) = kept.as_deref().filter(|_| !plan.resume) {
-        Place::remove(kept)?;
+        ExportCheckpoint::remove(kept)?;
     }
     let mut sink = Sink::open(&plan, columns, place.mark)?;
     let (mut saved, mut report) = (Instant::now(), ExportReport::default());
@@ -180,7 +180,12 @@ enum Source {
 }
 
 impl Pages {
-    fn open(target: Client, table: &str, place: &Place, keys: &MessageJson) -> Result<Self, ExportError> {
+    fn open(
+        target: Client,
+        table: &str,
+        place: &ExportCheckpoint,
+        keys: &MessageJson,
+    ) -> Result<Self, ExportError> {
         let key = match place.key.as_str() {
             "" => None,
             json => Some(keys.read(json.as_bytes()).map_err(ExportError::Row)?),
@@ -298,7 +303,7 @@ impl Sink {
                 let path = path.ok_or(ExportError::NoFile)?;
                 let pieces = Pieces::new(columns, path, mark)?;
                 if let Some(path) = pieces.missing() {
-                    return Err(PlaceError::Missing { path }.into());
+                    return Err(ExportCheckpointError::Missing { path }.into());
                 }
                 Self::Parquet(Box::new(pieces))
             }
@@ -332,12 +337,12 @@ impl Sink {
                 text.sync()?;
                 // A file that is new is one when its folder says so.
                 kept.map_or(Ok(()), sync_folder)?;
-                kept.map_or(Ok(()), Place::remove)?;
+                kept.map_or(Ok(()), ExportCheckpoint::remove)?;
             }
             Self::Parquet(mut pieces) => {
                 pieces.put_together()?;
                 // Before the pieces: an export that went on would look for them.
-                kept.map_or(Ok(()), Place::remove)?;
+                kept.map_or(Ok(()), ExportCheckpoint::remove)?;
                 pieces.remove()?;
             }
         }
@@ -370,7 +375,7 @@ impl Text {
             .open(path)?;
         if file.metadata()?.len() < bytes {
             let path = path.to_owned();
-            return Err(PlaceError::Shorter { path }.into());
+            return Err(ExportCheckpointError::Shorter { path }.into());
         }
         file.set_len(bytes)?;
         file.seek(SeekFrom::Start(bytes))?;

@@ -26,11 +26,11 @@ use tower::{Service as _, service_fn};
 
 use super::columns::{CellType, FileColumns};
 use super::export::{self, ExportError, ExportPlan, ExportReport};
+use super::export_checkpoint::ExportCheckpoint;
 use super::format::FileFormat;
 use super::parquet::Pieces;
-use super::place::Place;
 use crate::contract::MessageJson;
-use crate::load::checkpoint::Checkpoint;
+use crate::load::checkpoint::LoadCheckpoint;
 use crate::load::progress::Progress;
 use crate::load::reject::{Reject, Rejects};
 use crate::load::source::Item;
@@ -213,7 +213,7 @@ async fn import(
 ) -> (Result<LoadReport, LoadError>, Vec<Reject>) {
     let mut rejects = Rejects::Kept(Vec::new());
     let outputs = LoadOutputs {
-        checkpoint: &mut Checkpoint::start(None, &plan.dataset),
+        checkpoint: &mut LoadCheckpoint::start(None, &plan.dataset),
         rejects: &mut rejects,
         progress: &Progress::quiet(),
     };
@@ -377,7 +377,7 @@ async fn an_import_that_was_killed_and_goes_on_has_each_row_once() -> TestResult
         let plan = LoadPlan::new(table.name.as_str());
         let carried_out = Arc::new(AtomicUsize::new(0));
         let silent = silent_from(&server, 3, Arc::clone(&carried_out))?;
-        let mut checkpoint = Checkpoint::start(Some(&state), &plan.dataset);
+        let mut checkpoint = LoadCheckpoint::start(Some(&state), &plan.dataset);
         let outputs = LoadOutputs {
             checkpoint: &mut checkpoint,
             rejects: &mut Rejects::Kept(Vec::new()),
@@ -396,7 +396,7 @@ async fn an_import_that_was_killed_and_goes_on_has_each_row_once() -> TestResult
         }
         let there = rows_of(&target, &table.name).await?.len();
         assert_eq!(there, 200 * (3 + plan.streams), "an import that was killed");
-        let mut checkpoint = Checkpoint::resume(&state, &plan.dataset)?;
+        let mut checkpoint = LoadCheckpoint::resume(&state, &plan.dataset)?;
         let outputs = LoadOutputs {
             checkpoint: &mut checkpoint,
             rejects: &mut Rejects::Kept(Vec::new()),
@@ -804,9 +804,9 @@ fn place(
     rows: &[Row],
     token: String,
     mark: u64,
-) -> Result<Place, Box<dyn std::error::Error>> {
+) -> Result<ExportCheckpoint, Box<dyn std::error::Error>> {
     let values = rows.last().map(|row| row.key.clone()).unwrap_or_default();
-    Ok(Place {
+    Ok(ExportCheckpoint {
         server: SERVER.to_owned(),
         table: table.name.clone(),
         shape: shape.to_owned(),
@@ -875,7 +875,7 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
                 fs::metadata(part)?.len()
             }
         };
-        place(&table, &shape, done, token.to_owned(), mark)?.save(&Place::path(&path))?;
+        place(&table, &shape, done, token.to_owned(), mark)?.save(&ExportCheckpoint::path(&path))?;
         let again = ExportPlan {
             resume: true,
             ..whole
@@ -909,7 +909,7 @@ async fn an_export_whose_pieces_are_gone_isnt_gone_on_with() -> TestResult {
     let mut pieces = Pieces::new(columns, &path, 0)?;
     pieces.push(row.clone())?;
     pieces.end_piece()?;
-    place(&table, &shape, &[row], String::new(), 2)?.save(&Place::path(&path))?;
+    place(&table, &shape, &[row], String::new(), 2)?.save(&ExportCheckpoint::path(&path))?;
     let again = ExportPlan {
         resume: true,
         ..plan(&table, FileFormat::Parquet, path)
@@ -945,7 +945,7 @@ async fn an_export_that_is_under_way_isnt_begun_again() -> TestResult {
     for format in FORMATS {
         let path = folder.path().join(format!("{format:?}"));
         fs::write(&path, "of the first")?;
-        let first = Place::lock(&path)?;
+        let first = ExportCheckpoint::lock(&path)?;
         for resume in [false, true] {
             let second = ExportPlan {
                 resume,
@@ -979,7 +979,7 @@ async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
         ..plan(&table, FileFormat::Ndjson, path.clone())
     };
     let rows = [any_row(&mut random(), 1)];
-    let elsewhere = Place {
+    let elsewhere = ExportCheckpoint {
         server: "http://127.0.0.1:2".to_owned(),
         ..place(&table, "ndjson", &rows, String::new(), 0)?
     };
@@ -994,12 +994,12 @@ async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
         ),
         (place(&table, "ndjson", &rows, String::new(), 5)?, "shorter"),
     ] {
-        place.save(&Place::path(&path))?;
+        place.save(&ExportCheckpoint::path(&path))?;
         let told = export::run(target.clone(), again.clone(), &Progress::quiet()).await;
         let told = told.expect_err("another export").to_string();
         assert!(told.contains(words), "{words}: {told}");
     }
-    fs::write(Place::path(&path), "{")?;
+    fs::write(ExportCheckpoint::path(&path), "{")?;
     let told = export::run(target, again, &Progress::quiet()).await;
     assert!(
         told.expect_err("damaged")

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::table;
 use crate::cli::stores::{CommandError, say};
-use crate::load::checkpoint::Checkpoint;
+use crate::load::checkpoint::LoadCheckpoint;
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
 use crate::load::{self, LoadError, LoadOutputs, LoadPlan, STREAMS};
@@ -70,7 +70,7 @@ impl ImportArgs {
         std::fs::create_dir_all(&self.state)?;
         let (import, state) = self.state(server);
         // Before anything that another import reads or empties.
-        let _lock = Checkpoint::lock(&state)?;
+        let _lock = LoadCheckpoint::lock(&state)?;
         // With its length: a file that has changed isn't gone on with.
         let name = format!("{import}, {bytes} bytes");
         let mut checkpoint = match self.resume {
@@ -83,8 +83,8 @@ impl ImportArgs {
                 )
                 .into());
             }
-            true => Checkpoint::resume(&state, &name)?,
-            false => Checkpoint::start(Some(&state), &name),
+            true => LoadCheckpoint::resume(&state, &name)?,
+            false => LoadCheckpoint::start(Some(&state), &name),
         };
         let mut rejects = match &self.rejects {
             Some(path) => Rejects::file(path, self.resume)?,
