@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use souk_kv::Mutation;
 
-use super::row_change::{self, Outcome};
+use super::row_change::{self, RowOutcome};
 use super::target::WriteTarget;
 use crate::batch::written::metered;
 use crate::batch::{Condition, Existence, RowOperation, RowWrite, WrittenRow};
@@ -91,13 +91,13 @@ pub(crate) fn row(
         found.is_some() && (write.hidden.is_none() || is_visible),
         now,
     )?;
-    if *is_hidden && outcome != Outcome::Nothing {
+    if *is_hidden && outcome != RowOutcome::Nothing {
         return Err(failed(ConditionFailure::AlreadyExists));
     }
     let (kind, after) = match outcome {
-        Outcome::Nothing => (None, None),
-        Outcome::Write(kind, row) => (Some(kind), Some(row)),
-        Outcome::Delete => (Some(ChangeKind::Delete), None),
+        RowOutcome::Nothing => (None, None),
+        RowOutcome::Write(kind, row) => (Some(kind), Some(row)),
+        RowOutcome::Delete => (Some(ChangeKind::Delete), None),
     };
     let mut written = WrittenRow::of(&write.returning, &target.key, after.as_ref());
     written.consumed = CapacityUnits::writing(metered(meter, &write.operation, &target.key)) + looked_at;

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 
 use super::super::exemplar::{self, Buckets, Exemplar};
-use super::super::figures::{self, Figure, Value};
+use super::super::figures::{self, Figure, FigureValue};
 use super::ExpositionFormat;
 use crate::telemetry::ServiceRole;
 
@@ -113,12 +113,12 @@ fn series(out: &mut String, name: &str, figure: Figure, exemplars: &HashMap<Vec<
     let service = Labels::default().with("service_name", &figure.service);
     for (mut attributes, value) in figure.values {
         match value {
-            Value::Number(number) => {
+            FigureValue::Number(number) => {
                 let total = if figure.kind == "counter" { "_total" } else { "" };
                 let labels = service.with_all(&attributes);
                 labels.sample(out, &format!("{name}{total}"), &number, None);
             }
-            Value::Buckets { count, sum, counts } => {
+            FigureValue::Buckets { count, sum, counts } => {
                 // Exemplars are kept by sorted attributes.
                 attributes.sort();
                 let labels = service.with_all(&attributes);
