@@ -12,7 +12,7 @@ use souk_chassis::private_files::warn_of_readers;
 use souk_chassis::reload::Reloaded;
 
 use crate::credential::CredentialKeys;
-use crate::key_files::{FileError, follow};
+use crate::key_files::{KeyFileError, follow};
 
 /// The environment variable that may hold the credential key itself, instead of a file. It is no setting.
 pub const CREDENTIAL_KEY_VARIABLE: &str = "SOUK_CREDENTIAL_KEY";
@@ -204,8 +204,8 @@ impl AuthConfig {
     /// set. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`FileError`] when the file can't be read, or the keys can't be used.
-    pub fn credential_keys(&self) -> Result<Option<Arc<Reloaded<CredentialKeys>>>, FileError> {
+    /// [`KeyFileError`] when the file can't be read, or the keys can't be used.
+    pub fn credential_keys(&self) -> Result<Option<Arc<Reloaded<CredentialKeys>>>, KeyFileError> {
         let read = |text: &str| CredentialKeys::parse(text).map_err(|error| error.to_string());
         if !self.credential_key.as_os_str().is_empty() {
             warn_of_readers(&self.credential_key);
@@ -216,7 +216,7 @@ impl AuthConfig {
         };
         match read(&text.to_string_lossy()) {
             Ok(keys) => Ok(Some(Reloaded::fixed(keys))),
-            Err(problem) => Err(FileError::Malformed(CREDENTIAL_KEY_VARIABLE.into(), problem)),
+            Err(problem) => Err(KeyFileError::Malformed(CREDENTIAL_KEY_VARIABLE.into(), problem)),
         }
     }
 }

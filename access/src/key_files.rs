@@ -12,7 +12,7 @@ pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Why a file of keys can't be used. Never shows what is in it.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum KeyFileError {
     /// It can't be read, or is larger than [`FILE_BYTES_MAX`].
     #[error("{} can't be read", .0.display())]
     Unreadable(PathBuf, #[source] io::Error),
@@ -25,11 +25,11 @@ pub enum FileError {
 /// can't be read or parsed, the last value stays in force, and a warning is logged. Must be called inside a tokio runtime.
 ///
 /// # Errors
-/// [`FileError`] when it can't be read or parsed now.
+/// [`KeyFileError`] when it can't be read or parsed now.
 pub fn follow<T: Send + Sync + 'static>(
     path: &Path,
     read: impl Fn(&str) -> Result<T, String> + Send + Sync + 'static,
-) -> Result<Arc<Reloaded<T>>, FileError> {
+) -> Result<Arc<Reloaded<T>>, KeyFileError> {
     let files = vec![path.to_owned()];
     let path = path.to_owned();
     let reloaded = Reloaded::new("keys", files, move || load(&path, &read))?;
@@ -37,10 +37,10 @@ pub fn follow<T: Send + Sync + 'static>(
     Ok(reloaded)
 }
 
-fn load<T>(path: &Path, read: &impl Fn(&str) -> Result<T, String>) -> Result<T, FileError> {
-    let unreadable = |error| FileError::Unreadable(path.to_owned(), error);
+fn load<T>(path: &Path, read: &impl Fn(&str) -> Result<T, String>) -> Result<T, KeyFileError> {
+    let unreadable = |error| KeyFileError::Unreadable(path.to_owned(), error);
     let text = private_files::read_text(path, FILE_BYTES_MAX).map_err(unreadable)?;
-    read(&text).map_err(|problem| FileError::Malformed(path.to_owned(), problem))
+    read(&text).map_err(|problem| KeyFileError::Malformed(path.to_owned(), problem))
 }
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_file_without_a_length_is_not_read_to_its_end() {
         let error = load(Path::new("/dev/zero"), &number).expect_err("it has no end");
-        let FileError::Unreadable(_, cause) = error else {
+        let KeyFileError::Unreadable(_, cause) = error else {
             panic!("{error}");
         };
         assert_eq!(cause.kind(), io::ErrorKind::FileTooLarge);

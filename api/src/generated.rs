@@ -11,7 +11,9 @@ pub use souk_engine::{
 pub use tokio_util::sync::CancellationToken;
 
 pub use crate::export::ExportRequest;
-pub use crate::message::{Change, MessageResource, Output, all_to_wire, batch, found_to_wire, one, to_wire};
+pub use crate::message::{
+    CheckedUpdate, MessageResource, Output, all_to_wire, batch, found_to_wire, one, to_wire,
+};
 pub use crate::resources::ListRequest;
 pub use crate::search::FoundHit;
 pub use crate::wire::{

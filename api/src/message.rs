@@ -2,7 +2,7 @@
 
 mod change;
 
-pub use change::Change;
+pub use change::CheckedUpdate;
 use prost_types::Timestamp;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{Resource, Stored};

@@ -11,7 +11,7 @@ use souk_proto::search::v1 as pb;
 
 use crate::error::{Error, Result};
 use crate::export::ExportRequest;
-use crate::resources::search::{Orders, asked, failed, page};
+use crate::resources::search::{SortOrders, asked, failed, page};
 use crate::resources::{current_call, given};
 use crate::search::{FoundRow, SearchPage};
 use crate::search_wire;
@@ -137,7 +137,7 @@ pub fn refused(error: EngineError) -> Error {
     }
 }
 
-fn found_row(hit: RowHit, orders: &Orders) -> souk_engine::Result<FoundRow> {
+fn found_row(hit: RowHit, orders: &SortOrders) -> souk_engine::Result<FoundRow> {
     let is_by_key = |value: &SortValue| matches!(value, SortValue::Key(_));
     let name = match hit.sort_values.iter().any(is_by_key) {
         true => TableHandle::name_of(&hit.key)?,

@@ -29,7 +29,7 @@ use tonic_types::StatusExt as _;
 
 use crate::error::Error;
 use crate::hosting::{Credentials, Service, guarded, mounted};
-use crate::message::{Change, Domain, MessageResource};
+use crate::message::{CheckedUpdate, Domain, MessageResource};
 use crate::search_wire;
 use crate::wire::{UpdateMask, broken};
 
@@ -194,7 +194,7 @@ pub fn updated<R: MessageResource>(
     let mask = FieldMask {
         paths: mask.iter().map(|path| (*path).to_owned()).collect(),
     };
-    let change = Change::<R>::read(Some(given), Some(&mask), "", Violations::default());
+    let change = CheckedUpdate::<R>::read(Some(given), Some(&mask), "", Violations::default());
     refused(change.and_then(|change| change.apply_with(current, domain, put)))
 }
 

@@ -45,7 +45,7 @@ pub enum FetchError {
 
 /// Where a document is, and how much of it and for how long is read.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct RemoteDocument {
     uri: Uri,
     host: String,
     connector: Connector,
@@ -53,7 +53,7 @@ pub struct Document {
     time_max: Duration,
 }
 
-impl Document {
+impl RemoteDocument {
     /// The document at `address`, on a server that the authorities in the PEM file `ca` vouch for.
     ///
     /// # Errors

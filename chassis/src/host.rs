@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::ServerConfig;
 use crate::server::{self, Listener, Stack};
-use crate::telemetry::{Role, TelemetryGuard};
+use crate::telemetry::{ServiceRole, TelemetryGuard};
 use crate::tls::Acceptor;
 
 /// Part of the drain deadline that calls may use, in percent.
@@ -67,10 +67,10 @@ impl Host {
         }
     }
 
-    /// Runs a background task that the drain waits for, in the [`Role`] of its caller. It should end on [`stopping`](Self::stopping).
+    /// Runs a background task that the drain waits for, in the [`ServiceRole`] of its caller. It should end on [`stopping`](Self::stopping).
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock();
-        tasks.entry(name).or_default().spawn(Role::inherit(task));
+        tasks.entry(name).or_default().spawn(ServiceRole::inherit(task));
     }
 
     /// Closes something at the end, in the order of registration: what depends on another thing goes first.
@@ -78,7 +78,7 @@ impl Host {
     where
         F: Future<Output = Result<(), CloseError>> + Send + 'static,
     {
-        let role = Role::current();
+        let role = ServiceRole::current();
         let close: Closer = Box::new(move || match role {
             Some(role) => Box::pin(role.scope(async { close().await })),
             None => Box::pin(async { close().await }),

@@ -8,12 +8,12 @@
 //! # use souk_chassis::host::{Exit, Host};
 //! # use souk_chassis::process::{self, Process, RunError, StartError};
 //! # use souk_chassis::server::Stack;
-//! # use souk_chassis::telemetry::{Role, TelemetryConfig};
+//! # use souk_chassis::telemetry::{ServiceRole, TelemetryConfig};
 //! # async fn open_orders(host: &mut Host) -> Result<Stack, StartError> { Err("an example".into()) }
 //! # async fn open_shops(host: &mut Host) -> Result<Stack, StartError> { Err("an example".into()) }
 //! # fn in_front(order: Stack, shop: Stack) -> Result<Stack, StartError> { Ok(order) }
-//! const ORDER: Role = Role::new("souk-order");
-//! const SHOP: Role = Role::new("souk-shop");
+//! const ORDER: ServiceRole = ServiceRole::new("souk-order");
+//! const SHOP: ServiceRole = ServiceRole::new("souk-shop");
 //!
 //! async fn run(telemetry: TelemetryConfig, server: ServerConfig) -> Result<Exit, RunError> {
 //!     Process::new("souk-gateway")
@@ -46,7 +46,7 @@ use crate::huge_pages;
 use crate::private_files;
 use crate::server::{BindError, Listener, Stack};
 use crate::telemetry::prometheus::{self, EndpointError, Scraper};
-use crate::telemetry::{Role, Telemetry, TelemetryConfig, TelemetryError};
+use crate::telemetry::{ServiceRole, Telemetry, TelemetryConfig, TelemetryError};
 
 /// Why what a process serves couldn't be made: an error of the service.
 pub type StartError = Box<dyn Error + Send + Sync>;
@@ -79,7 +79,7 @@ pub enum RunError {
 #[must_use = "nothing runs until run()"]
 pub struct Process {
     service: &'static str,
-    roles: Vec<Role>,
+    roles: Vec<ServiceRole>,
 }
 
 impl Process {
@@ -89,8 +89,8 @@ impl Process {
         Self { service, roles }
     }
 
-    /// Further services in this process, each with a `service.name` of its own: start each in its [`Role::scope`].
-    pub fn roles(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
+    /// Further services in this process, each with a `service.name` of its own: start each in its [`ServiceRole::scope`].
+    pub fn roles(mut self, roles: impl IntoIterator<Item = ServiceRole>) -> Self {
         self.roles.extend(roles);
         self
     }

@@ -40,12 +40,12 @@ mod log_records;
 mod otlp;
 mod process;
 pub mod prometheus;
-mod role;
 pub(crate) mod sampling;
+mod service_role;
 mod span_events;
 
 pub use guard::TelemetryGuard;
-pub use role::Role;
+pub use service_role::ServiceRole;
 
 use environment::OtelEnvironment;
 use guard::Providers;
@@ -53,8 +53,8 @@ use instrument::SCOPE;
 use log::LogLayer;
 use log_records::LogRecords;
 use prometheus::{Reader, Scraper};
-use role::{ByRole, RoleMeters, RoleTracer};
 use sampling::{DecidedIds, Recorded};
+use service_role::{ByRole, RoleMeters, RoleTracer};
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,7 +197,7 @@ impl Telemetry {
 pub struct TelemetryBuilder {
     config: TelemetryConfig,
     service: &'static str,
-    roles: Vec<Role>,
+    roles: Vec<ServiceRole>,
     variables: Vec<(String, String)>,
     /// Adds the caller's span exporter to a provider.
     add_span_exporter: Option<Box<dyn Fn(TracersBuilder) -> TracersBuilder + Send>>,
@@ -210,8 +210,8 @@ type TracersBuilder = opentelemetry_sdk::trace::TracerProviderBuilder;
 type LoggersBuilder = opentelemetry_sdk::logs::LoggerProviderBuilder;
 
 impl TelemetryBuilder {
-    /// Further services in this process, each with a `service.name` of its own; see [`Role`].
-    pub fn roles(mut self, roles: impl IntoIterator<Item = Role>) -> Self {
+    /// Further services in this process, each with a `service.name` of its own; see [`ServiceRole`].
+    pub fn roles(mut self, roles: impl IntoIterator<Item = ServiceRole>) -> Self {
         self.roles.extend(roles);
         self
     }
@@ -260,7 +260,7 @@ impl TelemetryBuilder {
         let instance = Uuid::new_v4().to_string();
         let (mut providers, mut scraper) = (Providers::default(), None);
         if !environment.disabled {
-            let resource = |role: Option<Role>| resource(self.service, role, &instance, &environment);
+            let resource = |role: Option<ServiceRole>| resource(self.service, role, &instance, &environment);
             providers.tracers = Some(ByRole::try_new(&self.roles, |role| {
                 let builder = SdkTracerProvider::builder()
                     .with_resource(resource(role))
@@ -351,7 +351,7 @@ fn targets(level: Level) -> Targets {
 /// the name in code.
 fn resource(
     service: &'static str,
-    role: Option<Role>,
+    role: Option<ServiceRole>,
     instance: &str,
     environment: &OtelEnvironment,
 ) -> Resource {

@@ -180,13 +180,13 @@ pub(crate) fn open_token(given: &str) -> Result<FeedToken> {
 #[derive(Debug)]
 pub(crate) struct ConsumerGroups {
     /// By table and name.
-    groups: Mutex<BTreeMap<(TableId, String), Arc<Group>>>,
+    groups: Mutex<BTreeMap<(TableId, String), Arc<ConsumerGroup>>>,
     reads: Semaphore,
 }
 
 /// A consumer group.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ConsumerGroup {
     table: Arc<str>,
     name: String,
     /// Its shards.
@@ -197,7 +197,7 @@ pub(crate) struct Group {
 /// A checkpoint that its member may commit: nobody else gets the shard while this is there.
 #[derive(Debug)]
 pub(crate) struct Committing {
-    group: Arc<Group>,
+    group: Arc<ConsumerGroup>,
     shard: u16,
     pub(crate) acknowledgement: Acknowledgement,
 }
@@ -245,7 +245,7 @@ impl ConsumerGroups {
         }
         let named = |(id, name): (TableId, String), feeds: BTreeMap<u16, Feed>| {
             let table = tables.iter().find(|there| there.id() == id)?;
-            let group = Group::new(table.name().into(), &name, feeds.into_values().collect());
+            let group = ConsumerGroup::new(table.name().into(), &name, feeds.into_values().collect());
             Some(((id, name), Arc::new(group)))
         };
         let groups = found.into_iter().filter_map(|(key, feeds)| named(key, feeds));
@@ -299,13 +299,18 @@ impl ConsumerGroups {
             StoreError::FeedExists { .. } => exists(),
             error => error.into(),
         })?;
-        let group = Group::new(table.name().into(), name, feeds);
+        let group = ConsumerGroup::new(table.name().into(), name, feeds);
         self.groups.lock().insert(key, Arc::new(group));
         Ok(())
     }
 
     /// Removes a group, durably.
-    pub(crate) async fn remove(&self, database: &Database, table: TableId, group: &Group) -> Result<()> {
+    pub(crate) async fn remove(
+        &self,
+        database: &Database,
+        table: TableId,
+        group: &ConsumerGroup,
+    ) -> Result<()> {
         let names = group.feeds.iter().map(|feed| feed.name().to_owned());
         let removed = database.remove_feeds(names.collect()).await;
         removed.map_err(|error| group.refused(error))?;
@@ -334,14 +339,14 @@ impl ConsumerGroups {
     }
 
     /// The groups of a table, by name.
-    pub(crate) fn of_table(&self, table: TableId) -> Vec<Arc<Group>> {
+    pub(crate) fn of_table(&self, table: TableId) -> Vec<Arc<ConsumerGroup>> {
         let groups = self.groups.lock();
         let of_table = groups.iter().filter(|((id, _), _)| *id == table);
         of_table.map(|(_, group)| Arc::clone(group)).collect()
     }
 
     /// A table's group of this name.
-    pub(crate) fn get(&self, table: &Table, name: &str) -> Result<Arc<Group>> {
+    pub(crate) fn get(&self, table: &Table, name: &str) -> Result<Arc<ConsumerGroup>> {
         let groups = self.groups.lock();
         let group = groups.get(&(table.id(), name.to_owned())).map(Arc::clone);
         group.ok_or_else(|| EngineError::ConsumerGroupNotFound {
@@ -351,7 +356,7 @@ impl ConsumerGroups {
     }
 }
 
-impl Group {
+impl ConsumerGroup {
     fn new(table: Arc<str>, name: &str, feeds: Vec<Feed>) -> Self {
         let shards = u16::try_from(feeds.len()).unwrap_or(SHARDS_OF_GROUP_MAX);
         Self {
@@ -566,7 +571,7 @@ mod tests {
 
     #[test]
     fn a_member_is_its_callers_alone() {
-        let group = Group::new("notes".into(), "copy", Vec::new());
+        let group = ConsumerGroup::new("notes".into(), "copy", Vec::new());
         let [ann, bob] = ["ann", "bob"].map(Arc::<str>::from);
         let joined = group.join(Some(ann.clone()), String::new(), SESSION_TIMEOUT_DEFAULT);
         let (member, _) = joined.expect("room");
@@ -582,7 +587,7 @@ mod tests {
 
     #[test]
     fn a_token_that_isnt_of_its_feed_is_told_as_one_of_a_shard() {
-        let group = Group::new("notes".into(), "copy", Vec::new());
+        let group = ConsumerGroup::new("notes".into(), "copy", Vec::new());
         let told = |error| match group.refused(error) {
             EngineError::Storage(StoreError::Invalid { subject, problem }) => (subject, problem),
             other => panic!("{other:?}"),

@@ -12,13 +12,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::call_slots::CallSlots;
 use crate::catalog;
 use crate::collection::Collection;
 use crate::consumer_groups::ConsumerGroups;
 use crate::deadline::Wait;
 use crate::definition::{TableDefinition, index_name};
 use crate::error::{EngineError, Result};
-use crate::figures::Figures;
+use crate::figures::EngineFigures;
 use crate::health;
 pub use crate::health::Health;
 use crate::index_change;
@@ -31,7 +32,6 @@ use crate::log_tail::LogTail;
 use crate::observer::{Observer, Unobserved};
 use crate::open_index::OpenIndex;
 use crate::open_table::{Home, OpenTable};
-use crate::places::Places;
 use crate::read_ahead::ReadAhead;
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
@@ -217,9 +217,9 @@ impl Engine {
             searches: SearchPool::new(config.search_threads),
             snapshots: Snapshots::new(SNAPSHOT_BOUNDS, closing.clone()),
             views: Views::new(VIEW_BOUNDS, closing.clone()),
-            watches: Places::new(WATCHES_MAX),
-            splits: Places::new(SPLITS_MAX),
-            scans: Places::new(SCANS_MAX),
+            watches: CallSlots::new(WATCHES_MAX),
+            splits: CallSlots::new(SPLITS_MAX),
+            scans: CallSlots::new(SCANS_MAX),
             transactions: Transactions::default(),
             consumer_groups,
             read_ahead: ReadAhead::default(),
@@ -295,8 +295,8 @@ impl Engine {
     }
 
     /// What there is to measure now.
-    pub async fn figures(&self) -> Figures {
-        Figures::of(&self.inner).await
+    pub async fn figures(&self) -> EngineFigures {
+        EngineFigures::of(&self.inner).await
     }
 
     /// The engine without keeping it open.

@@ -57,7 +57,7 @@ pub struct ExportBlock<T> {
 
 /// Where an export is. It has no hold of its snapshot: that is for the tasks which read single pages of it, so that a client
 /// that doesn't read on holds nothing.
-struct Cursor {
+struct ExportCursor {
     /// What is exported.
     scope: Scope,
     lease: u64,
@@ -139,7 +139,7 @@ impl TableHandle {
         slice: Slice,
         snapshot_token: Option<&str>,
         min_sequence: u64,
-    ) -> Result<Cursor> {
+    ) -> Result<ExportCursor> {
         let scope = self.scope()?;
         let lease = if let Some(token) = snapshot_token {
             let payload = self.open_token(&scope, TokenKind::Snapshot, "snapshot_token", token)?;
@@ -166,7 +166,7 @@ impl TableHandle {
             let kept = self.inner.snapshots.keep(exported, LEASE, self.caller());
             kept.map_err(|Full { max, of }| EngineError::TooManyExports { max, of })?
         };
-        Ok(Cursor {
+        Ok(ExportCursor {
             scope,
             lease,
             slice,
@@ -190,7 +190,7 @@ impl TableHandle {
         }
     }
 
-    fn resume_export(&self, resume_token: &str) -> Result<Cursor> {
+    fn resume_export(&self, resume_token: &str) -> Result<ExportCursor> {
         let scope = self.scope()?;
         let payload = self.open_token(&scope, TokenKind::Resume, "resume_token", resume_token)?;
         let (lease, rest) = payload
@@ -209,7 +209,7 @@ impl TableHandle {
             }
         };
         self.kept_snapshot(lease)?.ended.begin(slice);
-        Ok(Cursor {
+        Ok(ExportCursor {
             scope,
             lease,
             slice,
@@ -218,7 +218,7 @@ impl TableHandle {
         })
     }
 
-    async fn next_block(&self, cursor: &mut Cursor) -> Result<Option<ExportBlock<Row>>> {
+    async fn next_block(&self, cursor: &mut ExportCursor) -> Result<Option<ExportBlock<Row>>> {
         if matches!(cursor.next, Next::End) {
             return Ok(None);
         }
@@ -269,7 +269,7 @@ impl TableHandle {
 
     /// The rows from where the cursor is; whoever calls moves it on. A task of its own reads them: it lets go of the snapshot
     /// when it has, while a stream goes on when its client likes.
-    async fn next_rows(&self, cursor: &Cursor, without_place: Option<LimitOf>) -> Result<Page> {
+    async fn next_rows(&self, cursor: &ExportCursor, without_place: Option<LimitOf>) -> Result<Page> {
         let (table, lease, slice) = (self.clone(), cursor.lease, cursor.slice);
         let scope = cursor.scope.clone();
         let from = match &cursor.next {

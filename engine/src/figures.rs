@@ -15,7 +15,7 @@ use crate::keeper;
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct EngineFigures {
     /// Of the store; `None` when it can't tell.
     pub store: Option<Statistics>,
     /// The last sequence.
@@ -76,7 +76,7 @@ pub struct ServingFigures {
     pub misfits: u64,
 }
 
-impl Figures {
+impl EngineFigures {
     pub(crate) async fn of(engine: &Inner) -> Self {
         let database = &engine.database;
         let held = keeper::logs_held(database);

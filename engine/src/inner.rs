@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::call_slots::{CallSlot, CallSlots};
 use crate::consumer_groups::ConsumerGroups;
 use crate::error::{EngineError, Result};
 use crate::health::{Health, Indexes};
@@ -19,7 +20,6 @@ use crate::log_tail::LogTail;
 use crate::observer::Observer;
 use crate::open_index::OpenIndex;
 use crate::open_table::OpenTable;
-use crate::places::{Place, Places};
 use crate::read_ahead::{Events, ReadAhead};
 use crate::search_pool::SearchPool;
 use crate::slices::Snapshots;
@@ -34,11 +34,11 @@ pub(crate) struct Inner {
     pub(crate) searches: SearchPool,
     pub(crate) snapshots: Snapshots,
     pub(crate) views: Views,
-    pub(crate) watches: Arc<Places>,
+    pub(crate) watches: Arc<CallSlots>,
     /// Of calls that read a whole table to split it.
-    pub(crate) splits: Arc<Places>,
+    pub(crate) splits: Arc<CallSlots>,
     /// Of calls that look for own rows among those of others.
-    pub(crate) scans: Arc<Places>,
+    pub(crate) scans: Arc<CallSlots>,
     pub(crate) transactions: Transactions,
     pub(crate) consumer_groups: ConsumerGroups,
     pub(crate) read_ahead: ReadAhead<Events>,
@@ -82,7 +82,7 @@ impl Inner {
     ///
     /// # Errors
     /// [`EngineError::TooManyWatches`].
-    pub(crate) fn watch_place(&self, caller: Option<Arc<str>>) -> Result<Place> {
+    pub(crate) fn watch_place(&self, caller: Option<Arc<str>>) -> Result<CallSlot> {
         let place = self.watches.take(caller);
         let max = self.watches.max();
         place.map_err(|of| EngineError::TooManyWatches { max, of })

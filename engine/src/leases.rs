@@ -22,12 +22,12 @@ const SWEEP: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(crate) struct Leases<T> {
     kept: Arc<Mutex<HashMap<u64, Kept<T>>>>,
-    bounds: Bounds,
+    bounds: LeaseLimits,
 }
 
 /// How many leases there are at most, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct LeaseLimits {
     /// How many are kept at a time.
     pub(crate) count: usize,
     /// How many of them for one caller.
@@ -72,7 +72,7 @@ impl<T> Kept<T> {
 
 impl<T: Clone + Send + 'static> Leases<T> {
     /// Room for some values, swept until `closing`. Must be called inside a tokio runtime.
-    pub(crate) fn new(bounds: Bounds, closing: CancellationToken) -> Self {
+    pub(crate) fn new(bounds: LeaseLimits, closing: CancellationToken) -> Self {
         let leases = Self {
             kept: Arc::default(),
             bounds,
@@ -95,7 +95,7 @@ impl<T: Clone + Send + 'static> Leases<T> {
     /// # Errors
     /// When there is no room.
     pub(crate) fn keep(&self, value: T, lease: Duration, caller: Option<Arc<str>>) -> Result<u64, Full> {
-        let Bounds { count, share, .. } = self.bounds;
+        let LeaseLimits { count, share, .. } = self.bounds;
         let mut kept = self.swept();
         if caller.is_some() {
             let full = Full {
@@ -192,7 +192,7 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(60);
 
     fn leases<T: Clone + Send + 'static>(count: usize) -> Leases<T> {
-        let bounds = Bounds {
+        let bounds = LeaseLimits {
             count,
             share: 2,
             age: 10 * LEASE,

@@ -111,6 +111,7 @@ pub mod transactions;
 pub mod views;
 pub mod watch;
 
+mod call_slots;
 mod catalog;
 mod deadline;
 mod design;
@@ -128,7 +129,6 @@ mod log_tail;
 mod open_index;
 mod open_table;
 mod owners;
-mod places;
 mod protobuf;
 mod scope;
 mod search_pool;

@@ -31,7 +31,7 @@ pub(crate) struct LogTail {
 
 /// Some changes in a row, one at least.
 #[derive(Debug)]
-pub(crate) struct Block {
+pub(crate) struct ChangeBlock {
     /// The sequence in front of the first.
     after: u64,
     /// The sequence of the last.
@@ -43,13 +43,13 @@ pub(crate) struct Block {
 #[derive(Debug, Default)]
 struct Window {
     /// Without a gap between them.
-    blocks: VecDeque<Arc<Block>>,
+    blocks: VecDeque<Arc<ChangeBlock>>,
     bytes: usize,
 }
 
 /// What the window has for a position.
 enum Look {
-    Found(Arc<Block>),
+    Found(Arc<ChangeBlock>),
     /// It begins behind the position.
     Gone,
     /// It ends at the position, or in front of it.
@@ -69,7 +69,7 @@ impl LogTail {
     ///
     /// # Errors
     /// What the store refuses, for example changes that are trimmed.
-    pub(crate) async fn read(&self, position: u64) -> Result<Option<Arc<Block>>> {
+    pub(crate) async fn read(&self, position: u64) -> Result<Option<Arc<ChangeBlock>>> {
         match self.look(position) {
             Look::Found(block) => return Ok(Some(block)),
             Look::Gone => return self.read_alone(position).await,
@@ -97,13 +97,13 @@ impl LogTail {
         self.window.lock().look(position)
     }
 
-    async fn read_alone(&self, position: u64) -> Result<Option<Arc<Block>>> {
+    async fn read_alone(&self, position: u64) -> Result<Option<Arc<ChangeBlock>>> {
         let entries = self.database.log_entries(position, CHANGES_PER_READ);
-        Ok(Block::new(position, entries.await?))
+        Ok(ChangeBlock::new(position, entries.await?))
     }
 }
 
-impl Block {
+impl ChangeBlock {
     fn new(after: u64, entries: Vec<LogEntry>) -> Option<Arc<Self>> {
         let last = entries.last()?.sequence();
         let bytes = entries.iter().map(|entry| entry.size() + ENTRY_BYTES).sum();
@@ -141,7 +141,7 @@ impl Window {
         }
     }
 
-    fn push(&mut self, block: Arc<Block>) {
+    fn push(&mut self, block: Arc<ChangeBlock>) {
         if self.blocks.back().is_some_and(|last| last.last != block.after) {
             // Somebody is ahead of all others, for example because his index is the only one that was up to date.
             self.blocks.clear();

@@ -49,13 +49,13 @@ pub(crate) struct ReadAhead<T> {
 #[derive(Debug)]
 struct Held<T> {
     /// By numbers that grow: the first was put there before all others.
-    parts: BTreeMap<u64, Part<T>>,
+    buffers: BTreeMap<u64, ReadAheadBuffer<T>>,
     next: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Part<T> {
+struct ReadAheadBuffer<T> {
     bytes: usize,
     value: T,
 }
@@ -65,7 +65,7 @@ impl<T> Default for ReadAhead<T> {
         Self {
             reads: Semaphore::new(READS_MAX),
             held: Mutex::new(Held {
-                parts: BTreeMap::new(),
+                buffers: BTreeMap::new(),
                 next: 0,
                 bytes: 0,
             }),
@@ -87,9 +87,9 @@ impl<T> ReadAhead<T> {
         let number = held.next;
         held.next += 1;
         held.bytes += bytes;
-        held.parts.insert(number, Part { bytes, value });
+        held.buffers.insert(number, ReadAheadBuffer { bytes, value });
         while held.bytes > READ_AHEAD_BYTES_MAX
-            && let Some((_, oldest)) = held.parts.pop_first()
+            && let Some((_, oldest)) = held.buffers.pop_first()
         {
             held.bytes -= oldest.bytes;
             gone.push(oldest);
@@ -102,18 +102,18 @@ impl<T> ReadAhead<T> {
     /// Gives back what is held under a number; `None` when it had to go.
     pub(crate) fn take(&self, number: u64) -> Option<T> {
         let mut held = self.held.lock();
-        let part = held.parts.remove(&number)?;
-        held.bytes -= part.bytes;
-        Some(part.value)
+        let buffer = held.buffers.remove(&number)?;
+        held.bytes -= buffer.bytes;
+        Some(buffer.value)
     }
 
     /// Lets go of what is held under a number.
     pub(crate) fn forget(&self, number: u64) {
         let _freed_without_the_lock = {
             let mut held = self.held.lock();
-            let part = held.parts.remove(&number);
-            held.bytes -= part.as_ref().map_or(0, |part| part.bytes);
-            part
+            let buffer = held.buffers.remove(&number);
+            held.bytes -= buffer.as_ref().map_or(0, |buffer| buffer.bytes);
+            buffer
         };
     }
 

@@ -12,7 +12,7 @@ use souk_storage::{KeyBound, KeyValue, PrimaryKey, Snapshot};
 
 pub(crate) use self::split_points::{ScannedPage, SplitPointScan};
 use crate::error::Result;
-use crate::leases::{Bounds, Leases};
+use crate::leases::{LeaseLimits, Leases};
 
 /// How long a snapshot is kept after its last use: a stream that nobody reads has lost it after that.
 pub const LEASE: Duration = Duration::from_secs(120);
@@ -25,7 +25,7 @@ pub const SNAPSHOTS_OF_CALLER_MAX: usize = 2;
 /// Most slices of one snapshot.
 pub const SLICES_MAX: u16 = 64;
 
-pub(crate) const SNAPSHOT_BOUNDS: Bounds = Bounds {
+pub(crate) const SNAPSHOT_BOUNDS: LeaseLimits = LeaseLimits {
     count: SNAPSHOTS_MAX,
     share: SNAPSHOTS_OF_CALLER_MAX,
     age: SNAPSHOT_AGE_MAX,

@@ -240,7 +240,7 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`souk_storage::Error::IndexNotFound`].
-    pub fn secondary_index_state(&self, index: &str) -> Result<souk_storage::IndexState> {
+    pub fn secondary_index_state(&self, index: &str) -> Result<souk_storage::SecondaryIndexState> {
         Ok(self.open.table.index_state(index)?)
     }
 

@@ -9,7 +9,7 @@ use souk_index::Searcher;
 use souk_storage::Snapshot;
 
 use crate::error::{EngineError, Result};
-use crate::leases::{Bounds, Full, Leases};
+use crate::leases::{Full, LeaseLimits, Leases};
 use crate::open_index::OpenIndex;
 use crate::token::{self, TokenKind};
 
@@ -22,7 +22,7 @@ pub const VIEWS_OF_CALLER_MAX: usize = 4;
 /// Longest time that a view is kept, however often it is used.
 pub const VIEW_AGE_MAX: Duration = Duration::from_secs(3_600);
 
-pub(crate) const VIEW_BOUNDS: Bounds = Bounds {
+pub(crate) const VIEW_BOUNDS: LeaseLimits = LeaseLimits {
     count: VIEWS_MAX,
     share: VIEWS_OF_CALLER_MAX,
     age: VIEW_AGE_MAX,

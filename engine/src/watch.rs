@@ -10,9 +10,9 @@ use souk_storage::{Change, RowChange};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::call_slots::CallSlot;
 use crate::error::{EngineError, Result};
 use crate::inner::Inner;
-use crate::places::Place;
 use crate::read_ahead::{Events, READ_AHEAD_BYTES_MAX, WatchEvent};
 use crate::scope::Scope;
 use crate::stored::signed;
@@ -26,7 +26,7 @@ pub const WATCHES_MAX: usize = 1_024;
 const CHANGES_PER_READ: usize = 256;
 
 /// Where a watch is.
-struct Follower {
+struct WatchPosition {
     reader: Arc<Reader>,
     /// What was given last.
     after: u64,
@@ -36,7 +36,7 @@ struct Follower {
     /// Events that were read behind what was given.
     ahead: Option<Ahead>,
     /// Counts this watch while it is open.
-    _place: Place,
+    _place: CallSlot,
 }
 
 /// Reads for a watch.
@@ -105,7 +105,7 @@ impl TableHandle {
             scope,
             table: self.clone(),
         };
-        let follower = Follower {
+        let follower = WatchPosition {
             reader: Arc::new(reader),
             after,
             sequences,
@@ -133,7 +133,7 @@ impl TableHandle {
     }
 }
 
-impl Follower {
+impl WatchPosition {
     async fn next(&mut self) -> Result<WatchEvent<RowChange>> {
         if let Some(first) = self.first.take() {
             return Ok(first);

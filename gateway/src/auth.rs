@@ -4,7 +4,7 @@
 //! - `issuer`: fetches the public keys of tokens; `key_set`: these; `signatures`: verifies by them.
 //! - `guard`: authenticates and authorizes calls.
 
-use souk_access::key_files::FileError;
+use souk_access::key_files::KeyFileError;
 use souk_access::rules::RulesError;
 use souk_chassis::fetch::FetchError;
 
@@ -24,7 +24,7 @@ pub(crate) use guard::LimitedCaller;
 pub enum AuthError {
     /// A file of keys.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] KeyFileError),
     /// The address of an issuer's keys.
     #[error("auth.jwt.jwks or auth.jwt.ca can't be used")]
     Issuer(#[from] FetchError),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use souk_chassis::status::StatusBuilder;
-use souk_chassis::telemetry::figures::{self, Figure, Value};
+use souk_chassis::telemetry::figures::{self, Figure, FigureValue};
 use souk_proto::figures::v1 as pb;
 use souk_proto::figures::v1::figures_service_server::{FiguresService, FiguresServiceServer, SERVICE_NAME};
 use tokio::sync::watch;
@@ -49,8 +49,8 @@ fn to_wire(figure: &Figure) -> pb::Figure {
     let values = figure.values.iter().map(|(attributes, value)| pb::FigureValue {
         attributes: attributes.iter().cloned().collect(),
         kind: Some(match value {
-            Value::Number(number) => pb::figure_value::Kind::Number(*number),
-            Value::Buckets { count, sum, counts } => pb::figure_value::Kind::Buckets(pb::Buckets {
+            FigureValue::Number(number) => pb::figure_value::Kind::Number(*number),
+            FigureValue::Buckets { count, sum, counts } => pb::figure_value::Kind::Buckets(pb::Buckets {
                 count: signed(*count),
                 sum: *sum,
                 counts: counts.iter().copied().map(signed).collect(),

@@ -29,7 +29,7 @@ use crate::grpc_web::{self, GrpcWeb};
 use crate::hosts::Hosts;
 use crate::json::{self, Json, RouteError};
 use crate::openapi;
-use crate::origins::{ConsoleMode, Pages};
+use crate::origins::{AllowedOrigins, ConsoleMode};
 
 const DOCUMENT: &str = "/openapi.json";
 
@@ -94,7 +94,7 @@ struct Ways {
     /// `None` when it is off.
     console: Option<Console>,
     /// The pages for which a browser may call without having asked; `None` where callers say who they are, which it doesn't do for a page.
-    pages: Option<Pages>,
+    pages: Option<AllowedOrigins>,
     web: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
 }
 

@@ -17,7 +17,7 @@ mod rules;
 mod schema;
 mod text;
 
-use schema::{Direction, Schemas, without_nulls};
+use schema::{MessageDirection, Schemas, without_nulls};
 
 /// The message that errors are.
 const ERROR: &str = "google.rpc.Status";
@@ -76,7 +76,7 @@ pub(crate) fn document(pool: &DescriptorPool, routes: &[Route]) -> Value {
         paths[route.template.open_api()][verb] = operation(route, &id, &comments, &mut schemas);
     }
     let error = match pool.get_message_by_name(ERROR) {
-        Some(message) => schemas.message(&message, Direction::Response),
+        Some(message) => schemas.message(&message, MessageDirection::Response),
         None => json!({"type": "object"}),
     };
     let tags: Vec<Value> = services
@@ -112,13 +112,13 @@ fn operation(route: &Route, id: &str, comments: &Comments, schemas: &mut Schemas
     let parameters = parameters(route, schemas);
     let body = match &route.body {
         BodyUse::None => None,
-        BodyUse::Whole => Some(schemas.message(&method.input(), Direction::Request)),
+        BodyUse::Whole => Some(schemas.message(&method.input(), MessageDirection::Request)),
         BodyUse::Field(field) if route.http == Method::PATCH => Some(schemas.update(field)),
-        BodyUse::Field(field) => Some(schemas.field(field, Direction::Request)),
+        BodyUse::Field(field) => Some(schemas.field(field, MessageDirection::Request)),
     };
     let body =
         body.map(|schema| json!({"required": true, "content": {"application/json": {"schema": schema}}}));
-    let output = schemas.message(&method.output(), Direction::Response);
+    let output = schemas.message(&method.output(), MessageDirection::Response);
     let content = if route.streams() {
         json!({"text/event-stream": {"schema": {
             "type": "object",
@@ -217,7 +217,7 @@ fn parameter(
     field: &FieldDescriptor,
     schemas: &mut Schemas<'_>,
 ) -> Value {
-    let mut schema = schemas.field(field, Direction::Request);
+    let mut schema = schemas.field(field, MessageDirection::Request);
     let members = schema.as_object_mut();
     let about = members.and_then(|members| members.remove("description"));
     json!({

@@ -107,17 +107,17 @@ impl WebConfig {
     }
 
     /// The pages that these settings allow.
-    pub(crate) fn pages(&self) -> Pages {
+    pub(crate) fn pages(&self) -> AllowedOrigins {
         let patterns = self.origins.iter().filter_map(|origin| Pattern::parse(origin));
-        Pages(patterns.collect())
+        AllowedOrigins(patterns.collect())
     }
 }
 
 /// The pages that may call.
 #[derive(Clone, Debug)]
-pub(crate) struct Pages(Arc<[Pattern]>);
+pub(crate) struct AllowedOrigins(Arc<[Pattern]>);
 
-impl Pages {
+impl AllowedOrigins {
     fn has(&self, origin: &HeaderValue) -> bool {
         let origin = origin.to_str().unwrap_or_default();
         self.0.iter().any(|pattern| pattern.matches(origin))

@@ -96,7 +96,7 @@ pub(crate) struct Retry {
     backend: Balance,
     methods: Methods,
     config: Arc<RetryConfig>,
-    budget: Arc<Budget>,
+    budget: Arc<RetryBudget>,
     retries: Tally,
     refused: Tally,
 }
@@ -115,7 +115,7 @@ impl Retry {
             backend,
             methods,
             config: Arc::new(config),
-            budget: Arc::new(Budget(AtomicI64::new(BUDGET_MAX))),
+            budget: Arc::new(RetryBudget(AtomicI64::new(BUDGET_MAX))),
             retries: Tally::new(&RETRIES, name, meter),
             refused: Tally::new(&RETRIES_REFUSED, name, meter),
         }
@@ -205,9 +205,9 @@ impl Retry {
 
 /// How many failures may be repeated: full at first, fuller by answers, and nothing is repeated from its lower half.
 #[derive(Debug)]
-struct Budget(AtomicI64);
+struct RetryBudget(AtomicI64);
 
-impl Budget {
+impl RetryBudget {
     fn answered(&self) {
         // Full is how it is almost always: no write then.
         if self.0.load(Ordering::Relaxed) < BUDGET_MAX {

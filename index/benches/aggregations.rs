@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use souk_index::{
-    Aggregation, Cancellation, Document, Field, Figure, Index, IndexOptions, Object, Operation, Query,
+    Aggregation, Cancellation, Document, Field, Index, IndexOptions, MetricKind, Object, Operation, Query,
     Schema, SearchRequest, Sort,
 };
 
@@ -56,7 +56,7 @@ fn order(rng: &mut fastrand::Rng, n: u32) -> Document {
     }
 }
 
-fn figure(field: &str, figure: Figure) -> Aggregation {
+fn figure(field: &str, figure: MetricKind) -> Aggregation {
     Aggregation::Figure {
         field: field.to_owned(),
         figure,
@@ -100,7 +100,7 @@ fn aggregations(criterion: &mut Criterion) {
         group.finish();
     };
     let one = |aggregation: Aggregation| vec![("a".to_owned(), aggregation)];
-    let by_brand = || one(terms("brand", one(figure("cents", Figure::Sum))));
+    let by_brand = || one(terms("brand", one(figure("cents", MetricKind::Sum))));
     let only = |query: Query, asked| SearchRequest::new(query).page_size(0).aggregations(asked);
 
     run("sum by brand", ORDERS, only(Query::MatchAll, by_brand()));
@@ -121,19 +121,19 @@ fn aggregations(criterion: &mut Criterion) {
     run(
         "stats",
         ORDERS,
-        only(Query::MatchAll, one(figure("cents", Figure::Stats))),
+        only(Query::MatchAll, one(figure("cents", MetricKind::Stats))),
     );
     run(
         "stats of doubles",
         ORDERS,
-        only(Query::MatchAll, one(figure("weight", Figure::Stats))),
+        only(Query::MatchAll, one(figure("weight", MetricKind::Stats))),
     );
     run(
         "sum of doubles by brand",
         ORDERS,
         only(
             Query::MatchAll,
-            one(terms("brand", one(figure("weight", Figure::Sum)))),
+            one(terms("brand", one(figure("weight", MetricKind::Sum)))),
         ),
     );
     run(
@@ -149,7 +149,7 @@ fn aggregations(criterion: &mut Criterion) {
     run(
         "distinct buyers",
         ORDERS,
-        only(Query::MatchAll, one(figure("buyer", Figure::DistinctCount))),
+        only(Query::MatchAll, one(figure("buyer", MetricKind::DistinctCount))),
     );
     run(
         "100,000 groups by buyer",

@@ -38,4 +38,4 @@ mod sum;
 mod walk;
 
 pub(crate) use check::prepare;
-pub(crate) use walk::{SegmentWalk, Walk};
+pub(crate) use walk::{AggregationWalk, SegmentWalk};

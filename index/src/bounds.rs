@@ -31,14 +31,14 @@ const SLACK: Score = 1.000_01;
 /// The bounds of one word in one segment.
 #[derive(Debug)]
 pub(crate) struct Bounds {
-    blocks: Vec<Block>,
+    blocks: Vec<PostingBlock>,
     highest: Score,
     frequency: u32,
 }
 
 /// Entries of a list one after the other.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct PostingBlock {
     last: DocId,
     density: Score,
     frequency: u32,
@@ -56,7 +56,7 @@ impl Bounds {
         if let Some(mut postings) = index.read_postings(word, IndexRecordOption::WithFreqs)? {
             let mut doc = postings.doc();
             while doc != TERMINATED {
-                let mut block = Block {
+                let mut block = PostingBlock {
                     last: doc,
                     density: 0.0,
                     frequency: 0,

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use tantivy::postings::TermInfo;
 use tantivy::{InvertedIndexReader, Result};
 
-use crate::geo::{Cell, Level, Region, Relation};
+use crate::geo::{GridCell, GridLevel, RectangleRelation, Region};
 use crate::pace::Pace;
 use crate::run::Run;
 
@@ -75,7 +75,7 @@ pub(crate) fn walk(
 impl CellWalk<'_> {
     fn walk_levels(&mut self) -> Result<()> {
         let latitudes = self.region.latitudes();
-        let mut level = Level::beginning(&latitudes, self.region.longitudes().width);
+        let mut level = GridLevel::beginning(&latitudes, self.region.longitudes().width);
         for row in level.rows(&latitudes) {
             self.walk_row(level, row, None)?;
         }
@@ -103,7 +103,7 @@ impl CellWalk<'_> {
     }
 
     /// Adds the cells of a row that the area touches, of the columns `within` if they are given.
-    fn walk_row(&mut self, level: Level, row: i64, within: Option<&RangeInclusive<i64>>) -> Result<()> {
+    fn walk_row(&mut self, level: GridLevel, row: i64, within: Option<&RangeInclusive<i64>>) -> Result<()> {
         let (south, north) = level.latitudes(row);
         let band = self.region.band(south, north);
         let Some(touched) = &band.touched else {
@@ -125,12 +125,12 @@ impl CellWalk<'_> {
                 let Ok(number) = term.try_into().map(u64::from_be_bytes) else {
                     continue;
                 };
-                let column = Cell::column(number);
-                let rectangle = Cell { level, row, column }.rectangle();
+                let column = GridCell::column(number);
+                let rectangle = GridCell { level, row, column }.rectangle();
                 match self.region.relation(&rectangle, &band) {
-                    Relation::Outside => {}
-                    Relation::Inside => self.cells.inside.push(list.clone()),
-                    Relation::Mixed => self.boundary.push(BoundaryCell {
+                    RectangleRelation::Outside => {}
+                    RectangleRelation::Inside => self.cells.inside.push(list.clone()),
+                    RectangleRelation::Mixed => self.boundary.push(BoundaryCell {
                         row,
                         column,
                         list: list.clone(),

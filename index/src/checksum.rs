@@ -27,9 +27,9 @@ const SEAL_BYTES: usize = 18;
 
 /// What was found to be damaged of an index, first. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Damage(Arc<OnceLock<String>>);
+pub(crate) struct IndexDamage(Arc<OnceLock<String>>);
 
-impl Damage {
+impl IndexDamage {
     /// Remembers damage; what was found first is what every later check tells.
     pub(crate) fn found(&self, detail: String) -> Error {
         let _ = self.0.set(detail);

@@ -134,7 +134,7 @@ impl SegmentGroups {
 }
 
 /// Every match of a search, to be collapsed.
-pub(crate) struct Pass<'a> {
+pub(crate) struct CollapsePass<'a> {
     pub(crate) weight: &'a dyn Weight,
     /// In the order in which to take them.
     pub(crate) readers: &'a [&'a SegmentReader],
@@ -148,7 +148,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) recorder: Option<&'a Recorder>,
 }
 
-impl Pass<'_> {
+impl CollapsePass<'_> {
     /// The heads of the first `wanted` groups behind a position, in order. Counts all matches.
     pub(crate) fn heads(
         &self,

@@ -25,15 +25,15 @@ use tantivy::columnar::{BytesColumn, Cardinality, Column, ColumnType};
 use tantivy::index::SegmentId;
 use tantivy::{DocId, Result, SegmentReader};
 
-pub(crate) use blocks::{Block, Blocks, Cover, DOCS_PER_BLOCK, behind_block};
-pub(crate) use cells::{Cells, cell};
+pub(crate) use blocks::{ColumnBlock, ColumnBlocks, Cover, DOCS_PER_BLOCK, behind_block};
+pub(crate) use cells::{GeoCells, cell};
 pub(crate) use va_file::{VaFile, Within};
 
 use dictionary_restarts::DictionaryRestarts;
 use strings::{Parts, Strings};
 
 use crate::execution::Execution;
-use crate::held::Held;
+use crate::held_bytes::HeldBytes;
 use crate::layout::string_column;
 use crate::limits::{MAX_COLUMN_CACHE_BYTES, MAX_KEPT_STRINGS_BYTES};
 use crate::points::Points;
@@ -46,16 +46,16 @@ const LOOKS_PER_CODE: u64 = 2;
 /// The columns of all segments that searches have looked at.
 #[derive(Default)]
 pub(crate) struct ColumnCache {
-    segments: RwLock<HashMap<SegmentId, Arc<Segment>>>,
+    segments: RwLock<HashMap<SegmentId, Arc<SegmentColumns>>>,
     held: Arc<AtomicUsize>,
 }
 
 /// The columns of one segment, by path. Absent ones are remembered, too.
 #[derive(Default)]
-struct Segment {
+struct SegmentColumns {
     numbers: RwLock<HashMap<String, Option<Arc<NumberColumn>>>>,
     strings: RwLock<HashMap<String, Option<Arc<StringColumn>>>>,
-    cells: RwLock<HashMap<(String, Resolution), Arc<Cells>>>,
+    cells: RwLock<HashMap<(String, Resolution), Arc<GeoCells>>>,
 }
 
 impl ColumnCache {
@@ -87,13 +87,13 @@ impl ColumnCache {
         path: &str,
         points: &Points,
         resolution: Resolution,
-    ) -> Option<Arc<Cells>> {
+    ) -> Option<Arc<GeoCells>> {
         let segment = self.segment(reader);
         let key = (path.to_owned(), resolution);
         if let Some(cells) = segment.cells.read().get(&key) {
             return Some(Arc::clone(cells));
         }
-        let cells = Arc::new(Cells::new(points.clone(), resolution, &self.held)?);
+        let cells = Arc::new(GeoCells::new(points.clone(), resolution, &self.held)?);
         segment.cells.write().insert(key, Arc::clone(&cells));
         Some(cells)
     }
@@ -103,7 +103,7 @@ impl ColumnCache {
         self.held.load(Ordering::Relaxed)
     }
 
-    fn segment(&self, reader: &SegmentReader) -> Arc<Segment> {
+    fn segment(&self, reader: &SegmentReader) -> Arc<SegmentColumns> {
         let id = reader.segment_id();
         if self.held.load(Ordering::Relaxed) > MAX_COLUMN_CACHE_BYTES {
             self.segments.write().clear();
@@ -148,10 +148,10 @@ fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
 pub(crate) struct NumberColumn {
     pub(crate) column: Column<u64>,
     max_doc: u32,
-    blocks: OnceLock<(Blocks, Held)>,
+    blocks: OnceLock<(ColumnBlocks, HeldBytes)>,
     /// Documents whose values were asked for one by one.
     asked: AtomicU64,
-    codes: OnceLock<Option<(VaFile, Held)>>,
+    codes: OnceLock<Option<(VaFile, HeldBytes)>>,
     held: Arc<AtomicUsize>,
 }
 
@@ -182,7 +182,7 @@ impl NumberColumn {
         let codes = made(&self.codes, || {
             let codes = VaFile::new(&self.column, self.max_doc, run)?;
             Ok(codes.map(|codes| {
-                let held = Held::new(codes.bytes(), &self.held);
+                let held = HeldBytes::new(codes.bytes(), &self.held);
                 (codes, held)
             }))
         })?;
@@ -207,10 +207,10 @@ impl NumberColumn {
     }
 
     /// The column's blocks. The first call reads the whole column.
-    pub(crate) fn blocks(&self, run: &Execution) -> Result<&Blocks> {
+    pub(crate) fn blocks(&self, run: &Execution) -> Result<&ColumnBlocks> {
         let (blocks, _) = made(&self.blocks, || {
-            let blocks = Blocks::new(&self.column, self.max_doc, run)?;
-            let held = Held::new(blocks.bytes(), &self.held);
+            let blocks = ColumnBlocks::new(&self.column, self.max_doc, run)?;
+            let held = HeldBytes::new(blocks.bytes(), &self.held);
             Ok((blocks, held))
         })?;
         Ok(blocks)
@@ -241,8 +241,8 @@ pub(crate) struct StringColumn {
     pub(crate) column: BytesColumn,
     pub(crate) ordinals: Arc<NumberColumn>,
     /// All of them, part by part, if they are kept.
-    kept: OnceLock<(Vec<Strings>, Held)>,
-    restarts: RwLock<(DictionaryRestarts, Held)>,
+    kept: OnceLock<(Vec<Strings>, HeldBytes)>,
+    restarts: RwLock<(DictionaryRestarts, HeldBytes)>,
     held: Arc<AtomicUsize>,
 }
 
@@ -253,7 +253,7 @@ impl StringColumn {
             column,
             ordinals,
             kept: OnceLock::new(),
-            restarts: RwLock::new((DictionaryRestarts::default(), Held::new(0, held))),
+            restarts: RwLock::new((DictionaryRestarts::default(), HeldBytes::new(0, held))),
             held: Arc::clone(held),
         }
     }
@@ -311,7 +311,7 @@ impl StringColumn {
         // Decoded they take their starts, the bytes between them and what they have in common more.
         let more = terms.saturating_mul(size_of::<u32>() + 1);
         let keeps = among == (0..terms as u64) && self.has_room(bytes.len().saturating_add(more));
-        let mut keeping = keeps.then(|| (Vec::new(), Held::new(0, &self.held)));
+        let mut keeping = keeps.then(|| (Vec::new(), HeldBytes::new(0, &self.held)));
         while let Some(part) = parts.next(among.end)? {
             part.matching(&among, &literal, run, &fits, &mut found)?;
             keeping = keeping.filter(|_| self.has_room(part.bytes()));

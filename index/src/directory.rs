@@ -24,7 +24,7 @@ use tantivy::directory::{
     WatchHandle, WritePtr,
 };
 
-use crate::checksum::{self, Damage};
+use crate::checksum::{self, IndexDamage};
 use crate::merge_log::{MergeFigures, MergeLog};
 
 /// The list of segments with the commit's payload, and the list of the library's files. On the disk each is
@@ -41,7 +41,7 @@ pub(crate) struct SoftDirectory {
     inner: MmapDirectory,
     pending: Arc<Mutex<Pending>>,
     merges: MergeLog,
-    pub(crate) damage: Damage,
+    pub(crate) damage: IndexDamage,
 }
 
 /// What the disk doesn't know yet.
@@ -64,7 +64,7 @@ impl SoftDirectory {
             inner: MmapDirectory::open(root)?,
             pending: Arc::default(),
             merges: MergeLog::default(),
-            damage: Damage::default(),
+            damage: IndexDamage::default(),
         })
     }
 

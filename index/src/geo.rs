@@ -17,9 +17,9 @@ pub use area::Area;
 pub(crate) use area::Region;
 pub use bounding_box::BoundingBox;
 pub use circle::Circle;
-pub(crate) use grid::{Cell, Level, point_cells};
+pub(crate) use grid::{GridCell, GridLevel, point_cells};
 pub use polygon::Polygon;
-pub(crate) use stretch::{Band, Rectangle, Relation, Stretch};
+pub(crate) use stretch::{Band, Rectangle, RectangleRelation, Stretch};
 
 /// The radius of the sphere that distances are measured on: the mean radius of WGS 84.
 pub const EARTH_RADIUS_METERS: f64 = 6_371_008.77;

@@ -15,7 +15,7 @@ use tantivy::{IndexReader, ReloadPolicy};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::analyze;
-use crate::checksum::Damage;
+use crate::checksum::IndexDamage;
 use crate::commit_payload::CommitPayload;
 use crate::directory::SoftDirectory;
 use crate::error::Error;
@@ -187,7 +187,7 @@ pub(crate) struct Shared {
     /// The fingerprint of its schema and label: what the values of its documents depend on beside the documents.
     pub(crate) design: u64,
     pub(crate) directory: Option<SoftDirectory>,
-    pub(crate) damage: Damage,
+    pub(crate) damage: IndexDamage,
     reader: IndexReader,
     view: RwLock<Arc<View>>,
     durable: AtomicU64,
@@ -391,7 +391,7 @@ impl Index {
 }
 
 /// Opens the segments. What isn't compared with its checksum before may be anything, on which the library panics.
-fn reader(physical: &tantivy::Index, damage: &Damage) -> Result<IndexReader, Error> {
+fn reader(physical: &tantivy::Index, damage: &IndexDamage) -> Result<IndexReader, Error> {
     let builder = physical.reader_builder().reload_policy(ReloadPolicy::Manual);
     let opened = catch_unwind(AssertUnwindSafe(|| builder.try_into()))
         .map_err(|_| damage.found("a segment can't be opened".to_owned()))?;

@@ -76,7 +76,7 @@ mod doc_blocks;
 mod doc_walk;
 mod edit_distance;
 mod execution;
-mod held;
+mod held_bytes;
 mod inner_hits;
 mod join;
 mod layout;
@@ -111,9 +111,9 @@ pub use misfit::{Misfit, MisfitCount, MisfitReason, MisfitReport};
 pub use page::token_design;
 pub use request::{
     Aggregation, ArrayMode, CalendarUnit, CombineMode, CompositeSource, Decay, DecayOrigin, DecayShape,
-    DistanceMode, Figure, Function, FunctionScore, FunctionScoreMode, Fuzziness, GroupOrder, GroupOrderBy,
-    InnerHits, Minimum, Missing, Modifier, NestedSort, Operator, Query, QueryValue, ScoreFunction, ScoreMode,
-    SearchRequest, Sort, SourceKind, TimeZone, TotalRequest, ValueRange, query,
+    DistanceMode, Function, FunctionScore, FunctionScoreMode, Fuzziness, GroupOrder, GroupOrderBy, InnerHits,
+    MetricKind, Minimum, Missing, Modifier, NestedSort, Operator, Query, QueryValue, ScoreFunction,
+    ScoreMode, SearchRequest, Sort, SourceKind, TimeZone, TotalRequest, ValueRange, query,
 };
 pub use result::{
     AggregationResult, Datum, Group, Hit, InnerHit, InnerHitList, Profile, ProfileNode, ProfiledSegment,

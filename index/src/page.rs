@@ -43,13 +43,13 @@ const _: () = assert!(
 
 /// What a token belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct PageOrigin {
     pub(crate) request: u64,
     pub(crate) design: u64,
 }
 
 /// The token of a position.
-pub(crate) fn encode(origin: Origin, sort_values: &[RawSortValue]) -> String {
+pub(crate) fn encode(origin: PageOrigin, sort_values: &[RawSortValue]) -> String {
     let mut bytes = Vec::with_capacity(FIRST_ROOM);
     bytes.push(FORMAT);
     bytes.extend(origin.request.to_le_bytes());
@@ -91,7 +91,7 @@ pub fn token_design(token: &str) -> Option<u64> {
 ///
 /// # Errors
 /// [`Error::PageTokenInvalid`] for anything that [`encode`] didn't make for this request.
-pub(crate) fn decode(origin: Origin, token: &str) -> Result<Vec<RawSortValue>, Error> {
+pub(crate) fn decode(origin: PageOrigin, token: &str) -> Result<Vec<RawSortValue>, Error> {
     let invalid = |detail| Error::PageTokenInvalid { detail };
     if token.len() > MAX_PAGE_TOKEN_CHARS {
         return Err(invalid("it is too long"));
@@ -161,7 +161,7 @@ impl<'a> Rest<'a> {
 mod tests {
     use super::*;
 
-    const ORIGIN: Origin = Origin {
+    const ORIGIN: PageOrigin = PageOrigin {
         request: 77,
         design: 5,
     };
@@ -215,11 +215,11 @@ mod tests {
             );
         }
         for other in [
-            Origin {
+            PageOrigin {
                 request: 78,
                 ..ORIGIN
             },
-            Origin { design: 6, ..ORIGIN },
+            PageOrigin { design: 6, ..ORIGIN },
         ] {
             assert!(matches!(
                 decode(other, &token),

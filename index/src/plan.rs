@@ -54,10 +54,10 @@ use crate::request::Query;
 use crate::run::Run;
 use crate::schema::{FieldKind, ResolvedField, owner};
 use clause::Clause;
-use glob::Form;
+use glob::GlobForm;
 pub(crate) use min_score::MinScore;
 pub(crate) use nested::NestedClause;
-use observed::Observer;
+use observed::ClauseObserver;
 pub(crate) use words::raise_min_score;
 
 pub(crate) use dictionary_walk::Matcher;
@@ -66,10 +66,10 @@ pub(crate) use keyword_range::ordinals_between;
 pub(crate) use pattern::beginning_with;
 
 /// A query, ready to run.
-pub(crate) struct Plan {
+pub(crate) struct QueryPlan {
     /// Matches documents only, never nested objects.
     pub(crate) query: Box<dyn PhysicalQuery>,
-    /// Whether documents can get different scores. If not, each gets [`Plan::constant_score`].
+    /// Whether documents can get different scores. If not, each gets [`QueryPlan::constant_score`].
     pub(crate) scores: bool,
     /// The score of every match where `scores` is false.
     pub(crate) constant_score: Score,
@@ -93,11 +93,11 @@ pub(crate) struct Plan {
 /// the plan trace what its clauses cost.
 ///
 /// What runs later and has to give up leaves its reason in `run`; see [`Run::reason`].
-pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<Plan, Error> {
+pub(crate) fn plan(layout: &Layout, run: &Arc<Run>, query: &Query, path: &str) -> Result<QueryPlan, Error> {
     let mut planner = Planner::new(layout, run);
     planner.trace = run.measured.then(Trace::default);
     let clause = planner.root(query, None, path)?;
-    Ok(Plan {
+    Ok(QueryPlan {
         query: clause.query,
         scores: clause.score.is_none(),
         constant_score: clause.score.unwrap_or_default(),
@@ -202,7 +202,7 @@ impl<'a> Planner<'a> {
         if let (Some(trace), Some((outer, _))) = (&mut self.trace, &open) {
             trace.inside = *outer;
         }
-        let observer = Observer {
+        let observer = ClauseObserver {
             cost: open.map(|(_, cost)| cost),
             run: self.many.then(|| Arc::clone(self.run)),
             _held: None,
@@ -221,8 +221,8 @@ impl<'a> Planner<'a> {
             Query::Term { value, .. } => self.term(at, field, value, weight),
             Query::Terms { values, .. } => self.terms(at, field, values, weight),
             Query::Range { lower, upper, .. } => self.range(at, field, lower, upper),
-            Query::Prefix { value, .. } => self.affixed(at, field, Form::Prefix, value, weight),
-            Query::Suffix { value, .. } => self.affixed(at, field, Form::Suffix, value, weight),
+            Query::Prefix { value, .. } => self.affixed(at, field, GlobForm::Prefix, value, weight),
+            Query::Suffix { value, .. } => self.affixed(at, field, GlobForm::Suffix, value, weight),
             Query::Wildcard { pattern, .. } => self.wildcard(at, field, pattern, weight),
             Query::Exists { .. } => self.exists(at, field),
             Query::Match {

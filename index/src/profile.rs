@@ -103,10 +103,10 @@ impl Traced {
 
 /// What a clause cost, segment by segment.
 #[derive(Debug, Default)]
-pub(crate) struct Cost(Mutex<Vec<Opening>>);
+pub(crate) struct Cost(Mutex<Vec<SegmentCost>>);
 
 #[derive(Debug)]
-struct Opening {
+struct SegmentCost {
     segment: SegmentId,
     candidates: u32,
     time: Duration,
@@ -125,7 +125,7 @@ impl Cost {
                 opening.time += time;
                 opening.times += 1;
             }
-            None => openings.push(Opening {
+            None => openings.push(SegmentCost {
                 segment,
                 candidates,
                 time,

@@ -16,7 +16,7 @@ use std::fmt;
 use xxhash_rust::xxh3::Xxh3;
 
 pub use aggregation::{
-    Aggregation, CompositeSource, Figure, GroupOrder, GroupOrderBy, SourceKind, ValueRange,
+    Aggregation, CompositeSource, GroupOrder, GroupOrderBy, MetricKind, SourceKind, ValueRange,
 };
 pub use calendar::{CalendarUnit, NoTimeZone, TimeZone};
 pub use inner_hits::InnerHits;
@@ -127,14 +127,14 @@ impl SearchRequest {
 
 /// A number that is the same for the same text. Debug of the types of a request is a complete and unambiguous spelling.
 pub(crate) fn fingerprint(text: fmt::Arguments<'_>) -> u64 {
-    struct Feed(Xxh3);
-    impl fmt::Write for Feed {
+    struct FingerprintWriter(Xxh3);
+    impl fmt::Write for FingerprintWriter {
         fn write_str(&mut self, text: &str) -> fmt::Result {
             self.0.update(text.as_bytes());
             Ok(())
         }
     }
-    let mut feed = Feed(Xxh3::new());
+    let mut feed = FingerprintWriter(Xxh3::new());
     // Writing to a hash can't fail.
     let _ = fmt::write(&mut feed, text);
     feed.0.digest()

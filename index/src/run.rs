@@ -11,13 +11,13 @@ use crate::cancel::Cancellation;
 use crate::columns::ColumnCache;
 use crate::execution::Execution;
 use crate::join::ParentCache;
-use crate::statistics::Statistics;
+use crate::statistics::CollectionStatistics;
 
 /// What searches keep of segments for the next ones. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct SegmentCaches {
     columns: Arc<ColumnCache>,
-    statistics: Arc<Statistics>,
+    statistics: Arc<CollectionStatistics>,
     parents: Arc<ParentCache>,
 }
 
@@ -80,7 +80,7 @@ impl Run {
         &self.caches.columns
     }
 
-    pub(crate) fn statistics(&self) -> &Arc<Statistics> {
+    pub(crate) fn statistics(&self) -> &Arc<CollectionStatistics> {
         &self.caches.statistics
     }
 

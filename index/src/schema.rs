@@ -213,7 +213,7 @@ impl Schema {
     /// [`Error::InvalidSchema`] with every violation: names, duplicates, limits, analyzers' parameters, sub-fields that
     /// make no sense.
     pub fn new(fields: Vec<Field>) -> Result<Self, Error> {
-        let mut check = Check::default();
+        let mut check = SchemaCheck::default();
         check.level(&fields, None, 0);
         check.keys(&fields);
         check.within_limit("fields", limit!(MAX_FIELDS), check.resolved.len());
@@ -320,19 +320,19 @@ fn hash_kind(kind: &FieldKind, hash: &mut Xxh3) {
 
 /// Walks a schema, resolves its paths and gathers what is wrong.
 #[derive(Default)]
-struct Check {
+struct SchemaCheck {
     resolved: Vec<ResolvedField>,
     by_path: HashMap<String, usize>,
     wrong: Violations,
 }
 
-impl Checker for Check {
+impl Checker for SchemaCheck {
     fn violations(&mut self) -> &mut Violations {
         &mut self.wrong
     }
 }
 
-impl Check {
+impl SchemaCheck {
     fn within_limit(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
         self.at_most(path, limit, actual, "stay within the limit")
     }

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::index::{Index, Opening, Shared, View};
 use crate::inner_hits;
 use crate::pace::Pace;
-use crate::page::{self, Origin};
-use crate::plan::{self, Plan};
+use crate::page::{self, PageOrigin};
+use crate::plan::{self, QueryPlan};
 use crate::profile::{Recorder, Stopwatch};
 use crate::request::{SearchRequest, TotalRequest};
 use crate::result::{Hit, Profile, SearchResult, SegmentAccess};
@@ -109,7 +109,7 @@ impl Searcher {
         let (planned, (checked, prepared)) = together(planned, together(checked, prepared))?;
         let (((plan, inner_hits), order), ((), collapse)) = (planned, checked);
         // Only tokens need it, and it takes as long as a small search.
-        let origin = LazyCell::new(|| Origin {
+        let origin = LazyCell::new(|| PageOrigin {
             request: request.fingerprint(),
             design: self.shared.design,
         });
@@ -131,9 +131,9 @@ impl Searcher {
         let searcher = &self.view.searcher;
         let constant = plan.constant_score;
         let mut aggregations =
-            aggregate::Walk::new(&prepared, layout, searcher, &run, constant).map_err(failed)?;
+            aggregate::AggregationWalk::new(&prepared, layout, searcher, &run, constant).map_err(failed)?;
         if wanted > 0 || count.open() > 0 || !prepared.is_empty() {
-            let search = Pass {
+            let search = SearchPass {
                 searcher,
                 order: PreparedOrder::new(&order, layout, &run, searcher).map_err(failed)?,
                 scores: plan.scores && (order.wants_scores() || prepared.wants_scores()),
@@ -148,7 +148,7 @@ impl Searcher {
                     let heads = search.collapsed(collapse, after.as_deref(), &mut count)?;
                     if !prepared.is_empty() {
                         // Groups of hits are found by passing matches over; the aggregations take them all.
-                        let rest = Pass {
+                        let rest = SearchPass {
                             wanted: 0,
                             recorder: None,
                             ..search
@@ -217,10 +217,10 @@ impl Searcher {
 }
 
 /// One pass over all matches.
-struct Pass<'a> {
+struct SearchPass<'a> {
     searcher: &'a tantivy::Searcher,
     order: PreparedOrder<'a>,
-    plan: &'a Plan,
+    plan: &'a QueryPlan,
     /// Whether scores differ and matter.
     scores: bool,
     /// Whether the order begins with the best score.
@@ -231,14 +231,14 @@ struct Pass<'a> {
     recorder: Option<&'a Recorder>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> SearchPass<'a> {
     /// Offers to `top` every match that can get in, counts matches as far as `count` asks, and gives all of them to the
     /// aggregations.
     fn all(
         &self,
         top: &mut TopCollector<'a>,
         count: &mut Count,
-        aggregations: &mut aggregate::Walk<'_>,
+        aggregations: &mut aggregate::AggregationWalk<'_>,
     ) -> Result<(), Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
         let weight = self.weight().map_err(failed)?;
@@ -263,7 +263,7 @@ impl<'a> Pass<'a> {
     ) -> Result<Vec<Winner>, Error> {
         let failed = |error| self.run.reason(SEARCHING, error);
         let (weight, readers) = (self.weight().map_err(failed)?, self.readers().map_err(failed)?);
-        let pass = collapse::Pass {
+        let pass = collapse::CollapsePass {
             weight: &*weight,
             readers: &readers,
             order: &self.order,

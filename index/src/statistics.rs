@@ -44,7 +44,7 @@ type State = (SegmentId, u32);
 
 /// What is known of the segments of an index.
 #[derive(Debug, Default)]
-pub(crate) struct Statistics {
+pub(crate) struct CollectionStatistics {
     /// The texts that deleted documents take away; under none of them, those of the whole segment.
     texts: Mutex<HashMap<(State, Field), Texts>>,
     deleted: Mutex<HashMap<State, Arc<Vec<DocId>>>>,
@@ -83,7 +83,7 @@ impl Words {
     }
 }
 
-impl Statistics {
+impl CollectionStatistics {
     pub(crate) fn texts(&self, searcher: &Searcher, field: Field) -> tantivy::Result<Texts> {
         let mut all = Texts::default();
         for reader in searcher.segment_readers() {

@@ -10,8 +10,8 @@ use std::ops::Bound;
 use parking_lot::Mutex;
 use peak_alloc::PeakAlloc;
 use souk_index::{
-    Aggregation, Analyzer, Cancellation, CompositeSource, Document, Error, Field, FieldValue, Figure,
-    Fuzziness, Highlight, Highlighter, Index, IndexOptions, InnerHits, Object, Operation, Operator, Query,
+    Aggregation, Analyzer, Cancellation, CompositeSource, Document, Error, Field, FieldValue, Fuzziness,
+    Highlight, Highlighter, Index, IndexOptions, InnerHits, MetricKind, Object, Operation, Operator, Query,
     QueryValue, Schema, ScoreMode, SearchRequest, Sort, SourceKind, ValueRange, limits,
 };
 
@@ -264,7 +264,7 @@ fn filters(filters: Vec<Query>, inside: Named) -> Named {
 fn distinct(field: &str) -> Named {
     let distinct = Aggregation::Figure {
         field: field.to_owned(),
-        figure: Figure::DistinctCount,
+        figure: MetricKind::DistinctCount,
         missing: None,
     };
     named("distinct", distinct)

@@ -341,7 +341,7 @@ impl Kv for FjallKv {
         if self.closing.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
-        Ok(Box::new(FjallSnapshot(self.published.cut.read().clone())))
+        Ok(Box::new(FjallSnapshot(self.published.snapshot.read().clone())))
     }
 
     async fn commit(&self, commit: Commit) -> Result<KvCommitted, Error> {

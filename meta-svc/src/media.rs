@@ -2,7 +2,7 @@
 
 use std::mem::take;
 
-use souk_api::message::{self, Change};
+use souk_api::message::{self, CheckedUpdate};
 use souk_api::wire::{UpdateMask, received};
 use souk_api::{Domain, MessageResource as _, Resources};
 use souk_chassis::status::{FieldPath, Violations};
@@ -39,7 +39,7 @@ impl MediaMethods for MediaDomain {
     ) -> Result<Response<pb::UpdateMediaResponse>, Status> {
         let (request, violations) = received(request);
         let (append, mask) = (request.append, request.update_mask.as_ref());
-        let change = Change::<Media>::read(request.media, mask, &request.etag, violations)?;
+        let change = CheckedUpdate::<Media>::read(request.media, mask, &request.etag, violations)?;
         let written = media
             .update(change.id(), change.etag(), |current| {
                 change.apply_with(current, self, if append { append_findings } else { Media::put })

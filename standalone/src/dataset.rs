@@ -7,7 +7,7 @@ use souk_chassis::client::Client;
 use crate::generate::orders::Orders;
 use crate::generate::tpch::Scale;
 use crate::generate::{SEED, media, people, products, shops};
-use crate::load::checkpoint::Checkpoint;
+use crate::load::checkpoint::LoadCheckpoint;
 use crate::load::kind::{self, Kind};
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
@@ -150,7 +150,7 @@ async fn load_once<K: Kind>(
     checkpoints: &Path,
 ) -> Result<LoadReport, LoadError> {
     let path = checkpoints.join(format!("{}.json", K::NAME));
-    let mut checkpoint = Checkpoint::resume(&path, &dataset.name)?;
+    let mut checkpoint = LoadCheckpoint::resume(&path, &dataset.name)?;
     if checkpoint.is_complete() {
         return Ok(LoadReport::default());
     }

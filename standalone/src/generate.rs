@@ -6,10 +6,10 @@ pub mod media;
 pub mod names;
 pub mod orders;
 pub mod people;
-mod places;
 pub mod products;
 pub mod random;
 pub mod shops;
+mod towns;
 pub mod tpch;
 
 use souk_proto::r#type::v1::{Value, value};

@@ -20,11 +20,11 @@ use souk_chassis::client::Client;
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
-use checkpoint::{Checkpoint, CheckpointError};
+use checkpoint::{CheckpointError, LoadCheckpoint};
 use kind::Kind;
 use progress::Progress;
 use reject::Rejects;
-use send::{Outcome, Sender};
+use send::{BatchOutcome, Sender};
 use source::{Batch, Item, batches};
 
 /// Default of [`LoadPlan::patience`].
@@ -116,7 +116,7 @@ pub enum LoadError {
 /// What a load writes besides the rows.
 pub struct LoadOutputs<'a> {
     /// How far the load is; it resumes from there.
-    pub checkpoint: &'a mut Checkpoint,
+    pub checkpoint: &'a mut LoadCheckpoint,
     /// The rows that were refused.
     pub rejects: &'a mut Rejects,
     /// The progress bar.
@@ -136,7 +136,7 @@ pub async fn run<K: Kind>(
     let streams = plan.streams.clamp(1, STREAMS_MAX);
     let (mut batches, mut source) = produce::<K>(source, outputs.checkpoint.batches(), streams);
     let sender = Sender::<K>::new(target, plan);
-    let mut in_flight: JoinSet<Result<Outcome, LoadError>> = JoinSet::new();
+    let mut in_flight: JoinSet<Result<BatchOutcome, LoadError>> = JoinSet::new();
     let mut report = LoadReport::default();
     let mut saved = Instant::now();
     let mut more = true;

@@ -14,7 +14,7 @@ use souk_chassis::health::Health;
 use souk_chassis::host::{Exit, Host};
 use souk_chassis::process::{RunError, StartError};
 use souk_chassis::server::{self, Stack};
-use souk_chassis::telemetry::Role;
+use souk_chassis::telemetry::ServiceRole;
 use souk_engine::Engine;
 use souk_meta_svc::MediaServices;
 use souk_order_svc::OrderServices;
@@ -37,7 +37,7 @@ pub struct Registration {
     pub command: &'static str,
     about: &'static str,
     /// Its role in telemetry: `service.name`.
-    pub role: Role,
+    pub role: ServiceRole,
     /// The folder of its data, and what it is called as a backend of a gateway.
     pub name: &'static str,
     run: fn(ServiceArgs) -> Local<'static, Result<Exit, RunError>>,
@@ -66,7 +66,7 @@ impl Registration {
         Self {
             command,
             about,
-            role: Role::new(S::NAME),
+            role: ServiceRole::new(S::NAME),
             name: S::FOLDER,
             run: |args| Box::pin(hosting::run::<S>(args)),
             open: |settings, host, credentials| Box::pin(open::<S>(settings, host, credentials)),

@@ -7,10 +7,10 @@
 pub mod columns;
 mod csv;
 pub mod export;
+mod export_checkpoint;
 pub mod format;
 mod ndjson;
 mod parquet;
-mod place;
 pub mod rows;
 mod text;
 

@@ -26,12 +26,12 @@ use bytes::Bytes;
 use souk_kv::{KvSnapshot, Space};
 use xxhash_rust::xxh3::xxh3_128;
 
-pub(crate) use self::blocks::Blocks;
+pub(crate) use self::blocks::BlockFileReader;
 use self::directory::Partial;
 pub(crate) use self::directory::{parent, sync_directory};
 pub use self::folder::{BackupFolder, BackupPolicy};
 pub use self::manifest::{BackupFile, BackupId, BackupKind, Manifest};
-use self::room::Room;
+use self::room::BackupRoom;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::key;
@@ -75,7 +75,7 @@ impl Database {
     pub async fn backup(&self, directory: impl Into<PathBuf>, previous: Option<&Backup>) -> Result<Backup> {
         let snapshot = self.shared.kv.snapshot().await?;
         let time = self.shared.options.clock.now();
-        let room = Room::new(&self.shared);
+        let room = BackupRoom::new(&self.shared);
         take(&*snapshot, time, directory.into(), previous, room).await
     }
 
@@ -97,7 +97,7 @@ async fn take(
     time: i64,
     directory: PathBuf,
     previous: Option<&Backup>,
-    room: Room,
+    room: BackupRoom,
 ) -> Result<Backup> {
     let trimmed = log::trimmed(snapshot).await?;
     let kind = match previous {

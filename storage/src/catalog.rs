@@ -9,7 +9,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use souk_kv::{Mutation, Space};
 
-pub use self::definition::IndexState;
+pub use self::definition::SecondaryIndexState;
 pub(crate) use self::definition::{Definition, ExpiryIndex, NumberedIndex};
 use crate::error::{Error, Result};
 use crate::id::TableId;
@@ -55,7 +55,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::IndexNotFound`].
-    pub fn index_state(&self, index: &str) -> Result<IndexState> {
+    pub fn index_state(&self, index: &str) -> Result<SecondaryIndexState> {
         Ok(self.definition().index(index)?.state.clone())
     }
 
@@ -88,9 +88,11 @@ impl Table {
         let index = definition.index(name)?;
         let (table, name) = (self.name().to_owned(), name.to_owned());
         match &index.state {
-            IndexState::Ready if index.since <= generation => Ok(index.clone()),
-            IndexState::Ready | IndexState::Building => Err(Error::IndexNotReady { table, index: name }),
-            IndexState::Failed { reason } => Err(Error::IndexFailed {
+            SecondaryIndexState::Ready if index.since <= generation => Ok(index.clone()),
+            SecondaryIndexState::Ready | SecondaryIndexState::Building => {
+                Err(Error::IndexNotReady { table, index: name })
+            }
+            SecondaryIndexState::Failed { reason } => Err(Error::IndexFailed {
                 table,
                 index: name,
                 reason: reason.clone(),

@@ -61,7 +61,7 @@ use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::database::DatabaseState;
 use crate::error::{Error, Result};
-use crate::feeds::checkpoint::{Checkpoint, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{Checkpoint, Delivers, FeedDefinition, Stage};
 use crate::feeds::codec;
 use crate::id::TableId;
 use crate::key;
@@ -306,7 +306,7 @@ impl Feed {
 
     async fn read_from(
         &self,
-        definition: &Definition,
+        definition: &FeedDefinition,
         mut checkpoint: Checkpoint,
         limit: usize,
     ) -> Result<FeedBatch> {
@@ -333,7 +333,7 @@ impl Feed {
     }
 
     /// Decodes a token, which must be of this feed and of this log.
-    fn checkpoint_of(&self, definition: &Definition, token: &FeedToken) -> Result<Checkpoint> {
+    fn checkpoint_of(&self, definition: &FeedDefinition, token: &FeedToken) -> Result<Checkpoint> {
         let checkpoint = token.checkpoint(definition, &self.shared.histories)?;
         let last = *self.shared.kv.sequence().borrow();
         if checkpoint.reached() > last {
@@ -351,7 +351,7 @@ impl Feed {
 }
 
 /// Writes a feed to the catalog.
-pub(crate) fn put(name: &str, definition: &Definition, checkpoint: &Checkpoint) -> Mutation {
+pub(crate) fn put(name: &str, definition: &FeedDefinition, checkpoint: &Checkpoint) -> Mutation {
     Mutation::Put {
         space: Space::Catalog,
         key: key::feed(name),

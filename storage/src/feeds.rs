@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use souk_kv::KvSnapshot;
 
-use self::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use self::checkpoint::{BaseCursor, Checkpoint, Delivers, FeedDefinition, Stage};
 use crate::clock::nanos;
 use crate::error::{Error, Result};
 use crate::key;
@@ -23,10 +23,10 @@ pub(crate) struct Feeds(Mutex<BTreeMap<String, Entry>>);
 
 #[derive(Debug)]
 struct Entry {
-    definition: Arc<Definition>,
+    definition: Arc<FeedDefinition>,
     checkpoint: Checkpoint,
-    /// The cut up to which base rows were handed out; `None`: not known, for it was before the database was opened.
-    handed: Option<Cut>,
+    /// The cursor up to which base rows were handed out; `None`: not known, for it was before the database was opened.
+    handed: Option<BaseCursor>,
     snapshot: Option<Held>,
     /// Held by whoever moves its position, until that is known here as on the disk.
     turn: Turn,
@@ -93,7 +93,7 @@ impl Feeds {
         self.0.lock().contains_key(name)
     }
 
-    pub(crate) fn get(&self, name: &str) -> Result<(Arc<Definition>, Checkpoint)> {
+    pub(crate) fn get(&self, name: &str) -> Result<(Arc<FeedDefinition>, Checkpoint)> {
         let feeds = self.0.lock();
         let entry = feeds.get(name).ok_or_else(|| Error::FeedNotFound {
             feed: name.to_owned(),
@@ -111,11 +111,11 @@ impl Feeds {
     }
 
     /// Adds a new feed, of which nothing has been handed out.
-    pub(crate) fn insert(&self, name: String, definition: Definition, checkpoint: Checkpoint) {
+    pub(crate) fn insert(&self, name: String, definition: FeedDefinition, checkpoint: Checkpoint) {
         let entry = Entry {
             definition: Arc::new(definition),
             checkpoint,
-            handed: Some(Cut::start()),
+            handed: Some(BaseCursor::start()),
             snapshot: None,
             turn: Turn::default(),
         };
@@ -176,19 +176,19 @@ impl Feeds {
         }
     }
 
-    /// Whether base rows behind a cut may have been handed out.
-    pub(crate) fn may_have_handed(&self, name: &str, cut: &Cut) -> bool {
+    /// Whether base rows behind a cursor may have been handed out.
+    pub(crate) fn may_have_handed(&self, name: &str, cursor: &BaseCursor) -> bool {
         let feeds = self.0.lock();
         let handed = feeds.get(name).and_then(|entry| entry.handed.as_ref());
-        handed.is_none_or(|handed| handed > cut)
+        handed.is_none_or(|handed| handed > cursor)
     }
 
-    /// Notes that base rows up to a cut are about to be handed out.
-    pub(crate) fn hand(&self, name: &str, cut: &Cut) {
+    /// Notes that base rows up to a cursor are about to be handed out.
+    pub(crate) fn hand(&self, name: &str, cursor: &BaseCursor) {
         if let Some(entry) = self.0.lock().get_mut(name)
-            && entry.handed.as_ref().is_some_and(|handed| handed < cut)
+            && entry.handed.as_ref().is_some_and(|handed| handed < cursor)
         {
-            entry.handed = Some(cut.clone());
+            entry.handed = Some(cursor.clone());
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use crate::catalog::{Definition, Table};
 use crate::database::DatabaseState;
 use crate::error::{Error, Result};
-use crate::jobs::{Cursor, Job, JobKey, JobKind, delete};
+use crate::jobs::{Job, JobCursor, JobKey, JobKind, delete};
 use crate::limits::{MAX_JOB_STEP_ROWS, MAX_WRITE_ATTEMPTS};
 use crate::row_locks::Locked;
 
@@ -105,7 +105,7 @@ struct Step<'a> {
     /// Rows or entries it handles.
     handled: usize,
     /// Where to go on; `None` when the job is done.
-    next: Option<Cursor>,
+    next: Option<JobCursor>,
     /// What the table becomes when the job is done, and the number of the index that is readable then.
     outcome: Option<(Table, Definition, Option<u16>)>,
 }

@@ -41,7 +41,7 @@ pub struct Job {
     pub handled: u64,
     /// Number of the index it is about, else 0.
     pub(crate) index: u16,
-    pub(crate) cursor: Cursor,
+    pub(crate) cursor: JobCursor,
 }
 
 /// What tells jobs apart.
@@ -49,7 +49,7 @@ pub(crate) type JobKey = (TableId, JobKind, u16);
 
 /// Where a job goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct JobCursor {
     /// Which of the ranges it walks.
     pub(crate) range: u8,
     /// The key it goes on at; empty at the beginning of the range.
@@ -64,7 +64,7 @@ impl Job {
             kind,
             handled: 0,
             index,
-            cursor: Cursor::default(),
+            cursor: JobCursor::default(),
         }
     }
 

@@ -145,7 +145,7 @@ pub use batch::{
     CellPut, ColumnChange, Committed, Condition, Existence, RequestRecord, ReturnRow, RowOperation, RowWrite,
     WriteBatch, WrittenRow,
 };
-pub use catalog::{IndexState, Table};
+pub use catalog::{SecondaryIndexState, Table};
 pub use change::{Change, ChangeKind, LogEntry, RowChange};
 pub use check::{CheckReport, Problem, ProblemKind, check};
 pub use clock::{Clock, ManualClock, SystemClock};

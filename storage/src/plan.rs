@@ -11,8 +11,8 @@ use bytes::Bytes;
 use souk_kv::{Check, Commit, Durability, Mutation, STAMP, Space};
 
 use self::decide::ChangedRow;
-use self::target::Target;
-use crate::change::codec::Encoder;
+use self::target::WriteTarget;
+use crate::change::codec::ChangeEncoder;
 use crate::error::Result;
 use crate::key;
 use crate::limits;
@@ -22,13 +22,13 @@ pub(crate) const LOGGED_ROW_BYTES: usize = 32;
 
 /// A commit in the making.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct CommitPlan {
     commit: Commit,
     changed: Vec<ChangedRow>,
     bytes: usize,
 }
 
-impl Plan {
+impl CommitPlan {
     /// Nothing yet.
     pub(crate) fn new(durability: Durability) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl Plan {
     }
 
     /// Demands that the row of a write is still what was found, if it was looked at.
-    pub(crate) fn expect_target(&mut self, target: &Target<'_>) {
+    pub(crate) fn expect_target(&mut self, target: &WriteTarget<'_>) {
         if !target.blind {
             self.expect(&target.row, target.found.as_ref());
         }
@@ -76,7 +76,7 @@ impl Plan {
         if self.changed.is_empty() {
             return Ok(self.commit);
         }
-        let mut entry = Encoder::new(now, trace, self.changed.len(), self.bytes);
+        let mut entry = ChangeEncoder::new(now, trace, self.changed.len(), self.bytes);
         for row in &self.changed {
             let key = key::encoded_primary_key(&row.key);
             entry.row(row.table, row.kind, key, row.told());

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use souk_kv::{FjallKv, FjallOptions, Kv};
 
 use self::fill::Fill;
-use crate::backup::{Backup, BackupKind, Blocks, blocking, parent, sync_directory};
+use crate::backup::{Backup, BackupKind, BlockFileReader, blocking, parent, sync_directory};
 use crate::check::{self, CheckReport};
 use crate::error::{Error, Result};
 use crate::limits::{self, MAX_BACKUP_CHAIN};
@@ -104,7 +104,7 @@ pub async fn verify(backups: &[Backup]) -> Result<Verified> {
         for file in &backup.manifest.files {
             let (directory, expected) = (backup.directory.clone(), file.clone());
             blocking("reading a backup", move || {
-                let mut blocks = Blocks::open(&directory, &expected)?;
+                let mut blocks = BlockFileReader::open(&directory, &expected)?;
                 while blocks.next()?.is_some() {}
                 Ok(())
             })

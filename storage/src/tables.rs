@@ -13,7 +13,7 @@ use std::sync::Arc;
 use souk_kv::{Check, Commit, Durability, KvSnapshot, Mutation, Space};
 
 pub use self::update::TableUpdate;
-use crate::catalog::{self, Catalog, Definition, ExpiryIndex, IndexState, Table};
+use crate::catalog::{self, Catalog, Definition, ExpiryIndex, SecondaryIndexState, Table};
 use crate::database::{Database, DatabaseState};
 use crate::error::{Error, Result};
 use crate::id::TableId;
@@ -151,8 +151,8 @@ impl Database {
         let id = table.id();
         self.change(table, move |old| {
             let (state, partial) = match backfill {
-                Backfill::Existing => (IndexState::Building, false),
-                Backfill::None => (IndexState::Ready, true),
+                Backfill::Existing => (SecondaryIndexState::Building, false),
+                Backfill::None => (SecondaryIndexState::Ready, true),
             };
             let (definition, index) = old.with_index(index, state, partial)?;
             let mut change = Change::to(definition);
@@ -217,9 +217,9 @@ impl Database {
         job_runner::wait(&self.shared, || {
             self.shared.catalog.read().check_owned(table)?;
             match table.index_state(index)? {
-                IndexState::Building => Ok(None),
-                IndexState::Ready => Ok(Some(())),
-                IndexState::Failed { reason } => Err(Error::IndexFailed {
+                SecondaryIndexState::Building => Ok(None),
+                SecondaryIndexState::Ready => Ok(Some(())),
+                SecondaryIndexState::Failed { reason } => Err(Error::IndexFailed {
                     table: table.name().to_owned(),
                     index: index.to_owned(),
                     reason,

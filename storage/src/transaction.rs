@@ -20,7 +20,7 @@ use crate::limits;
 use crate::metering::CapacityUnits;
 use crate::partitions::staged::Staged;
 use crate::partitions::view::OwnWrites;
-use crate::plan::Plan;
+use crate::plan::CommitPlan;
 use crate::plan::decide::{self, ChangedRow};
 use crate::read::{RangePage, RangeRequest, Snapshot};
 use crate::row::Row;
@@ -325,7 +325,7 @@ async fn commit(staged: Staged, shared: &Arc<DatabaseState>, options: CommitOpti
     let sequence = snapshot.sequence();
     let stored = snapshot.multi_get(Space::Rows, keys).await?;
     drop(snapshot);
-    let mut plan = Plan::new(options.durability);
+    let mut plan = CommitPlan::new(options.durability);
     for ((key, row), stored) in staged.rows.into_iter().zip(stored) {
         // Nobody else writes the partition; if somebody did, the commit is refused by this.
         plan.expect(&key, row.before.as_ref());

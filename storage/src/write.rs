@@ -17,7 +17,7 @@ use crate::key;
 use crate::limits::{self, MAX_WRITE_ATTEMPTS};
 use crate::partitions::WriterGuard;
 use crate::plan::numbers::Numbers;
-use crate::plan::{Plan, decide, target, validate};
+use crate::plan::{CommitPlan, decide, target, validate};
 use crate::replay;
 use crate::undisturbed::undisturbed;
 
@@ -122,7 +122,7 @@ async fn apply(
         guard.join(write, now)?;
     }
     let request_key = batch.request.as_ref().map(|request| key::request(request.id));
-    let locks = places.iter().map(target::Place::lock).chain(&request_key);
+    let locks = places.iter().map(target::WriteLocation::lock).chain(&request_key);
     let _locked = shared.locks.lock(locks).await;
     for _ in 0..MAX_WRITE_ATTEMPTS {
         let snapshot = shared.kv.snapshot().await?;
@@ -139,7 +139,7 @@ async fn apply(
         // Old data isn't kept while the commit waits.
         drop(snapshot);
         let now = shared.options.clock.now();
-        let mut plan = Plan::new(batch.durability).validated_at(group);
+        let mut plan = CommitPlan::new(batch.durability).validated_at(group);
         let (mut rows, mut matched) = (Vec::with_capacity(targets.len()), 0);
         for target in &targets {
             if target.write.condition.matches_text() {

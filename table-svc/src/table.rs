@@ -10,7 +10,7 @@ use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::definition::MAX_WEIGHT;
 use souk_engine::index::{Error as IndexError, Field, FieldKind, Schema};
 use souk_engine::storage::limits::DEFAULT_MAX_VERSION_OFFSET;
-use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
+use souk_engine::storage::{IndexScope, KeyKind, SecondaryIndexSchema, SecondaryIndexState, TableSchema};
 use souk_engine::{ColumnDefinition, EngineError, Source, TableDefinition, TableHandle, ValueType};
 use souk_proto::table::v1 as pb;
 
@@ -299,9 +299,9 @@ fn index(given: &pb::SecondaryIndex) -> SecondaryIndexSchema {
 
 fn index_state(table: &TableHandle, index: &str) -> pb::SecondaryIndexState {
     match table.secondary_index_state(index) {
-        Ok(IndexState::Building) => pb::SecondaryIndexState::Building,
-        Ok(IndexState::Ready) => pb::SecondaryIndexState::Ready,
-        Ok(IndexState::Failed { .. }) => pb::SecondaryIndexState::Failed,
+        Ok(SecondaryIndexState::Building) => pb::SecondaryIndexState::Building,
+        Ok(SecondaryIndexState::Ready) => pb::SecondaryIndexState::Ready,
+        Ok(SecondaryIndexState::Failed { .. }) => pb::SecondaryIndexState::Failed,
         // It was dropped a moment ago.
         Err(_) => pb::SecondaryIndexState::Unspecified,
     }

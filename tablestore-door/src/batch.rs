@@ -14,7 +14,7 @@ use tokio::task::yield_now;
 use crate::context::{Answered, Context};
 use crate::entries::{TableOrIndex, written_table};
 use crate::error::{invalid, refused, store_error};
-use crate::options::{AskedRead, Rules, resumed};
+use crate::options::{AskedRead, TransferRules, resumed};
 use crate::read::{ReadRow, consumed, entry, row};
 use crate::transaction;
 use crate::value::{one_row, primary_key};
@@ -36,7 +36,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         GET_ROWS_MAX,
     )
     .map_err(|problem| problem.unwrap_or(Reason::NoRowToGet))?;
-    let (mut read, mut rules) = (Vec::with_capacity(request.tables.len()), Rules::default());
+    let (mut read, mut rules) = (Vec::with_capacity(request.tables.len()), TransferRules::default());
     for table in request.tables {
         read.push(AskedTable::read(table, &mut rules)?);
         // Its patterns took time.
@@ -86,7 +86,10 @@ struct AskedTable {
 }
 
 impl AskedTable {
-    fn read(table: messages::TableInBatchGetRowRequest, rules: &mut Rules) -> Result<Self, ServiceError> {
+    fn read(
+        table: messages::TableInBatchGetRowRequest,
+        rules: &mut TransferRules,
+    ) -> Result<Self, ServiceError> {
         let keys = table.primary_key.into_iter().map(|key| KeyUse::Get.decode(key));
         let keys: Vec<_> = keys.collect::<Result<_, _>>()?;
         if keys.iter().enumerate().any(|(at, key)| keys[..at].contains(key)) {
@@ -263,7 +266,7 @@ pub(crate) async fn write(context: &Context, body: Bytes) -> Answered {
         return Err(invalid("A transaction and an atomic batch are of one table."));
     }
     // A parameter that is wrong in any row is wrong with the request.
-    let (mut asked, mut rules) = (Vec::with_capacity(request.tables.len()), Rules::default());
+    let (mut asked, mut rules) = (Vec::with_capacity(request.tables.len()), TransferRules::default());
     for table in request.tables {
         let rows = table.rows.into_iter().map(|row| {
             let kind = OperationType::try_from(row.r#type).map_err(|_| Reason::InvalidRowType)?;

@@ -10,7 +10,7 @@ use souk_tablestore::{Answer, KeyUse, Reason, decode};
 use crate::batch::{self, WRITE_ROWS_MAX};
 use crate::context::{Answered, Context};
 use crate::entries::written_table;
-use crate::options::{AskedRead, Rules};
+use crate::options::{AskedRead, TransferRules};
 use crate::range;
 use crate::read::consumed;
 use crate::write::AskedWrite;
@@ -36,7 +36,7 @@ pub(crate) async fn import(context: &Context, body: Bytes) -> Answered {
             row.row_change,
             messages::Condition::default(),
             None,
-            &mut Rules::default(),
+            &mut TransferRules::default(),
         )?;
         match batches.last_mut() {
             Some(batch) if batch.len() < WRITE_ROWS_MAX && bytes + size <= BATCH_BYTES => {
@@ -93,7 +93,7 @@ pub(crate) async fn export(context: &Context, body: Bytes) -> Answered {
         [&start, &end],
         Direction::Forward,
         MAX_SCANNED_ROWS,
-        asked.options(&mut Rules::default())?,
+        asked.options(&mut TransferRules::default())?,
     )?;
     let page = range::rows(&table, schema, &range, ReadView::Sequence(context.min_sequence)).await?;
     Ok(Answer::ok(&messages::BulkExportResponse {

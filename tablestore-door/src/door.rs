@@ -18,7 +18,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use souk_access::TraceTrust;
-use souk_access::key_files::{self, FileError};
+use souk_access::key_files::{self, KeyFileError};
 use souk_access::rules::RulesError;
 use souk_chassis::config::ServerConfig;
 use souk_chassis::health::Health;
@@ -27,7 +27,7 @@ use souk_chassis::methods::DescriptorError;
 use souk_chassis::reflection::ReflectionError;
 use souk_chassis::reload::Reloaded;
 use souk_chassis::server::{self, Listener, Services, Stack};
-use souk_chassis::telemetry::Role;
+use souk_chassis::telemetry::ServiceRole;
 use souk_engine::Engine;
 use souk_engine::trace::brought;
 use souk_tablestore::limits::MAX_BODY_BYTES;
@@ -44,7 +44,7 @@ use crate::dispatch::{Permissions, dispatch};
 use crate::error::invalid;
 
 /// Its `service.name` in telemetry.
-pub const ROLE: Role = Role::new("souk-tablestore");
+pub const ROLE: ServiceRole = ServiceRole::new("souk-tablestore");
 /// Calls at a time, of all keys together; each may hold a body of [`MAX_BODY_BYTES`] twice.
 pub const CALLS_MAX: usize = 64;
 /// How long a call waits for a place.
@@ -93,8 +93,8 @@ pub enum DoorError {
 /// tokio runtime.
 ///
 /// # Errors
-/// [`FileError`]; [`FileError::Malformed`] also when others can read or change it.
-pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, FileError> {
+/// [`KeyFileError`]; [`KeyFileError::Malformed`] also when others can read or change it.
+pub fn follow_keys(path: &Path) -> Result<Arc<Reloaded<AccessKeys>>, KeyFileError> {
     const OTHERS: u32 = 0o007;
     let (file, before) = (path.to_owned(), Mutex::new(AccessKeys::default()));
     key_files::follow(path, move |text| {

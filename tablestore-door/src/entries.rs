@@ -8,7 +8,7 @@ use souk_engine::storage::{
     Value as Stored,
 };
 use souk_engine::{IndexView, MAX_PAGE_BYTES, TableDefinition, TableHandle, ValueType};
-use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::plainbuffer::PlainBufferEncoder;
 use souk_tablestore::{KeyColumn, KeyElement, Reason, ServiceError};
 
 use crate::context::Context;
@@ -132,7 +132,7 @@ impl IndexTable {
     }
 
     /// Writes an entry as a row, its columns by their names as those of any row. Entries have no versions.
-    pub(crate) fn write(&self, entry: &IndexEntry, out: &mut Encoder) {
+    pub(crate) fn write(&self, entry: &IndexEntry, out: &mut PlainBufferEncoder) {
         let mut row = out.row();
         for column in self.key(entry) {
             row.key(&column.name, &column.value);

@@ -32,7 +32,7 @@ pub(crate) struct AskedRead {
 
 impl AskedRead {
     /// What it asks of each row of a table; the rules of its filter are among those of the request.
-    pub(crate) fn options(self, rules: &mut Rules) -> Result<ReadOptions, ServiceError> {
+    pub(crate) fn options(self, rules: &mut TransferRules) -> Result<ReadOptions, ServiceError> {
         let versions = VersionSelection::new(self.time, self.max_versions)?;
         let mut options = ReadOptions {
             columns: selection(self.columns)?,
@@ -108,9 +108,9 @@ fn selection(columns: Vec<String>) -> Result<ColumnSelection, Reason> {
 
 /// The value transfer rules of a request so far.
 #[derive(Debug, Default)]
-pub(crate) struct Rules(usize);
+pub(crate) struct TransferRules(usize);
 
-impl Rules {
+impl TransferRules {
     /// A condition on columns.
     pub(crate) fn filter(&mut self, given: ColumnFilter) -> Result<Filter, ServiceError> {
         Ok(match given {

@@ -7,13 +7,13 @@ use souk_engine::storage::{
     RangeRequest, ReadOptions, TableSchema,
 };
 use souk_engine::{IndexView, TableHandle};
-use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::plainbuffer::PlainBufferEncoder;
 use souk_tablestore::{Answer, KeyColumn, KeyElement, KeyUse, Reason, ServiceError, decode, messages};
 
 use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, TableOrIndex};
 use crate::error::{refused, store_error, unsupported};
-use crate::options::{AskedRead, Rules, index_options};
+use crate::options::{AskedRead, TransferRules, index_options};
 use crate::read::consumed;
 use crate::transaction;
 use crate::value::{check_key, key_value, one_key, write_row};
@@ -26,9 +26,9 @@ pub(crate) struct RangePage {
     pub(crate) consumed: CapacityUnits,
 }
 
-/// An end of a range: a cut behind or before all keys that begin with some values.
+/// A bound of a range: before or after all keys that begin with some values.
 #[derive(Clone, Debug)]
-struct Cut {
+struct PrefixBound {
     values: Vec<KeyValue>,
     after: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         start_column: request.start_column,
         end_column: request.end_column,
     };
-    let options = asked.options(&mut Rules::default())?;
+    let options = asked.options(&mut TransferRules::default())?;
     let page = match TableOrIndex::find(context, &request.table_name)? {
         TableOrIndex::Table(table) => {
             let view =
@@ -117,7 +117,7 @@ pub(crate) async fn rows(
     view: souk_engine::ReadView,
 ) -> Result<RangePage, ServiceError> {
     let page = table.range_in(range, view).await.map_err(refused)?.value;
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     for row in &page.rows {
         write_row(schema, row, &mut out);
     }
@@ -185,7 +185,7 @@ async fn entries(
             }
         }
     }
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     for entry in page.entries.iter().filter(|entry| index.has_any(columns, entry)) {
         index.write(entry, &mut out);
     }
@@ -222,7 +222,7 @@ async fn following(
     let Some(next) = next else {
         return Ok(None);
     };
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     let mut row = out.row();
     for column in index.key(&next) {
         row.key(&column.name, &column.value);
@@ -243,7 +243,7 @@ fn ends(
     start: &[KeyColumn],
     end: &[KeyColumn],
     direction: Direction,
-) -> Result<(Cut, Cut), ServiceError> {
+) -> Result<(PrefixBound, PrefixBound), ServiceError> {
     check_key(schema, start)?;
     check_key(schema, end)?;
     let order = start
@@ -256,9 +256,9 @@ fn ends(
         Direction::Backward if order.is_le() => return Err(Reason::BeginBelowEnd.into()),
         Direction::Forward | Direction::Backward => {}
     }
-    // Inclusive where it begins, exclusive where it ends: both cuts lie on the same side of a whole key.
+    // Inclusive where it begins, exclusive where it ends: both bounds lie on the same side of a whole key.
     let after = direction == Direction::Backward;
-    Ok((Cut::new(start, after), Cut::new(end, after)))
+    Ok((PrefixBound::new(start, after), PrefixBound::new(end, after)))
 }
 
 /// Compares the values of a column at two ends, which are of one type, or stand below or above all values.
@@ -276,8 +276,8 @@ fn compared(left: &KeyElement, right: &KeyElement) -> std::cmp::Ordering {
         .then_with(|| key_value(left).cmp(&key_value(right)))
 }
 
-impl Cut {
-    /// The cut at an end; `after` says on which side of a key that is whole.
+impl PrefixBound {
+    /// The bound at an end; `after` says on which side of a key that is whole.
     fn new(key: &[KeyColumn], after: bool) -> Self {
         let mut values = Vec::with_capacity(key.len());
         for column in key {

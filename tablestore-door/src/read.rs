@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use souk_engine::storage::{CapacityUnits, IndexRequest, ReadOptions};
 use souk_engine::{ReadView, TableHandle};
-use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::plainbuffer::PlainBufferEncoder;
 use souk_tablestore::{Answer, KeyColumn, KeyUse, Reason, ServiceError, decode, messages};
 
 use crate::context::{Answered, Context};
 use crate::entries::{IndexTable, TableOrIndex};
 use crate::error::refused;
-use crate::options::{AskedRead, Rules, index_options, resumed};
+use crate::options::{AskedRead, TransferRules, index_options, resumed};
 use crate::transaction;
 use crate::value::{key_values, one_row, primary_key};
 
@@ -34,7 +34,7 @@ pub(crate) async fn get(context: &Context, body: Bytes) -> Answered {
         start_column: request.start_column,
         end_column: request.end_column,
     };
-    let mut options = asked.options(&mut Rules::default())?;
+    let mut options = asked.options(&mut TransferRules::default())?;
     let read = match TableOrIndex::find(context, &request.table_name)? {
         TableOrIndex::Table(table) => {
             let view =
@@ -89,7 +89,7 @@ pub(crate) async fn entry(
         request = request.columns(columns);
     }
     let page = index.page(&index.view().await?, &request).await?;
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     for entry in page.entries.iter().filter(|entry| index.has_any(columns, entry)) {
         index.write(entry, &mut out);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use souk_engine::definition::MAX_COLUMNS;
-use souk_engine::storage::{IndexScope, IndexState, KeyKind, SecondaryIndexSchema, TableSchema};
+use souk_engine::storage::{IndexScope, KeyKind, SecondaryIndexSchema, SecondaryIndexState, TableSchema};
 use souk_engine::{ColumnDefinition, TableDefinition, TableHandle, ValueType};
 use souk_tablestore::messages::{
     self, DefinedColumnType, IndexSyncPhase, IndexType, IndexUpdateMode, PrimaryKeyOption, PrimaryKeyType,
@@ -291,9 +291,9 @@ pub(crate) fn index_told(
 ) -> messages::IndexMeta {
     let is_local = index.scope == IndexScope::Local;
     let phase = match table.secondary_index_state(&index.name) {
-        Ok(IndexState::Ready) => Some(IndexSyncPhase::Incr),
-        Ok(IndexState::Building) => Some(IndexSyncPhase::Full),
-        Ok(IndexState::Failed { .. }) | Err(_) => None,
+        Ok(SecondaryIndexState::Ready) => Some(IndexSyncPhase::Incr),
+        Ok(SecondaryIndexState::Building) => Some(IndexSyncPhase::Full),
+        Ok(SecondaryIndexState::Failed { .. }) | Err(_) => None,
     };
     messages::IndexMeta {
         name: index.name.clone(),

@@ -6,7 +6,7 @@ use souk_engine::storage::{
 };
 use souk_tablestore::messages::get_stream_record_response::StreamRecord;
 use souk_tablestore::messages::{self, ActionType, StreamStatus};
-use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::plainbuffer::PlainBufferEncoder;
 use souk_tablestore::{Answer, Reason, SequenceInfo, ServiceError, decode};
 
 use crate::context::{Answered, Context};
@@ -276,7 +276,7 @@ pub(crate) fn encoded(
     row: Option<&Row>,
     sequence: Option<SequenceInfo>,
 ) -> Bytes {
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     let mut encoder = out.row();
     write_key(schema, key, &mut encoder);
     let cells = row.iter().flat_map(|row| row.columns().iter());

@@ -1,7 +1,7 @@
 //! Values and keys: the wire's as the engine's, and back.
 
 use souk_engine::storage::{KeyKind, KeyValue, PrimaryKey, Row, TableSchema, Value as Stored};
-use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::plainbuffer::PlainBufferEncoder;
 use souk_tablestore::{KeyColumn, KeyElement, Reason, ServiceError, Value};
 
 /// What a cell is to hold.
@@ -96,7 +96,7 @@ pub(crate) fn write_key(
 }
 
 /// Writes a row of a table with all cells that it has, each with its version, the newest of a column first.
-pub(crate) fn write_row(schema: &TableSchema, row: &Row, out: &mut Encoder) {
+pub(crate) fn write_row(schema: &TableSchema, row: &Row, out: &mut PlainBufferEncoder) {
     let mut written = out.row();
     write_key(schema, &row.key, &mut written);
     for (column, cells) in row.columns().iter() {
@@ -109,7 +109,7 @@ pub(crate) fn write_row(schema: &TableSchema, row: &Row, out: &mut Encoder) {
 
 /// One row in plainbuffer; none is no bytes.
 pub(crate) fn one_row(schema: &TableSchema, row: Option<&Row>) -> bytes::Bytes {
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     if let Some(row) = row {
         write_row(schema, row, &mut out);
     }
@@ -118,7 +118,7 @@ pub(crate) fn one_row(schema: &TableSchema, row: Option<&Row>) -> bytes::Bytes {
 
 /// A key alone in plainbuffer.
 pub(crate) fn one_key(schema: &TableSchema, key: &PrimaryKey) -> bytes::Bytes {
-    let mut out = Encoder::new();
+    let mut out = PlainBufferEncoder::new();
     let mut row = out.row();
     write_key(schema, key, &mut row);
     row.finish(false, None);

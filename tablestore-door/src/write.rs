@@ -15,7 +15,7 @@ use souk_tablestore::{
 use crate::context::{Answered, Context};
 use crate::entries::written_table;
 use crate::error::{invalid, refused};
-use crate::options::Rules;
+use crate::options::TransferRules;
 use crate::read::consumed;
 use crate::transaction;
 use crate::value::{check_key, key_value, one_key, one_row, primary_key, stored};
@@ -34,7 +34,7 @@ impl AskedWrite {
         row: Bytes,
         condition: messages::Condition,
         returning: Option<messages::ReturnContent>,
-        rules: &mut Rules,
+        rules: &mut TransferRules,
     ) -> Result<Self, ServiceError> {
         let change = RowChange::decode(kind, row)?;
         let condition = RowCondition::try_from(condition)?;
@@ -219,7 +219,7 @@ pub(crate) async fn put_row(context: &Context, body: Bytes) -> Answered {
         request.row,
         request.condition,
         request.return_content,
-        &mut Rules::default(),
+        &mut TransferRules::default(),
     )?;
     let transaction = request.transaction_id.as_deref();
     let (row, written) = one(context, &request.table_name, asked, transaction).await?;
@@ -237,7 +237,7 @@ pub(crate) async fn update_row(context: &Context, body: Bytes) -> Answered {
         request.row_change,
         request.condition,
         request.return_content,
-        &mut Rules::default(),
+        &mut TransferRules::default(),
     )?;
     let transaction = request.transaction_id.as_deref();
     let (row, written) = one(context, &request.table_name, asked, transaction).await?;
@@ -255,7 +255,7 @@ pub(crate) async fn delete_row(context: &Context, body: Bytes) -> Answered {
         request.primary_key,
         request.condition,
         request.return_content,
-        &mut Rules::default(),
+        &mut TransferRules::default(),
     )?;
     let transaction = request.transaction_id.as_deref();
     let (row, written) = one(context, &request.table_name, asked, transaction).await?;

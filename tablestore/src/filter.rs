@@ -113,7 +113,7 @@ impl ReadFilter {
         if FilterType::try_from(filter.r#type) == Ok(FilterType::ColumnPagination) {
             return column_page(filter.filter).map(Self::Columns);
         }
-        Budget::default().filter(filter, 1).map(Self::Rows)
+        FilterBudget::default().filter(filter, 1).map(Self::Rows)
     }
 }
 
@@ -124,17 +124,17 @@ impl ColumnFilter {
     /// What is wrong with it.
     pub fn decode(bytes: Bytes) -> Result<Self, Reason> {
         let filter = decode(bytes).map_err(|_| Reason::MalformedFilter)?;
-        Budget::default().filter(filter, 1)
+        FilterBudget::default().filter(filter, 1)
     }
 }
 
 /// Filters so far.
 #[derive(Default)]
-struct Budget {
+struct FilterBudget {
     nodes: usize,
 }
 
-impl Budget {
+impl FilterBudget {
     fn filter(&mut self, filter: messages::Filter, depth: usize) -> Result<ColumnFilter, Reason> {
         self.nodes += 1;
         if self.nodes > limits::MAX_FILTER_NODES || depth > limits::MAX_FILTER_DEPTH {

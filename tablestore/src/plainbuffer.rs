@@ -8,11 +8,11 @@ mod decode;
 mod encode;
 
 use crate::error::Reason;
-use crate::reader::Damage;
+use crate::reader::ReaderError;
 use crate::value::{KeyColumn, Text, Value};
 
 pub use self::decode::{decode_row, decode_rows};
-pub use self::encode::{Encoder, RowEncoder, encode};
+pub use self::encode::{PlainBufferEncoder, RowEncoder, encode};
 
 /// The first four bytes, little-endian.
 const HEADER: u32 = 0x75;
@@ -198,13 +198,13 @@ pub enum PlainBufferError {
 
 impl PlainBufferError {
     /// The error of a damaged value in the column `name`; `wrong_type` makes that of a type which can't be there.
-    fn from_damage(damage: Damage, name: &Text, wrong_type: fn(Text) -> Self) -> Self {
+    fn from_damage(damage: ReaderError, name: &Text, wrong_type: fn(Text) -> Self) -> Self {
         match damage {
-            Damage::Truncated => Self::Truncated,
-            Damage::Length(length) => Self::Length(length),
-            Damage::Utf8 => Self::ValueEncoding(name.clone()),
-            Damage::Boolean => Self::Boolean(name.clone()),
-            Damage::Type(_) => wrong_type(name.clone()),
+            ReaderError::Truncated => Self::Truncated,
+            ReaderError::Length(length) => Self::Length(length),
+            ReaderError::Utf8 => Self::ValueEncoding(name.clone()),
+            ReaderError::Boolean => Self::Boolean(name.clone()),
+            ReaderError::Type(_) => wrong_type(name.clone()),
         }
     }
 }

@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 /// Why bytes can't be read as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Damage {
+pub(crate) enum ReaderError {
     /// The bytes end before the value does.
     Truncated,
     /// A text or binary of this length is longer than what is left.
@@ -35,32 +35,32 @@ impl Reader {
         self.rest.len()
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, Damage> {
-        self.rest.try_get_u8().map_err(|_| Damage::Truncated)
+    pub(crate) fn byte(&mut self) -> Result<u8, ReaderError> {
+        self.rest.try_get_u8().map_err(|_| ReaderError::Truncated)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Damage> {
-        self.rest.try_get_u32_le().map_err(|_| Damage::Truncated)
+    pub(crate) fn u32(&mut self) -> Result<u32, ReaderError> {
+        self.rest.try_get_u32_le().map_err(|_| ReaderError::Truncated)
     }
 
-    pub(crate) fn i64(&mut self) -> Result<i64, Damage> {
-        self.rest.try_get_i64_le().map_err(|_| Damage::Truncated)
+    pub(crate) fn i64(&mut self) -> Result<i64, ReaderError> {
+        self.rest.try_get_i64_le().map_err(|_| ReaderError::Truncated)
     }
 
     /// A length and as many bytes, which share the buffer's memory.
-    pub(crate) fn binary(&mut self) -> Result<Bytes, Damage> {
+    pub(crate) fn binary(&mut self) -> Result<Bytes, ReaderError> {
         let length = self.u32()?;
         match usize::try_from(length) {
             Ok(bytes) if bytes <= self.rest.len() => Ok(self.rest.split_to(bytes)),
-            _ => Err(Damage::Length(length)),
+            _ => Err(ReaderError::Length(length)),
         }
     }
 
     /// A length and as many bytes of UTF-8.
-    pub(crate) fn text(&mut self) -> Result<SmolStr, Damage> {
+    pub(crate) fn text(&mut self) -> Result<SmolStr, ReaderError> {
         let bytes = self.binary()?;
         std::str::from_utf8(&bytes)
             .map(SmolStr::from)
-            .map_err(|_| Damage::Utf8)
+            .map_err(|_| ReaderError::Utf8)
     }
 }

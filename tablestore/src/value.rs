@@ -4,7 +4,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use smol_str::SmolStr;
 
 use crate::crc8::Crc8;
-use crate::reader::{Damage, Reader};
+use crate::reader::{Reader, ReaderError};
 
 /// Text of a name or value. Up to 23 bytes need no allocation, and a clone shares what longer ones have.
 pub type Text = SmolStr;
@@ -97,18 +97,18 @@ impl Value {
     }
 
     /// Decodes a type tag and its value.
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, Damage> {
+    pub(crate) fn read(reader: &mut Reader) -> Result<Self, ReaderError> {
         Ok(match reader.byte()? {
             kind::INTEGER => Self::Integer(reader.i64()?),
             kind::DOUBLE => Self::Double(f64::from_bits(reader.i64()?.cast_unsigned())),
             kind::BOOLEAN => match reader.byte()? {
                 0 => Self::Boolean(false),
                 1 => Self::Boolean(true),
-                _ => return Err(Damage::Boolean),
+                _ => return Err(ReaderError::Boolean),
             },
             kind::STRING => Self::String(reader.text()?),
             kind::BLOB => Self::Binary(reader.binary()?),
-            other => return Err(Damage::Type(other)),
+            other => return Err(ReaderError::Type(other)),
         })
     }
 
@@ -154,7 +154,7 @@ impl KeyElement {
     }
 
     /// Decodes a type tag and its value.
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, Damage> {
+    pub(crate) fn read(reader: &mut Reader) -> Result<Self, ReaderError> {
         Ok(match reader.byte()? {
             kind::INTEGER => Self::Integer(reader.i64()?),
             kind::STRING => Self::String(reader.text()?),
@@ -162,7 +162,7 @@ impl KeyElement {
             kind::INF_MIN => Self::Minimum,
             kind::INF_MAX => Self::Maximum,
             kind::AUTO_INCREMENT => Self::AutoIncrement,
-            other => return Err(Damage::Type(other)),
+            other => return Err(ReaderError::Type(other)),
         })
     }
 

@@ -3,7 +3,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::reader::{Damage, Reader};
+use crate::reader::{Reader, ReaderError};
 use crate::value::Value;
 
 /// A variant can't be read.
@@ -11,8 +11,8 @@ use crate::value::Value;
 #[error("no variant")]
 pub struct MalformedVariant;
 
-impl From<Damage> for MalformedVariant {
-    fn from(_: Damage) -> Self {
+impl From<ReaderError> for MalformedVariant {
+    fn from(_: ReaderError) -> Self {
         Self
     }
 }

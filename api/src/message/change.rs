@@ -13,13 +13,13 @@ const OUTPUT_ONLY: [&str; 4] = ["create_time", "update_time", "revision", "etag"
 
 /// A checked update request. The rules of its resource hold for the id and for what changes.
 #[derive(Clone, Debug)]
-pub struct Change<R: MessageResource> {
+pub struct CheckedUpdate<R: MessageResource> {
     given: R::Record,
     mask: UpdateMask,
     etag: Option<String>,
 }
 
-impl<R: MessageResource> Change<R> {
+impl<R: MessageResource> CheckedUpdate<R> {
     /// Checks the parts of a request; `violations` are those that were found in it before.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl<R: MessageResource> Change<R> {
         self.apply_with(current, domain, R::put)
     }
 
-    /// [`Change::apply`], where `put` copies what changes, by the mask, from the given resource to the current one.
+    /// [`CheckedUpdate::apply`], where `put` copies what changes, by the mask, from the given resource to the current one.
     ///
     /// # Errors
     /// As there.

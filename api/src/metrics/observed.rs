@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
 use souk_engine::Engine;
 use souk_engine::engine::WeakEngine;
-use souk_engine::figures::{Figures, IndexFigures, ServingFigures};
+use souk_engine::figures::{EngineFigures, IndexFigures, ServingFigures};
 use souk_engine::storage::{Space, Statistics};
 use souk_index::IndexMemory;
 use tokio::runtime::Handle;
@@ -24,12 +24,12 @@ const FIGURES_AGE_MAX: Duration = Duration::from_millis(200);
 struct FigureCache {
     engine: WeakEngine,
     runtime: Handle,
-    last: Mutex<Option<(Instant, Arc<Figures>)>>,
+    last: Mutex<Option<(Instant, Arc<EngineFigures>)>>,
 }
 
 impl FigureCache {
     /// The present figures; `None` when the engine has gone.
-    fn figures(&self) -> Option<Arc<Figures>> {
+    fn figures(&self) -> Option<Arc<EngineFigures>> {
         let mut last = self.last.lock();
         if let Some((read_at, figures)) = &*last
             && read_at.elapsed() < FIGURES_AGE_MAX
@@ -158,7 +158,7 @@ impl Registry<'_> {
         });
     }
 
-    fn number(&self, instrument: Instrument, figure: fn(&Figures) -> u64) {
+    fn number(&self, instrument: Instrument, figure: fn(&EngineFigures) -> u64) {
         self.figures(instrument, move |figures, observer| {
             observer.observe(figure(figures), &[]);
         });
@@ -233,7 +233,7 @@ impl Registry<'_> {
     fn figures(
         &self,
         instrument: Instrument,
-        observe: impl Fn(&Figures, &dyn AsyncInstrument<u64>) + Send + Sync + 'static,
+        observe: impl Fn(&EngineFigures, &dyn AsyncInstrument<u64>) + Send + Sync + 'static,
     ) {
         let cache = Arc::clone(&self.cache);
         instrument.observe(self.meter, move |observer| {
@@ -246,7 +246,7 @@ impl Registry<'_> {
     fn figures_in_seconds(
         &self,
         instrument: Instrument,
-        observe: impl Fn(&Figures, &dyn AsyncInstrument<f64>) + Send + Sync + 'static,
+        observe: impl Fn(&EngineFigures, &dyn AsyncInstrument<f64>) + Send + Sync + 'static,
     ) {
         let cache = Arc::clone(&self.cache);
         instrument.observe_seconds(self.meter, move |observer| {

@@ -36,7 +36,7 @@ impl<R: Resource> Resources<R> {
 }
 
 /// The orders by which hits are told.
-pub(crate) struct Orders {
+pub(crate) struct SortOrders {
     /// That of the hits.
     pub(crate) hits: Vec<Sort>,
     /// Those of the nested objects in them.
@@ -47,7 +47,7 @@ pub(crate) struct Orders {
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::InvalidQuery`].
-pub(crate) fn asked(search: pb::Search, path: &str, schema: &Schema) -> Result<(Search, Orders)> {
+pub(crate) fn asked(search: pb::Search, path: &str, schema: &Schema) -> Result<(Search, SortOrders)> {
     let WireSearch {
         request,
         min_sequence,
@@ -56,7 +56,7 @@ pub(crate) fn asked(search: pb::Search, path: &str, schema: &Schema) -> Result<(
         keep_view,
         inner_sorts,
     } = search_wire::read(search, path, schema)?;
-    let orders = Orders {
+    let orders = SortOrders {
         hits: request.sort.clone(),
         inner: inner_sorts,
     };
@@ -104,7 +104,7 @@ pub(crate) fn page<H, W>(
     })
 }
 
-fn to_wire<T>(hit: SearchHit<T>, orders: &Orders) -> FoundHit<T> {
+fn to_wire<T>(hit: SearchHit<T>, orders: &SortOrders) -> FoundHit<T> {
     FoundHit {
         resource: hit.resource,
         score: hit.score,

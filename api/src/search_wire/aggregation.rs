@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use souk_chassis::status::FieldPath;
 use souk_index::limits::{MAX_AGGREGATION_LEVELS, MAX_FIGURES, MAX_GROUPINGS};
-use souk_index::{Aggregation, Figure, GroupOrder, GroupOrderBy, QueryValue};
+use souk_index::{Aggregation, GroupOrder, GroupOrderBy, MetricKind, QueryValue};
 use souk_proto::search::v1::{self as pb, aggregation::Kind, group_order::By};
 use souk_proto::r#type::v1::Value;
 
@@ -88,13 +88,13 @@ impl Reader<'_> {
     ) -> Option<Aggregation> {
         let kind = aggregation.kind.as_ref()?;
         let (figure, field, missing) = match kind {
-            Kind::Avg(avg) => (Figure::Avg, &avg.field, &avg.missing),
-            Kind::Max(max) => (Figure::Max, &max.field, &max.missing),
-            Kind::Min(min) => (Figure::Min, &min.field, &min.missing),
-            Kind::Sum(sum) => (Figure::Sum, &sum.field, &sum.missing),
-            Kind::Count(count) => (Figure::Count, &count.field, &count.missing),
-            Kind::DistinctCount(count) => (Figure::DistinctCount, &count.field, &count.missing),
-            Kind::Stats(stats) => (Figure::Stats, &stats.field, &stats.missing),
+            Kind::Avg(avg) => (MetricKind::Avg, &avg.field, &avg.missing),
+            Kind::Max(max) => (MetricKind::Max, &max.field, &max.missing),
+            Kind::Min(min) => (MetricKind::Min, &min.field, &min.missing),
+            Kind::Sum(sum) => (MetricKind::Sum, &sum.field, &sum.missing),
+            Kind::Count(count) => (MetricKind::Count, &count.field, &count.missing),
+            Kind::DistinctCount(count) => (MetricKind::DistinctCount, &count.field, &count.missing),
+            Kind::Stats(stats) => (MetricKind::Stats, &stats.field, &stats.missing),
             Kind::Percentiles(percentiles) => return Self::percentiles(percentiles),
             Kind::GeoCentroid(middle) => {
                 let field = name(&middle.field);

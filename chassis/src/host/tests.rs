@@ -129,14 +129,17 @@ async fn a_task_that_panics_is_no_longer_waited_for() {
 
 #[tokio::test]
 async fn tasks_and_closers_keep_the_role_they_were_given_in() {
-    let role = Role::new("souk-order");
+    let role = ServiceRole::new("souk-order");
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut host = Host::new(Duration::from_secs(10));
     let (in_task, in_closer) = (Arc::clone(&seen), Arc::clone(&seen));
     role.scope(async {
-        host.spawn("follower", async move { in_task.lock().push(Role::current()) });
+        host.spawn(
+            "follower",
+            async move { in_task.lock().push(ServiceRole::current()) },
+        );
         host.on_close("storage", move || async move {
-            in_closer.lock().push(Role::current());
+            in_closer.lock().push(ServiceRole::current());
             Ok(())
         });
     })

@@ -15,7 +15,7 @@ use tonic::Code;
 use tonic::body::Body;
 
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch, code_of};
+use super::outcome::{CallObserver, Outcome, Watch, code_of};
 use super::{Answering, Around, Inner, peer_attributes};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::status::{code_name, is_server_fault};
@@ -100,7 +100,7 @@ struct MeasuredCall {
     sent: usize,
 }
 
-impl Observer for MeasuredCall {
+impl CallObserver for MeasuredCall {
     fn sent(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes);
     }

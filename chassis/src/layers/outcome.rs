@@ -31,7 +31,7 @@ fn without_status() -> Outcome {
 }
 
 /// Is told once how a call ended.
-pub trait Observer: Send + Unpin + 'static {
+pub trait CallObserver: Send + Unpin + 'static {
     /// The call is over.
     fn ended(self, outcome: Outcome);
 
@@ -48,7 +48,7 @@ pub trait Observer: Send + Unpin + 'static {
 
 /// Holds an observer until the end of its call. Dropped earlier, the call was given up.
 #[derive(Debug)]
-pub struct Watch<O: Observer> {
+pub struct Watch<O: CallObserver> {
     observer: Option<O>,
     /// Who gives the call up after this moment does so for want of time.
     due: Option<Instant>,
@@ -56,7 +56,7 @@ pub struct Watch<O: Observer> {
     due_whole: Option<Instant>,
 }
 
-impl<O: Observer> Watch<O> {
+impl<O: CallObserver> Watch<O> {
     /// Starts watching a call, which may be made for another one that has so much time.
     pub fn new(observer: O, deadline: Option<Deadline>) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl<O: Observer> Watch<O> {
     }
 }
 
-impl<O: Observer> Drop for Watch<O> {
+impl<O: CallObserver> Drop for Watch<O> {
     fn drop(&mut self) {
         let late = self.due.is_some_and(|due| due <= Instant::now());
         self.end(Err(match late {
@@ -99,9 +99,9 @@ impl<O: Observer> Drop for Watch<O> {
     }
 }
 
-impl<O: Observer> Follow for Watch<O> {
+impl<O: CallObserver> Follow for Watch<O> {
     fn poll_frame(&mut self, body: &mut Option<impl AnswerBody>, cx: &mut Context<'_>) -> PollFrame {
-        let context = self.observer.as_ref().and_then(Observer::context);
+        let context = self.observer.as_ref().and_then(CallObserver::context);
         let frame = {
             let _entered = context.cloned().map(TraceContext::attach);
             ready!(poll_open(body, cx))

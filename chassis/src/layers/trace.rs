@@ -23,14 +23,14 @@ use tonic::{Code, Status};
 
 use super::body::followed;
 use super::deadline::Deadline;
-use super::outcome::{Observer, Outcome, Watch, code_of};
+use super::outcome::{CallObserver, Outcome, Watch, code_of};
 use super::{Answering, Around, Inner, peer_attributes};
 use crate::causes::chain;
 use crate::connection_info::{ConnectionInfo, PeerAddress};
 use crate::methods::{METHOD_OTHER, Methods};
 use crate::propagate;
 use crate::status::{code_name, is_server_fault, reason};
-use crate::telemetry::{Role, sampling};
+use crate::telemetry::{ServiceRole, sampling};
 use crate::tls::TlsPeer;
 
 const ORIGINAL_BYTES_MAX: usize = 128;
@@ -59,7 +59,7 @@ pub struct TraceLayer {
     /// `None` where everybody is believed.
     believe: Option<Arc<dyn Believe>>,
     /// Of the service whose layer this is; its spans, and those below, are the role's.
-    role: Option<Role>,
+    role: Option<ServiceRole>,
 }
 
 impl TraceLayer {
@@ -69,7 +69,7 @@ impl TraceLayer {
             peer: None,
             methods,
             believe: None,
-            role: Role::current(),
+            role: ServiceRole::current(),
         }
     }
 
@@ -302,7 +302,7 @@ struct TracedCall {
     started: Instant,
 }
 
-impl Observer for TracedCall {
+impl CallObserver for TracedCall {
     fn ended(self, outcome: Outcome) {
         // The log line first: it is told in the span, which is over then.
         if let Err(status) = &outcome {

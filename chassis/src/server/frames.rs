@@ -25,7 +25,7 @@ const REFILL_PER_SECOND: u64 = 100;
 const PER_ANSWER_FRAME: u32 = 3;
 
 #[derive(Debug)]
-pub(super) struct Scan {
+pub(super) struct FrameScan {
     header: [u8; HEADER],
     /// Bytes of the header that are here.
     have: usize,
@@ -33,7 +33,7 @@ pub(super) struct Scan {
     rest: usize,
 }
 
-impl Scan {
+impl FrameScan {
     /// Before a frame, but for `rest` bytes that come first.
     pub(super) fn after(rest: usize) -> Self {
         let (header, have) = ([0; HEADER], 0);
@@ -76,13 +76,13 @@ pub(super) fn is_overhead(kind: u8, flags: u8) -> bool {
 }
 
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct OverheadBudget {
     left: u32,
     max: u32,
     filled: Instant,
 }
 
-impl Budget {
+impl OverheadBudget {
     pub(super) fn new(max: u32) -> Self {
         let (left, filled) = (max, Instant::now());
         Self { left, max, filled }
@@ -131,7 +131,7 @@ mod tests {
             bytes.extend(frame(kind, 0, payload));
         }
         for size in [1, 2, 8, 9, 10, 23, 1000, bytes.len()] {
-            let mut scan = Scan::after(24);
+            let mut scan = FrameScan::after(24);
             let mut kinds = Vec::new();
             for part in bytes.chunks(size) {
                 scan.over(part, |kind, _| kinds.push(kind));
@@ -139,14 +139,14 @@ mod tests {
             assert_eq!(kinds, [SETTINGS, HEADERS, DATA, PING], "{size}");
             assert!(scan.is_between());
         }
-        let mut scan = Scan::after(0);
+        let mut scan = FrameScan::after(0);
         scan.over(&frame(DATA, 0, 5)[..12], |_, _| {});
         assert!(!scan.is_between());
     }
 
     #[tokio::test(start_paused = true)]
     async fn overhead_is_paid_for_by_answers_and_by_time() {
-        let mut budget = Budget::new(10);
+        let mut budget = OverheadBudget::new(10);
         assert!(budget.spend(10) && !budget.spend(1));
         budget.answered(1);
         assert!(budget.spend(3) && !budget.spend(1));

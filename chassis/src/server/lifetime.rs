@@ -15,7 +15,7 @@ const JITTER: u32 = 10;
 const GOODBYE: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum LeaveReason {
     /// It has its age.
     Old,
     /// Nothing came for long.
@@ -27,7 +27,7 @@ pub(super) enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// Its client is told to make another one; calls under way go on.
-    Leave(Reason),
+    Leave(LeaveReason),
     Cut(&'static str),
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Lifetime {
     old_at: Instant,
     config: ConnectionConfig,
     /// Why and when its client was told to leave.
-    leaving: Option<(Reason, Instant)>,
+    leaving: Option<(LeaveReason, Instant)>,
 }
 
 impl Lifetime {
@@ -82,8 +82,8 @@ impl Lifetime {
     fn next(&self, now: Instant) -> (Instant, Option<Due>) {
         let cut_at = self.old_at + self.config.age_grace;
         let (at, due) = match self.leaving {
-            Some((Reason::Old, _)) => (cut_at, Due::Cut("it is old, and its calls don't end")),
-            Some((Reason::Unused, at)) if self.is_of_no_use() => (
+            Some((LeaveReason::Old, _)) => (cut_at, Due::Cut("it is old, and its calls don't end")),
+            Some((LeaveReason::Unused, at)) if self.is_of_no_use() => (
                 at + GOODBYE,
                 Due::Cut("no call came, and its client doesn't leave"),
             ),
@@ -92,16 +92,16 @@ impl Lifetime {
             None => {
                 let (silent_at, reason) = match self.activity.last_work() {
                     Some(last) if self.activity.standing() == Standing::Caller => {
-                        (last + self.config.idle_max, Reason::Idle)
+                        (last + self.config.idle_max, LeaveReason::Idle)
                     }
                     last => {
                         let since = last.unwrap_or(self.began);
-                        (since + self.config.first_call_timeout, Reason::Unused)
+                        (since + self.config.first_call_timeout, LeaveReason::Unused)
                     }
                 };
                 match silent_at < self.old_at {
                     true => (silent_at, Due::Leave(reason)),
-                    false => (self.old_at, Due::Leave(Reason::Old)),
+                    false => (self.old_at, Due::Leave(LeaveReason::Old)),
                 }
             }
         };
@@ -135,7 +135,7 @@ mod tests {
     async fn a_connection_without_a_call_is_told_to_leave() {
         let began = Instant::now();
         let mut lifetime = Lifetime::new(Arc::new(ConnectionActivity::new()), &config(), 0.5);
-        assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
+        assert_eq!(lifetime.due().await, Due::Leave(LeaveReason::Unused));
         assert_eq!(began.elapsed().as_secs(), 60);
         assert!(matches!(lifetime.due().await, Due::Cut(_)));
         assert_eq!(began.elapsed().as_secs(), 63);
@@ -148,7 +148,7 @@ mod tests {
             let activity = Arc::new(ConnectionActivity::new());
             activity.let_in(Standing::Caller);
             let mut lifetime = Lifetime::new(activity, &config(), draw);
-            assert_eq!(lifetime.due().await, Due::Leave(Reason::Old));
+            assert_eq!(lifetime.due().await, Due::Leave(LeaveReason::Old));
             assert_eq!(began.elapsed().as_secs(), leaves);
             assert!(matches!(lifetime.due().await, Due::Cut(_)));
             assert_eq!(began.elapsed().as_secs(), leaves + 50);
@@ -172,7 +172,7 @@ mod tests {
             due = lifetime.due() => due,
             () = busy => unreachable!("it never ends"),
         };
-        assert_eq!(due, Due::Leave(Reason::Idle));
+        assert_eq!(due, Due::Leave(LeaveReason::Idle));
         assert_eq!(began.elapsed().as_secs(), 500);
         assert!(matches!(lifetime.due().await, Due::Cut(_)));
         assert_eq!(began.elapsed().as_secs(), 1050);
@@ -208,7 +208,7 @@ mod tests {
             due = lifetime.due() => due,
             () = refused => unreachable!("it never ends"),
         };
-        assert_eq!(due, Due::Leave(Reason::Unused));
+        assert_eq!(due, Due::Leave(LeaveReason::Unused));
         assert_eq!(began.elapsed().as_secs(), 60);
 
         for (watches, expected) in [(false, 113), (true, 1050)] {
@@ -225,7 +225,7 @@ mod tests {
                 }
             };
             let ends = async {
-                assert_eq!(lifetime.due().await, Due::Leave(Reason::Unused));
+                assert_eq!(lifetime.due().await, Due::Leave(LeaveReason::Unused));
                 assert_eq!(began.elapsed().as_secs(), 110);
                 assert!(matches!(lifetime.due().await, Due::Cut(_)));
                 began.elapsed().as_secs()

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frames::{Budget, DATA, HEADERS, Scan, is_overhead};
+use super::frames::{DATA, FrameScan, HEADERS, OverheadBudget, is_overhead};
 use crate::connection_info::ConnectionActivity;
 
 /// GOAWAY with ENHANCE_YOUR_CALM (RFC 9113, 6.8): 28 bytes of payload, stream 0, whatever was begun may have been done.
@@ -50,9 +50,9 @@ pub(super) struct Watched<S> {
 
 #[derive(Debug)]
 struct FloodGuard {
-    inbound: Scan,
-    outbound: Scan,
-    budget: Budget,
+    inbound: FrameScan,
+    outbound: FrameScan,
+    budget: OverheadBudget,
     /// Whether anything was written to the peer yet.
     has_written: bool,
 }
@@ -67,9 +67,9 @@ impl<S> Watched<S> {
         activity: Arc<ConnectionActivity>,
     ) -> Self {
         let guard = overhead_max.map(|overhead_max| FloodGuard {
-            inbound: Scan::after(peeked.len()),
-            outbound: Scan::after(0),
-            budget: Budget::new(overhead_max),
+            inbound: FrameScan::after(peeked.len()),
+            outbound: FrameScan::after(0),
+            budget: OverheadBudget::new(overhead_max),
             has_written: false,
         });
         Self {

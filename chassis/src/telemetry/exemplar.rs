@@ -12,7 +12,7 @@ use opentelemetry::trace::{TraceContextExt as _, TraceId};
 use opentelemetry::{Context, KeyValue, metrics};
 use parking_lot::Mutex;
 
-use super::Role;
+use super::ServiceRole;
 use super::figures::named;
 
 /// How long an example stays before a newer one takes its place.
@@ -59,7 +59,7 @@ impl Histogram {
     pub(super) fn new(values: metrics::Histogram<f64>, name: &'static str, bounds: &'static [f64]) -> Self {
         let examples = (FILTER.load(Ordering::Acquire) != ExemplarFilter::AlwaysOff as u8).then(|| {
             let examples = Examples {
-                role: Role::current(),
+                role: ServiceRole::current(),
                 name,
                 bounds,
                 buckets: Arc::default(),
@@ -94,7 +94,7 @@ pub(super) type Buckets = Vec<Option<Exemplar>>;
 
 #[derive(Clone, Debug)]
 struct Examples {
-    role: Option<Role>,
+    role: Option<ServiceRole>,
     name: &'static str,
     bounds: &'static [f64],
     buckets: Arc<Mutex<HashMap<Vec<KeyValue>, Buckets>>>,
@@ -130,7 +130,7 @@ impl Examples {
 }
 
 /// The examples of a histogram of a role, by its attributes in the order of their names.
-pub(super) fn of(role: Option<Role>, name: &str) -> HashMap<Vec<(String, String)>, Buckets> {
+pub(super) fn of(role: Option<ServiceRole>, name: &str) -> HashMap<Vec<(String, String)>, Buckets> {
     let all = ALL.lock();
     let wanted = all
         .iter()

@@ -54,11 +54,11 @@ pub struct Figure {
 }
 
 /// Values by their attributes, each of which is a name and a text.
-pub type Values = Vec<(Vec<(String, String)>, Value)>;
+pub type Values = Vec<(Vec<(String, String)>, FigureValue)>;
 
 /// A value of a figure.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum FigureValue {
     /// A sum, or a value as it is now.
     Number(f64),
     /// How many there were of which size.
@@ -186,7 +186,7 @@ pub(super) fn of(metrics: &ResourceMetrics) -> Vec<Figure> {
 
 /// How it is counted, the bounds of its buckets, and its values.
 fn values<T: Copy>(data: &MetricData<T>, number: impl Fn(T) -> f64) -> (&'static str, Vec<f64>, Values) {
-    let plain = |value| Value::Number(number(value));
+    let plain = |value| FigureValue::Number(number(value));
     match data {
         MetricData::Gauge(gauge) => {
             let points = gauge.data_points();
@@ -203,7 +203,7 @@ fn values<T: Copy>(data: &MetricData<T>, number: impl Fn(T) -> f64) -> (&'static
             let mut points = histogram.data_points().peekable();
             let bounds = points.peek().map(|point| point.bounds().collect());
             let values = points.map(|point| {
-                let buckets = Value::Buckets {
+                let buckets = FigureValue::Buckets {
                     count: point.count(),
                     sum: number(point.sum()),
                     counts: point.bucket_counts().collect(),

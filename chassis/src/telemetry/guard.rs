@@ -7,7 +7,7 @@ use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 
-use super::role::ByRole;
+use super::service_role::ByRole;
 
 /// Time for the flush when the guard is dropped without [`TelemetryGuard::shutdown`].
 const DROP_FLUSH: Duration = Duration::from_secs(2);

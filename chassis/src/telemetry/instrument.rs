@@ -20,7 +20,7 @@ use super::prometheus::exposed_name;
 /// Name of the instrumentation scope of all that is measured, traced and logged here.
 pub(super) const SCOPE: &str = "souk";
 
-/// The meter of the process, or of the [role](super::Role) in which this is called.
+/// The meter of the process, or of the [role](super::ServiceRole) in which this is called.
 pub fn meter() -> Meter {
     global::meter(SCOPE)
 }

@@ -9,7 +9,7 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::filter::Targets;
 
 use super::fields::{Fields, attribute};
-use super::role::{ByRole, Role};
+use super::service_role::{ByRole, ServiceRole};
 
 pub(super) struct LogRecords {
     /// Records go to the logger of the role that they are logged in.
@@ -28,7 +28,7 @@ impl LogRecords {
         if !self.wanted.would_enable(metadata.target(), metadata.level()) {
             return;
         }
-        let logger = self.loggers.of(Role::current());
+        let logger = self.loggers.of(ServiceRole::current());
         let mut record = logger.create_log_record();
         let now = SystemTime::now();
         record.set_timestamp(now);

@@ -18,14 +18,14 @@ pub(super) fn observe(meter: &Meter) {
     let began = Instant::now();
     UPTIME.observe_seconds(meter, move |now| now.observe(began.elapsed().as_secs_f64(), &[]));
     CPU_TIME.observe_seconds(meter, |now| {
-        if let Some(figures) = Figures::read() {
+        if let Some(figures) = ProcStat::read() {
             now.observe(figures.user_seconds, &[KeyValue::new("cpu.mode", "user")]);
             now.observe(figures.system_seconds, &[KeyValue::new("cpu.mode", "system")]);
         }
     });
-    let observe = |instrument: Instrument, figure: fn(&Figures) -> u64| {
+    let observe = |instrument: Instrument, figure: fn(&ProcStat) -> u64| {
         instrument.observe(meter, move |now| {
-            if let Some(figures) = Figures::read() {
+            if let Some(figures) = ProcStat::read() {
                 now.observe(figure(&figures), &[]);
             }
         });
@@ -74,7 +74,7 @@ fn busy_seconds(runtime: &RuntimeMetrics) -> f64 {
 
 /// What Linux says of the process in `/proc/self/stat`; other systems have none.
 #[derive(Debug, PartialEq)]
-struct Figures {
+struct ProcStat {
     user_seconds: f64,
     system_seconds: f64,
     threads: u64,
@@ -82,7 +82,7 @@ struct Figures {
     resident_bytes: u64,
 }
 
-impl Figures {
+impl ProcStat {
     fn read() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/self/stat").ok()?)
     }
@@ -106,19 +106,19 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
-    use super::Figures;
+    use super::ProcStat;
 
     #[test]
     fn the_figures_of_a_process_are_read_whatever_its_name() {
         let stat = "7 (a) name (1 2) S 1 7 7 0 -1 4194560 9 0 0 0 250 50 0 0 20 0 12 0 99 1048576 3 18446744073709551615";
-        let figures = Figures::parse(stat).expect("a line of the kernel");
+        let figures = ProcStat::parse(stat).expect("a line of the kernel");
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(figures.user_seconds, 250.0 / ticks);
         assert_eq!(figures.system_seconds, 50.0 / ticks);
         assert_eq!((figures.threads, figures.virtual_bytes), (12, 1_048_576));
         assert_eq!(figures.resident_bytes, 3 * rustix::param::page_size() as u64);
-        assert_eq!(Figures::parse("7 (a) S 1"), None);
-        let own = Figures::read().expect("this process");
+        assert_eq!(ProcStat::parse("7 (a) S 1"), None);
+        let own = ProcStat::read().expect("this process");
         assert!(own.threads > 0 && own.resident_bytes > 0, "{own:?}");
     }
 }

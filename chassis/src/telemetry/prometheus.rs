@@ -1,5 +1,5 @@
 //! Metrics in the text format of Prometheus, and as OpenMetrics with exemplars. (`opentelemetry-prometheus` has neither exemplars nor a
-//! resource for each [`Role`].) Every series has its `service_name`.
+//! resource for each [`ServiceRole`].) Every series has its `service_name`.
 
 mod endpoint;
 mod text;
@@ -13,21 +13,21 @@ use opentelemetry_sdk::metrics::reader::MetricReader;
 use opentelemetry_sdk::metrics::{InstrumentKind, ManualReader, Pipeline, Temporality};
 use tokio::sync::Mutex;
 
-use super::Role;
+use super::ServiceRole;
 
 pub use endpoint::{EndpointError, bind, serve};
 pub(super) use text::exposed_name;
 
 /// How metrics are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ExpositionFormat {
     /// The text format of Prometheus, version 0.0.4.
     Prometheus,
     /// OpenMetrics 1.0, which has exemplars.
     OpenMetrics,
 }
 
-impl Format {
+impl ExpositionFormat {
     /// What an `Accept` header asks for; anything but OpenMetrics is answered with the older format.
     pub fn accepted(accept: Option<&str>) -> Self {
         match accept {
@@ -74,12 +74,12 @@ impl MetricReader for Reader {
 /// Reads the metrics of the process and of its roles. Clones share the work: one reads at a time.
 #[derive(Clone, Debug)]
 pub struct Scraper {
-    readers: Arc<[(Option<Role>, Reader)]>,
+    readers: Arc<[(Option<ServiceRole>, Reader)]>,
     busy: Arc<Mutex<()>>,
 }
 
 impl Scraper {
-    pub(super) fn new(readers: Vec<(Option<Role>, Reader)>) -> Self {
+    pub(super) fn new(readers: Vec<(Option<ServiceRole>, Reader)>) -> Self {
         Self {
             readers: readers.into(),
             busy: Arc::default(),
@@ -87,14 +87,14 @@ impl Scraper {
     }
 
     /// All metrics as they are now; `None` after the end of telemetry.
-    pub async fn scrape(&self, format: Format) -> Option<String> {
+    pub async fn scrape(&self, format: ExpositionFormat) -> Option<String> {
         self.collect(move |parts| text::render(parts, format)).await
     }
 
     /// What `make` makes of all metrics as they are now; `None` after the end of telemetry.
     pub(super) async fn collect<T: Send + 'static>(
         &self,
-        make: impl FnOnce(&[(Option<Role>, ResourceMetrics)]) -> T + Send + 'static,
+        make: impl FnOnce(&[(Option<ServiceRole>, ResourceMetrics)]) -> T + Send + 'static,
     ) -> Option<T> {
         // Whoever stops waiting leaves the work to its end, and the next one waits for it.
         let busy = Arc::clone(&self.busy).lock_owned().await;

@@ -16,7 +16,7 @@ use opentelemetry_sdk::trace::{
     IdGenerator, RandomIdGenerator, Sampler, SamplingDecision, ShouldSample as _,
 };
 
-use super::role::RoleTracer;
+use super::service_role::RoleTracer;
 
 thread_local! {
     /// The id of the next trace that this thread begins, where a sampler has decided by it already.

@@ -53,7 +53,7 @@ fn variables(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 fn the_resource_says_who_speaks() {
     let recorder = Recorder::default();
     let _telemetry = builder()
-        .roles([Role::new("souk-order")])
+        .roles([ServiceRole::new("souk-order")])
         .span_exporter(recorder.clone())
         .build()
         .expect("good settings");
@@ -79,9 +79,9 @@ fn the_resource_says_who_speaks() {
 #[tokio::test]
 async fn spans_belong_to_the_role_they_run_in_and_children_follow() {
     let recorder = Recorder::default();
-    let order = Role::new("souk-order");
+    let order = ServiceRole::new("souk-order");
     let telemetry = builder()
-        .roles([order, Role::new("souk-shop")])
+        .roles([order, ServiceRole::new("souk-shop")])
         .span_exporter(recorder.clone())
         .build()
         .expect("good settings");
@@ -91,7 +91,7 @@ async fn spans_belong_to_the_role_they_run_in_and_children_follow() {
         .scope(async {
             let parent = tracing::info_span!("of-order");
             let child = tracing::info_span!(parent: &parent, "child");
-            let spawned = Role::inherit(async { tracing::info_span!("spawned").in_scope(|| {}) });
+            let spawned = ServiceRole::inherit(async { tracing::info_span!("spawned").in_scope(|| {}) });
             drop((parent, child));
             // On a task of its own, the role goes along.
             let task = tokio::task::LocalSet::new();
@@ -101,10 +101,10 @@ async fn spans_belong_to_the_role_they_run_in_and_children_follow() {
         })
         .await;
     {
-        let _entered = Role::new("souk-shop").enter();
+        let _entered = ServiceRole::new("souk-shop").enter();
         tracing::info_span!("of-shop").in_scope(|| {});
     }
-    Role::new("souk-unknown")
+    ServiceRole::new("souk-unknown")
         .scope(async { tracing::info_span!("of-nobody").in_scope(|| {}) })
         .await;
     let spans = recorder.spans.lock().clone();
@@ -243,7 +243,7 @@ impl LogExporter for LogRecorder {
 #[test]
 fn records_are_what_lines_are_in_the_role_and_the_span_they_belong_to() {
     let recorder = LogRecorder::default();
-    let order = Role::new("souk-order");
+    let order = ServiceRole::new("souk-order");
     let telemetry = builder()
         .roles([order])
         .log_exporter(recorder.clone())

@@ -223,13 +223,13 @@ impl StandardMethod<'_> {
 
     fn update(&self, item: &str) -> Result<String> {
         let given = self.resource_field(&self.method.input(), false)?;
-        // `Change::read` puts violations under the path of this field.
+        // `CheckedUpdate::read` puts violations under the path of this field.
         self.check_request(&[&snake(item), "update_mask", "etag"])?;
         let returned = self.resource_field(&self.method.output(), false)?;
         Ok(format!(
             "let (request, violations) = received(request);
             let mask = request.update_mask.as_ref();
-            let change = Change::<$MARKER$>::read(request.{given}, mask, &request.etag, violations)?;
+            let change = CheckedUpdate::<$MARKER$>::read(request.{given}, mask, &request.etag, violations)?;
             let written = self
                 .resources
                 .update(change.id(), change.etag(), |record| change.apply(record, &self.domain))

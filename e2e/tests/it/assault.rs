@@ -29,7 +29,7 @@ use self::attacks::ATTACKS;
 use self::ground::Ground;
 use self::ledger::Ledger;
 use self::raid::Attack;
-use self::verdict::{Part, Verdict};
+use self::verdict::{RunPhase, Verdict};
 
 fn is_long() -> bool {
     std::env::var_os("SOUK_LONG").is_some()
@@ -58,12 +58,12 @@ const LONG: Times = Times {
 };
 
 /// Lets good callers alone.
-async fn quiet(ground: &Ground, ledger: &Ledger, lasts: Duration) -> anyhow::Result<Part> {
+async fn quiet(ground: &Ground, ledger: &Ledger, lasts: Duration) -> anyhow::Result<RunPhase> {
     let process = ground.suite.gateway()?;
     drop(ledger.turn());
     process.forget_peak()?;
     tokio::time::sleep(lasts).await;
-    Ok(Part::quiet(lasts, ledger.turn(), process.peak()?))
+    Ok(RunPhase::quiet(lasts, ledger.turn(), process.peak()?))
 }
 
 /// These attacks at once, for so long at least.
@@ -72,7 +72,7 @@ async fn attacked(
     ledger: &Ledger,
     attacks: &'static [Attack],
     lasts: Duration,
-) -> anyhow::Result<Part> {
+) -> anyhow::Result<RunPhase> {
     let process = ground.suite.gateway()?;
     let over = CancellationToken::new();
     let raids: Vec<_> = attacks
@@ -95,7 +95,7 @@ async fn attacked(
     };
     elsewhere::attack(attack, until);
     let tallies = attacks.iter().zip(raids).collect();
-    Ok(Part::attacked(
+    Ok(RunPhase::attacked(
         began.elapsed(),
         ledger.turn(),
         process.peak()?,

@@ -64,7 +64,7 @@ pub struct ShardLease {
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Members {
-    members: BTreeMap<MemberId, Member>,
+    members: BTreeMap<MemberId, GroupMember>,
     shards: Vec<Shard>,
     /// That of the last lease.
     generation: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Members {
 
 /// A member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Member {
+pub(crate) struct GroupMember {
     /// How its program calls itself.
     pub(crate) client: String,
     /// Whose it is; `None` where callers can't be told apart.
@@ -143,7 +143,7 @@ impl Members {
             }
         }
         let until = now + timeout;
-        let member = Member {
+        let member = GroupMember {
             client,
             caller,
             timeout,
@@ -259,7 +259,7 @@ impl Members {
     }
 
     /// The members, and who has which shard, at a moment.
-    pub(crate) fn at(&mut self, now: Instant) -> (Vec<(MemberId, Member)>, Vec<Held>) {
+    pub(crate) fn at(&mut self, now: Instant) -> (Vec<(MemberId, GroupMember)>, Vec<Held>) {
         self.balance(now);
         let members = self.members.iter();
         let members = members.map(|(id, member)| (*id, member.clone())).collect();

@@ -37,12 +37,12 @@ pub struct DateFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Form {
     Epoch(TimeUnit),
-    Pattern(Box<[Part]>),
+    Pattern(Box<[PatternItem]>),
 }
 
 /// Small, since a pattern has up to one for each of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum PatternItem {
     Literal(char),
     /// A number of at least and at most so many digits.
     Number(Unit, u8, u8),
@@ -94,7 +94,7 @@ impl DateFormat {
     pub fn of_text(&self, text: &str) -> Option<i64> {
         match &self.form {
             Form::Epoch(_) => None,
-            Form::Pattern(parts) => read(parts, text),
+            Form::Pattern(items) => read(items, text),
         }
     }
 }
@@ -108,7 +108,7 @@ impl FromStr for DateFormat {
             "epoch_millis" => Some(Form::Epoch(TimeUnit::Millis)),
             "epoch_micros" => Some(Form::Epoch(TimeUnit::Micros)),
             "epoch_nanos" => Some(Form::Epoch(TimeUnit::Nanos)),
-            pattern if pattern.len() <= MAX_PATTERN_BYTES => parts(pattern).map(Form::Pattern),
+            pattern if pattern.len() <= MAX_PATTERN_BYTES => items(pattern).map(Form::Pattern),
             _ => None,
         };
         let none = || NoDateFormat(text.chars().take(MAX_PATTERN_BYTES).collect());
@@ -137,21 +137,21 @@ impl fmt::Display for DateFormat {
     }
 }
 
-/// The parts of a pattern; `None` of what is none, or has no year.
-fn parts(pattern: &str) -> Option<Box<[Part]>> {
-    let mut parts = Vec::new();
+/// The items of a pattern; `None` of what is none, or has no year.
+fn items(pattern: &str) -> Option<Box<[PatternItem]>> {
+    let mut items = Vec::new();
     let mut rest = pattern.chars().peekable();
     while let Some(letter) = rest.next() {
         if letter == '\'' {
             if rest.next_if_eq(&'\'').is_some() {
-                parts.push(Part::Literal('\''));
+                items.push(PatternItem::Literal('\''));
                 continue;
             }
             loop {
                 match rest.next()? {
-                    '\'' if rest.next_if_eq(&'\'').is_some() => parts.push(Part::Literal('\'')),
+                    '\'' if rest.next_if_eq(&'\'').is_some() => items.push(PatternItem::Literal('\'')),
                     '\'' => break,
-                    quoted => parts.push(Part::Literal(quoted)),
+                    quoted => items.push(PatternItem::Literal(quoted)),
                 }
             }
             continue;
@@ -160,7 +160,7 @@ fn parts(pattern: &str) -> Option<Box<[Part]>> {
             if "[]{}#".contains(letter) {
                 return None;
             }
-            parts.push(Part::Literal(letter));
+            items.push(PatternItem::Literal(letter));
             continue;
         }
         let mut letters = 1_u8;
@@ -168,11 +168,11 @@ fn parts(pattern: &str) -> Option<Box<[Part]>> {
             letters += 1;
         }
         let number = |unit, longest: u8| match letters {
-            1 => Some(Part::Number(unit, 1, longest)),
-            letters if letters <= longest => Some(Part::Number(unit, letters, letters)),
+            1 => Some(PatternItem::Number(unit, 1, longest)),
+            letters if letters <= longest => Some(PatternItem::Number(unit, letters, letters)),
             _ => None,
         };
-        parts.push(match letter {
+        items.push(match letter {
             // Two digits would be of a century that nobody names.
             'y' if letters == 2 => return None,
             'y' => number(Unit::Year, 4)?,
@@ -182,19 +182,19 @@ fn parts(pattern: &str) -> Option<Box<[Part]>> {
             'K' => number(Unit::HourOfHalf, 2)?,
             'm' => number(Unit::Minute, 2)?,
             's' => number(Unit::Second, 2)?,
-            'S' if letters <= 9 => Part::Fraction(letters),
-            'a' if letters == 1 => Part::HalfDay,
-            'X' | 'x' if letters <= 5 => Part::Offset {
+            'S' if letters <= 9 => PatternItem::Fraction(letters),
+            'a' if letters == 1 => PatternItem::HalfDay,
+            'X' | 'x' if letters <= 5 => PatternItem::Offset {
                 letters,
                 takes_z: letter == 'X',
             },
             _ => return None,
         });
     }
-    let has_year = parts
+    let has_year = items
         .iter()
-        .any(|part| matches!(part, Part::Number(Unit::Year, ..)));
-    has_year.then(|| parts.into())
+        .any(|item| matches!(item, PatternItem::Number(Unit::Year, ..)));
+    has_year.then(|| items.into())
 }
 
 /// What is left of a text.
@@ -261,15 +261,15 @@ impl Text<'_> {
     }
 }
 
-fn read(parts: &[Part], text: &str) -> Option<i64> {
+fn read(items: &[PatternItem], text: &str) -> Option<i64> {
     let mut text = Text(text);
     let (mut year, mut month, mut day) = (1970, 1, 1);
     let (mut hour, mut of_half, mut half, mut minute, mut second, mut nanos) = (None, 0, 0, 0, 0, 0);
     let mut offset = UtcOffset::UTC;
-    for part in parts {
-        match *part {
-            Part::Literal(wanted) => text.take(wanted)?,
-            Part::Number(unit, least, most) => {
+    for item in items {
+        match *item {
+            PatternItem::Literal(wanted) => text.take(wanted)?,
+            PatternItem::Number(unit, least, most) => {
                 let number = text.number(least, most)?;
                 match unit {
                     Unit::Year => year = number,
@@ -282,11 +282,11 @@ fn read(parts: &[Part], text: &str) -> Option<i64> {
                     Unit::Second => second = number,
                 }
             }
-            Part::Fraction(digits) => {
+            PatternItem::Fraction(digits) => {
                 nanos = text.number(digits, digits)? * 10_u32.pow((9 - digits).into());
             }
-            Part::HalfDay => half = text.half()?,
-            Part::Offset { letters, takes_z } => offset = text.offset(letters, takes_z)?,
+            PatternItem::HalfDay => half = text.half()?,
+            PatternItem::Offset { letters, takes_z } => offset = text.offset(letters, takes_z)?,
         }
     }
     if !text.0.is_empty() {
@@ -303,7 +303,7 @@ fn read(parts: &[Part], text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DateFormat, Form, MAX_PATTERN_BYTES, Part};
+    use super::{DateFormat, Form, MAX_PATTERN_BYTES, PatternItem};
 
     const SECOND: i64 = 1_000_000_000;
     /// 2021-02-03 04:05:06 UTC.
@@ -380,11 +380,11 @@ mod tests {
     fn a_pattern_takes_eight_times_its_bytes_at_most() {
         let longest = "y".to_owned() + &"-".repeat(MAX_PATTERN_BYTES - 1);
         let format: DateFormat = longest.parse().expect("a format");
-        let Form::Pattern(parts) = &format.form else {
+        let Form::Pattern(items) = &format.form else {
             panic!("{format:?}");
         };
-        assert!(size_of_val(&**parts) <= 8 * longest.len());
-        assert_eq!(size_of::<Part>(), 8);
+        assert!(size_of_val(&**items) <= 8 * longest.len());
+        assert_eq!(size_of::<PatternItem>(), 8);
         assert!((longest + "-").parse::<DateFormat>().is_err());
     }
 

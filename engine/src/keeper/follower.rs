@@ -20,7 +20,7 @@ use super::{Keeping, Promotion};
 use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::index_state::{Serving, Unopened};
-use crate::log_tail::Block;
+use crate::log_tail::ChangeBlock;
 use crate::open_table::Home;
 
 /// How often an index with changes is made durable.
@@ -218,7 +218,7 @@ impl Follower {
         Ok(self.taken >= self.keeping.database.last_sequence())
     }
 
-    fn apply(&mut self, block: &Block) -> Result<()> {
+    fn apply(&mut self, block: &ChangeBlock) -> Result<()> {
         let entries = block.behind(self.taken);
         let operations = self.pending.take_in(&self.keeping.table, &self.design, entries)?;
         super::apply_in_batches(&mut self.writer, operations)

@@ -18,7 +18,7 @@ use tracing::warn;
 
 use super::Keeping;
 use crate::error::{EngineError, Result};
-use crate::log_tail::{Block, LogTail};
+use crate::log_tail::{ChangeBlock, LogTail};
 
 /// How long changes gather before the log is looked through.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
@@ -221,7 +221,7 @@ impl Sleepers {
     ///
     /// # Errors
     /// When an entry is damaged.
-    fn take_in(&self, block: &Block, position: u64) -> Result<()> {
+    fn take_in(&self, block: &ChangeBlock, position: u64) -> Result<()> {
         let mut changes: BTreeMap<TableId, Vec<u64>> = BTreeMap::new();
         for entry in block.behind(position) {
             for table in entry.tables()? {

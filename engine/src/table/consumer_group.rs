@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::TableHandle;
 use crate::consumer_groups::{
-    Committing, Group, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
+    Committing, ConsumerGroup, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
     SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, open_token, seal_token,
 };
 use crate::error::{EngineError, Result};
@@ -182,7 +182,7 @@ impl TableHandle {
     /// The same, of a group, where no other read of the lease is under way.
     async fn read_on(
         &self,
-        group: &Group,
+        group: &ConsumerGroup,
         held: &HeldShard,
         after: &str,
         limit: usize,

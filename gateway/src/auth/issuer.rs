@@ -12,7 +12,7 @@ use opentelemetry::metrics::Meter;
 use souk_access::config::{JwtConfig, KeySource};
 use souk_access::{Reloaded, key_files};
 use souk_chassis::causes::chain;
-use souk_chassis::fetch::Document;
+use souk_chassis::fetch::RemoteDocument;
 use souk_chassis::telemetry::instrument::{Instrument, whole};
 use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -47,7 +47,7 @@ impl Issuer {
         let (keys, fetching) = match config.source() {
             KeySource::File => (key_files::follow(Path::new(&config.jwks), KeySet::read)?, None),
             KeySource::Address => {
-                let document = Document::new(&config.jwks, &config.ca, BYTES_MAX, FETCH_MAX)?;
+                let document = RemoteDocument::new(&config.jwks, &config.ca, BYTES_MAX, FETCH_MAX)?;
                 let (keys, stop) = (Reloaded::fixed(KeySet::default()), CancellationToken::new());
                 let fetching = Fetching {
                     document,
@@ -90,7 +90,7 @@ pub(super) fn observe(issuer: &Weak<Issuer>, meter: &Meter) {
 }
 
 struct Fetching {
-    document: Document,
+    document: RemoteDocument,
     refresh: Duration,
     keys: Arc<Reloaded<KeySet>>,
     missed: Arc<Notify>,

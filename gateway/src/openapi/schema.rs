@@ -19,7 +19,7 @@ pub(super) fn without_nulls(mut object: Value) -> Value {
 
 /// Where a message is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum MessageDirection {
     /// In a request: the rules of its fields apply.
     Request,
     /// In a response, whose fields may break rules that are newer than their rows.
@@ -60,14 +60,14 @@ impl<'a> Schemas<'a> {
 
     /// A reference to the schema of `message`, or the schema itself of a well-known type. Messages with rules have two schemas: that of
     /// requests ends in `.Sent`.
-    pub(super) fn message(&mut self, message: &MessageDescriptor, direction: Direction) -> Value {
+    pub(super) fn message(&mut self, message: &MessageDescriptor, direction: MessageDirection) -> Value {
         if let Some(schema) = well_known(message) {
             return schema;
         }
-        let (name, direction) = if direction == Direction::Request && rules::constrain(message) {
-            (format!("{}.Sent", message.full_name()), Direction::Request)
+        let (name, direction) = if direction == MessageDirection::Request && rules::constrain(message) {
+            (format!("{}.Sent", message.full_name()), MessageDirection::Request)
         } else {
-            (message.full_name().to_owned(), Direction::Response)
+            (message.full_name().to_owned(), MessageDirection::Response)
         };
         if !self.done.contains_key(&name) {
             // Before its fields, which may refer to it.
@@ -81,16 +81,16 @@ impl<'a> Schemas<'a> {
     /// The schema of the message in `field` in an update: no member of it is required.
     pub(super) fn update(&mut self, field: &FieldDescriptor) -> Value {
         let Kind::Message(message) = field.kind() else {
-            return self.field(field, Direction::Request);
+            return self.field(field, MessageDirection::Request);
         };
-        let mut schema = self.object(&message, Direction::Request);
+        let mut schema = self.object(&message, MessageDirection::Request);
         if let Some(schema) = schema.as_object_mut() {
             schema.remove("required");
         }
         schema
     }
 
-    fn object(&mut self, message: &MessageDescriptor, direction: Direction) -> Value {
+    fn object(&mut self, message: &MessageDescriptor, direction: MessageDirection) -> Value {
         let properties: Map<String, Value> = message
             .fields()
             .map(|field| (field.json_name().to_owned(), self.field(&field, direction)))
@@ -102,7 +102,7 @@ impl<'a> Schemas<'a> {
             let names = choice.fields().map(|field| field.json_name().to_owned());
             let names: Vec<String> = names.collect();
             about = format!("{about}\nAt most one of: {}.", names.join(", "));
-            let required = direction == Direction::Request && rules::one_required(&choice);
+            let required = direction == MessageDirection::Request && rules::one_required(&choice);
             if names.len() == message.fields().len() {
                 schema["maxProperties"] = json!(1);
                 if required {
@@ -114,7 +114,7 @@ impl<'a> Schemas<'a> {
         }
         let required: Vec<String> = message
             .fields()
-            .filter(|field| direction == Direction::Request && rules::rule(field).required)
+            .filter(|field| direction == MessageDirection::Request && rules::rule(field).required)
             .map(|field| field.json_name().to_owned())
             .collect();
         if !required.is_empty() {
@@ -125,10 +125,10 @@ impl<'a> Schemas<'a> {
     }
 
     /// The schema of a field, with its description.
-    pub(super) fn field(&mut self, field: &FieldDescriptor, direction: Direction) -> Value {
+    pub(super) fn field(&mut self, field: &FieldDescriptor, direction: MessageDirection) -> Value {
         let rule = match direction {
-            Direction::Request => rules::rule(field),
-            Direction::Response => Rule::default(),
+            MessageDirection::Request => rules::rule(field),
+            MessageDirection::Response => Rule::default(),
         };
         let mut schema = if field.is_map() {
             let value = match field.kind() {
@@ -169,7 +169,7 @@ impl<'a> Schemas<'a> {
         schema
     }
 
-    fn single(&mut self, field: &FieldDescriptor, rule: &Rule, direction: Direction) -> Value {
+    fn single(&mut self, field: &FieldDescriptor, rule: &Rule, direction: MessageDirection) -> Value {
         let mut schema = without_nulls(match field.kind() {
             Kind::Double | Kind::Float => json!({
                 "type": "number",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use souk_chassis::config::ServerConfig;
 use souk_chassis::server::{self, Listener, Stack};
-use souk_chassis::telemetry::Role;
+use souk_chassis::telemetry::ServiceRole;
 use souk_gateway::Gateway;
 use souk_gateway::backend::{Backends, Target};
 use souk_gateway::config::GatewayConfig;
@@ -32,7 +32,7 @@ pub(crate) enum Layout {
 pub(crate) const BOTH: [Layout; 2] = [Layout::Local, Layout::Remote];
 
 /// `service.name` of the shop's backend where it is local.
-pub(crate) const SHOP: Role = Role::new("souk-shop");
+pub(crate) const SHOP: ServiceRole = ServiceRole::new("souk-shop");
 
 /// A gateway and its backends; all of it ends with this value.
 pub(crate) struct Setting {

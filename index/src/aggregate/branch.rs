@@ -8,10 +8,10 @@ use tantivy::{DocId, Result, Score, Searcher, SegmentReader, TantivyError};
 use super::breadth_first::{SegmentValues, depth_first_values};
 use super::budget::{Account, Budget};
 use super::centroid::{self, Centroid};
-use super::column::{Block, Buffer, Kind, Values};
+use super::column::{Buffer, Kind, ValueBlock, Values};
 use super::composite::SegmentComposite;
 use super::distinct::{Distinct, SegmentDistinct};
-use super::keys::Keys;
+use super::keys::GroupKeys;
 use super::node::{By, Grouping, Node, Shape};
 use super::numbers::{self, Numbers};
 use super::quantiles::Quantiles;
@@ -20,7 +20,7 @@ use super::step::Step;
 use super::sum::ExactSum;
 use crate::layout::Layout;
 use crate::limits::DOCUMENTS_PER_CHECK;
-use crate::request::Figure;
+use crate::request::MetricKind;
 use crate::run::Run;
 use crate::sort::{PerGroupTopK, PreparedOrder, Winner};
 
@@ -77,7 +77,7 @@ impl<'a> Armed<'a> {
         };
         let mut values = 0_usize;
         for reader in searcher.segment_readers() {
-            values = values.saturating_add(Keys::open(&grouping.by, &[], reader, run)?.most());
+            values = values.saturating_add(GroupKeys::open(&grouping.by, &[], reader, run)?.most());
         }
         self.breadth_first = values > most;
         Ok(self)
@@ -85,7 +85,7 @@ impl<'a> Armed<'a> {
 }
 
 /// What all aggregations of a search share while they take documents.
-pub(super) struct Context<'a> {
+pub(super) struct AggregationContext<'a> {
     pub(super) run: &'a Run,
     pub(super) budget: &'a mut Budget,
     /// The documents of the block, ascending, and their scores where they differ.
@@ -101,7 +101,7 @@ pub(super) struct Context<'a> {
     pub(super) visited: &'a mut u32,
 }
 
-impl Context<'_> {
+impl AggregationContext<'_> {
     /// Counts documents, and looks at the deadline each [`DOCUMENTS_PER_CHECK`].
     pub(super) fn visit(&mut self, documents: usize) -> Result<()> {
         *self.visited = self.visited.saturating_add(documents as u32);
@@ -163,8 +163,8 @@ pub(super) struct Branch<'a> {
 }
 
 /// The figures of a segment, by the numbers of the groups around.
-pub(super) enum Figures {
-    Numbers(Kind, Figure, Vec<Numbers>),
+pub(super) enum SegmentMetrics {
+    Numbers(Kind, MetricKind, Vec<Numbers>),
     Distinct(SegmentDistinct),
     Quantiles(Vec<Quantiles>),
     Centroids(Vec<Centroid>),
@@ -182,7 +182,7 @@ pub(super) struct FigureValues {
     reason = "there is one for each aggregation of a request"
 )]
 pub(super) enum Work<'a> {
-    Figures(Figures, Box<FigureValues>),
+    Figures(SegmentMetrics, Box<FigureValues>),
     TopHits {
         tops: PerGroupTopK<'a>,
         /// How many documents one counts for when it is compared.
@@ -196,7 +196,7 @@ pub(super) enum Work<'a> {
 }
 
 pub(super) struct Groups<'a> {
-    pub(super) keys: Keys<'a>,
+    pub(super) keys: GroupKeys<'a>,
     pub(super) slots: Slots,
     pub(super) inside: Vec<Branch<'a>>,
     /// Groups that are accounted for.
@@ -242,12 +242,12 @@ impl<'a> Branch<'a> {
             Shape::Figure { field, .. } | Shape::Percentiles { field, .. } | Shape::Centroid { field } => {
                 let values = Values::open(reader, field, around.run)?;
                 let figures = match &node.shape {
-                    Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => {
-                        Figures::Distinct(SegmentDistinct::new(&values, around.alone, around.run)?)
+                    Shape::Figure { figure, .. } if *figure == MetricKind::DistinctCount => {
+                        SegmentMetrics::Distinct(SegmentDistinct::new(&values, around.alone, around.run)?)
                     }
-                    Shape::Figure { figure, .. } => Figures::Numbers(field.kind, *figure, Vec::new()),
-                    Shape::Percentiles { .. } => Figures::Quantiles(Vec::new()),
-                    _ => Figures::Centroids(Vec::new()),
+                    Shape::Figure { figure, .. } => SegmentMetrics::Numbers(field.kind, *figure, Vec::new()),
+                    Shape::Percentiles { .. } => SegmentMetrics::Quantiles(Vec::new()),
+                    _ => SegmentMetrics::Centroids(Vec::new()),
                 };
                 let room = Buffer::default();
                 Work::Figures(figures, Box::new(FigureValues { values, room }))
@@ -262,7 +262,7 @@ impl<'a> Branch<'a> {
                 }
             }
             Shape::Groups(grouping) => {
-                let keys = Keys::open(&grouping.by, &armed.filters, reader, around.run)?;
+                let keys = GroupKeys::open(&grouping.by, &armed.filters, reader, around.run)?;
                 if armed.breadth_first {
                     Work::BreadthFirst(Box::new(SegmentValues::open(keys, node, reader, around.run)?))
                 } else {
@@ -293,7 +293,7 @@ impl<'a> Branch<'a> {
         docs: &[DocId],
         slots: &[u32],
         groups: usize,
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> Result<()> {
         debug_assert!(docs.is_sorted(), "filters and orders walk only forward");
         let taken = self
@@ -314,7 +314,7 @@ impl Work<'_> {
         slots: &[u32],
         groups: usize,
         node: &Node,
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> Result<()> {
         match self {
             Self::Figures(figures, of) => {
@@ -343,10 +343,10 @@ impl Work<'_> {
     }
 }
 
-impl Figures {
+impl SegmentMetrics {
     fn take(
         &mut self,
-        block: Block<'_>,
+        block: ValueBlock<'_>,
         groups: usize,
         values: &Values,
         account: &mut Account<'_>,
@@ -379,7 +379,7 @@ impl Figures {
 
 impl<'a> Groups<'a> {
     /// Groups with what is inside them.
-    pub(super) fn of_segment(keys: Keys<'a>, slots: Slots, inside: Vec<Branch<'a>>) -> Self {
+    pub(super) fn of_segment(keys: GroupKeys<'a>, slots: Slots, inside: Vec<Branch<'a>>) -> Self {
         Self {
             keys,
             slots,
@@ -391,7 +391,13 @@ impl<'a> Groups<'a> {
         }
     }
 
-    fn take(&mut self, docs: &[DocId], slots: &[u32], node: &Node, context: &mut Context<'_>) -> Result<()> {
+    fn take(
+        &mut self,
+        docs: &[DocId],
+        slots: &[u32],
+        node: &Node,
+        context: &mut AggregationContext<'_>,
+    ) -> Result<()> {
         let block = self.keys.read(docs, slots, &mut self.room);
         context.visit(block.values.len())?;
         let account = &mut context.account(node);
@@ -418,7 +424,7 @@ impl<'a> Groups<'a> {
 pub(super) fn inside_bytes(node: &Node) -> usize {
     let inside = node.inside.iter().map(|inside| {
         let own = match &inside.shape {
-            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => size_of::<Distinct>(),
+            Shape::Figure { figure, .. } if *figure == MetricKind::DistinctCount => size_of::<Distinct>(),
             Shape::Figure { .. } => size_of::<Numbers>(),
             Shape::Percentiles { .. } => size_of::<Quantiles>(),
             Shape::Centroid { .. } => size_of::<Centroid>(),

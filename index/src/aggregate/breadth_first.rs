@@ -11,17 +11,17 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 use tantivy::{DocId, Result, SegmentReader, TERMINATED, TantivyError};
 
-use super::branch::{Armed, Branch, Context, Groups, inside_bytes};
+use super::branch::{AggregationContext, Armed, Branch, Groups, inside_bytes};
 use super::budget::Account;
 use super::column::{Buffer, Kind, Raw};
 use super::gathered::GatheredGroups;
-use super::keys::Keys;
+use super::keys::GroupKeys;
 use super::node::{By, Grouping, Node, Shape, Size};
-use super::second_pass::{KeptSegment, Pass};
+use super::second_pass::{KeptSegment, SecondPass};
 use super::slots::Slots;
 use crate::bits::Bits;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_STRING_BYTES, MAX_TERMS_GROUPS};
-use crate::request::{Figure, GroupOrderBy};
+use crate::request::{GroupOrderBy, MetricKind};
 use crate::run::Run;
 use crate::sort::directed;
 
@@ -48,7 +48,7 @@ pub(super) fn depth_first_values(node: &Node) -> Option<usize> {
     }
     Ranking::new(grouping)?;
     let fixed = |node: &Node| match &node.shape {
-        Shape::Figure { figure, .. } => *figure != Figure::DistinctCount,
+        Shape::Figure { figure, .. } => *figure != MetricKind::DistinctCount,
         Shape::Centroid { .. } => true,
         Shape::Percentiles { .. } | Shape::TopHits { .. } | Shape::Groups(_) | Shape::Composite(_) => false,
     };
@@ -107,7 +107,7 @@ impl Ranking {
 
 pub(super) struct SegmentValues<'a> {
     ranking: Ranking,
-    keys: Keys<'a>,
+    keys: GroupKeys<'a>,
     slots: Slots,
     reader: SegmentReader,
     documents: Bits,
@@ -121,7 +121,7 @@ pub(super) struct SegmentValues<'a> {
 }
 
 impl<'a> SegmentValues<'a> {
-    pub(super) fn open(keys: Keys<'a>, node: &Node, reader: &SegmentReader, run: &Run) -> Result<Self> {
+    pub(super) fn open(keys: GroupKeys<'a>, node: &Node, reader: &SegmentReader, run: &Run) -> Result<Self> {
         let (_, ranking) = ranked(node)?;
         Ok(Self {
             ranking,
@@ -202,7 +202,7 @@ impl Candidates {
         &mut self,
         segment: SegmentValues<'_>,
         node: &Node,
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> Result<()> {
         let (grouping, ranking) = ranked(node)?;
         // Of the only segment, the first groups are those of all.
@@ -288,7 +288,7 @@ impl Candidates {
         mut self,
         armed: &Armed<'_>,
         groups: &mut GatheredGroups,
-        second: &mut Pass<'_>,
+        second: &mut SecondPass<'_>,
     ) -> Result<()> {
         let node = armed.node;
         let (grouping, ranking) = ranked(node)?;
@@ -338,14 +338,14 @@ fn take_again(
     chosen: &[(Raw, u64)],
     armed: &Armed<'_>,
     groups: &mut GatheredGroups,
-    second: &mut Pass<'_>,
+    second: &mut SecondPass<'_>,
 ) -> Result<()> {
     let node = armed.node;
     second.budget.segment();
     let around = second.around(node, segment);
     let (run, context) = (second.run, &mut second.again(&segment.scored));
     let (grouping, _) = ranked(node)?;
-    let mut keys = Keys::open(&grouping.by, &[], around.reader, run)?;
+    let mut keys = GroupKeys::open(&grouping.by, &[], around.reader, run)?;
     let mut inside = Branch::all(&armed.inside, around, context.budget)?;
     let mut own = Vec::with_capacity(chosen.len());
     for part in chosen.chunks(DOCUMENTS_PER_CHECK as usize) {

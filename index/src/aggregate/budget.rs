@@ -154,7 +154,7 @@ pub(super) mod testing {
     use crate::aggregate::column::Kind;
     use crate::aggregate::node::{FieldOf, Shape};
     use crate::cancel::Cancellation;
-    use crate::request::Figure;
+    use crate::request::MetricKind;
 
     /// Gives the account of a search that holds nothing yet.
     pub(in crate::aggregate) fn with_account(take: impl FnOnce(&mut Account<'_>)) {
@@ -170,7 +170,7 @@ pub(super) mod testing {
             scope: None,
             shape: Shape::Figure {
                 field,
-                figure: Figure::DistinctCount,
+                figure: MetricKind::DistinctCount,
             },
             inside: Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! The middle of points while it is found.
 
-use super::column::{Block, point_of_number};
+use super::column::{ValueBlock, point_of_number};
 use crate::geo::GeoPoint;
 
 /// Units of a coordinate on the unit sphere: as fine as a double just below 1. Sums of whole numbers are the same in
@@ -44,7 +44,7 @@ impl Centroid {
     }
 }
 
-pub(super) fn add(centroids: &mut [Centroid], block: Block<'_>) {
+pub(super) fn add(centroids: &mut [Centroid], block: ValueBlock<'_>) {
     for (number, slot) in block.values.iter().zip(block.slots) {
         if let Some(centroid) = centroids.get_mut(*slot as usize) {
             centroid.add(point_of_number(*number));

@@ -13,10 +13,12 @@ use super::quantiles::Percentage;
 use crate::error::{Checker, Error, Reason, Refusals, Violations};
 use crate::layout::Layout;
 use crate::limits::{Limit, limit};
-use crate::request::{Aggregation, Figure, GroupOrder, GroupOrderBy, Query, QueryValue, SearchRequest, Sort};
+use crate::request::{
+    Aggregation, GroupOrder, GroupOrderBy, MetricKind, Query, QueryValue, SearchRequest, Sort,
+};
 use crate::run::Run;
 use crate::sort::Order;
-use field::Wanted;
+use field::FieldRequirement;
 
 /// Checks aggregations of a query; paths begin with `aggregations`.
 pub(crate) fn prepare(
@@ -25,7 +27,7 @@ pub(crate) fn prepare(
     request: &SearchRequest,
     design: u64,
 ) -> Result<Prepared, Error> {
-    let mut check = Check {
+    let mut check = AggregationCheck {
         layout,
         run,
         query: &request.query,
@@ -42,7 +44,7 @@ pub(crate) fn prepare(
 }
 
 /// Gathers what is wrong. Its methods answer `None` when they noted something.
-struct Check<'a> {
+struct AggregationCheck<'a> {
     layout: &'a Layout,
     run: &'a Arc<Run>,
     query: &'a Query,
@@ -66,13 +68,13 @@ impl fmt::Display for At<'_> {
     }
 }
 
-impl Checker for Check<'_> {
+impl Checker for AggregationCheck<'_> {
     fn violations(&mut self) -> &mut Violations {
         self.refusals.violations()
     }
 }
 
-impl Check<'_> {
+impl AggregationCheck<'_> {
     fn within_limit(&mut self, path: &str, limit: Limit, actual: usize) -> Option<()> {
         self.at_most(path, limit, actual, "ask for less at once")
     }
@@ -112,7 +114,7 @@ impl Check<'_> {
                 missing,
             } => self.percentiles(field, percentages, missing.as_ref(), at),
             Aggregation::GeoCentroid { field } => self
-                .field(field, Wanted::Point, None, at)
+                .field(field, FieldRequirement::Point, None, at)
                 .map(|(field, scope)| (Shape::Centroid { field }, scope)),
             Aggregation::TopHits { size, sort } => self.top_hits(*size, sort, at).map(|shape| (shape, None)),
             Aggregation::Composite {
@@ -146,14 +148,16 @@ impl Check<'_> {
     fn figure(
         &mut self,
         field: &str,
-        figure: Figure,
+        figure: MetricKind,
         missing: Option<&QueryValue>,
         at: At<'_>,
     ) -> Option<Shaped> {
         let wanted = match figure {
-            Figure::Sum => Wanted::LongOrDouble,
-            Figure::Min | Figure::Max | Figure::Avg | Figure::Stats => Wanted::Number,
-            Figure::Count | Figure::DistinctCount => Wanted::Value,
+            MetricKind::Sum => FieldRequirement::LongOrDouble,
+            MetricKind::Min | MetricKind::Max | MetricKind::Avg | MetricKind::Stats => {
+                FieldRequirement::Number
+            }
+            MetricKind::Count | MetricKind::DistinctCount => FieldRequirement::Value,
         };
         let (field, scope) = self.field(field, wanted, missing, at)?;
         Some((Shape::Figure { field, figure }, scope))
@@ -166,7 +170,7 @@ impl Check<'_> {
         missing: Option<&QueryValue>,
         at: At<'_>,
     ) -> Option<Shaped> {
-        let field = self.field(field, Wanted::Number, missing, at);
+        let field = self.field(field, FieldRequirement::Number, missing, at);
         let at = format!("{at}.percentages");
         if percentages.is_empty() {
             let advice = "give one to 20, for example 50 and 99";
@@ -218,7 +222,7 @@ impl Check<'_> {
             };
             let named = inside.iter().find(|(own, _)| own == name);
             let single = named.is_some_and(|(_, aggregation)| {
-                matches!(aggregation, Aggregation::Figure { figure, .. } if *figure != Figure::Stats)
+                matches!(aggregation, Aggregation::Figure { figure, .. } if *figure != MetricKind::Stats)
             });
             if !single {
                 known = None;

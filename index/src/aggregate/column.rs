@@ -8,7 +8,7 @@ use tantivy::{DocId, SegmentReader};
 
 use super::node::FieldOf;
 use crate::attribute;
-use crate::columns::{Cells, StringColumn, cell};
+use crate::columns::{GeoCells, StringColumn, cell};
 use crate::geo::{GeoPoint, geohash};
 use crate::plan::ordinals_between;
 use crate::points::Points;
@@ -82,7 +82,7 @@ fn attribute_datum(term: &[u8]) -> Datum {
 
 /// Values of documents, each with its document and the number of the document's group: three lists of one length.
 #[derive(Clone, Copy)]
-pub(super) struct Block<'b> {
+pub(super) struct ValueBlock<'b> {
     pub(super) values: &'b [u64],
     pub(super) docs: &'b [DocId],
     pub(super) slots: &'b [u32],
@@ -91,7 +91,7 @@ pub(super) struct Block<'b> {
 /// Rows of a [`Buffer`] that are kept for the next block: an aggregation may be one of hundreds.
 const KEPT_ROWS: usize = 1_024;
 
-/// Room for a [`Block`].
+/// Room for a [`ValueBlock`].
 #[derive(Default)]
 pub(super) struct Buffer {
     pub(super) values: Vec<u64>,
@@ -120,14 +120,14 @@ impl Buffer {
         self.slots.push(slot);
     }
 
-    pub(super) fn block(&self) -> Block<'_> {
+    pub(super) fn block(&self) -> ValueBlock<'_> {
         self.block_of(&self.docs, &self.slots)
     }
 
     /// The values, one of each of these documents.
-    fn block_of<'b>(&'b self, docs: &'b [DocId], slots: &'b [u32]) -> Block<'b> {
+    fn block_of<'b>(&'b self, docs: &'b [DocId], slots: &'b [u32]) -> ValueBlock<'b> {
         let values = &self.values;
-        Block { values, docs, slots }
+        ValueBlock { values, docs, slots }
     }
 
     /// Sorts the values from `first` on, which are of one document, and keeps each once.
@@ -171,7 +171,7 @@ enum Source {
     /// Those values that lie in a range.
     Among(Column<u64>, std::ops::Range<u64>),
     Points(Points, Kind),
-    Cells(Arc<Cells>),
+    Cells(Arc<GeoCells>),
 }
 
 impl Values {
@@ -291,7 +291,7 @@ impl Values {
         slots: &'b [u32],
         different: bool,
         buffer: &'b mut Buffer,
-    ) -> Block<'b> {
+    ) -> ValueBlock<'b> {
         match &self.column {
             Source::Full(column) => {
                 buffer.values.clear();

@@ -12,12 +12,12 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Result, SegmentReader, TERMINATED};
 
-use super::branch::{Armed, Branch, Context, inside_bytes};
+use super::branch::{AggregationContext, Armed, Branch, inside_bytes};
 use super::budget::Account;
 use super::column::{Buffer, Raw};
 use super::gathered::Gathered;
 use super::node::{Composite, Node, Shape};
-use super::second_pass::{KeptSegment, Pass};
+use super::second_pass::{KeptSegment, SecondPass};
 use crate::bits::Bits;
 use crate::error::Error;
 use crate::limits::{MAX_DOCUMENT_KEYS, limit};
@@ -68,7 +68,7 @@ impl<'a> SegmentComposite<'a> {
     }
 
     /// The positions of the lowest groups behind the page before, with their counts.
-    fn lowest(&mut self, context: &mut Context<'_>) -> Result<FxHashMap<Vec<u128>, u64>> {
+    fn lowest(&mut self, context: &mut AggregationContext<'_>) -> Result<FxHashMap<Vec<u128>, u64>> {
         // One more than the page has: whether there is a next page.
         let wanted = self.sources.composite.size + 1;
         let mut counts: FxHashMap<Vec<u128>, u64> = FxHashMap::default();
@@ -123,8 +123,8 @@ impl<'a> Sources<'a> {
     fn each(
         &mut self,
         documents: &Bits,
-        context: &mut Context<'_>,
-        mut take: impl FnMut(&[u128], DocId, &mut Context<'_>) -> Result<()>,
+        context: &mut AggregationContext<'_>,
+        mut take: impl FnMut(&[u128], DocId, &mut AggregationContext<'_>) -> Result<()>,
     ) -> Result<()> {
         let numbers: Vec<u32> = (0..COLLECT_BLOCK_BUFFER_LEN as u32).collect();
         let mut next = documents.next(0);
@@ -244,7 +244,7 @@ impl Pages {
         &mut self,
         mut segment: SegmentComposite<'_>,
         node: &Node,
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> Result<()> {
         let counts = segment.lowest(context)?;
         let composite = segment.sources.composite;
@@ -282,7 +282,7 @@ impl Pages {
     }
 
     /// Takes what is inside the groups of the page.
-    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut Pass<'_>) -> Result<()> {
+    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut SecondPass<'_>) -> Result<()> {
         let node = armed.node;
         let Shape::Composite(composite) = &node.shape else {
             return Ok(());
@@ -303,7 +303,7 @@ impl Pages {
         segment: &KeptSegment,
         armed: &Armed<'_>,
         composite: &Composite,
-        second: &mut Pass<'_>,
+        second: &mut SecondPass<'_>,
     ) -> Result<()> {
         let node = armed.node;
         second.budget.segment();
@@ -388,7 +388,7 @@ fn flush(
     rows: &mut Buffer,
     groups: usize,
     inside: &mut [Branch<'_>],
-    context: &mut Context<'_>,
+    context: &mut AggregationContext<'_>,
 ) -> Result<()> {
     for branch in inside {
         branch.take(&rows.docs, &rows.slots, groups, context)?;

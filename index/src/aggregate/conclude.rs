@@ -12,7 +12,7 @@ use super::node::{By, Grouping, Node, Shape, Size};
 use super::numbers::Numbers;
 use crate::error::Error;
 use crate::limits::limit;
-use crate::request::{Figure, GroupOrder, GroupOrderBy};
+use crate::request::{GroupOrder, GroupOrderBy, MetricKind};
 use crate::result::{AggregationResult, Datum, Group, SortValue, TopHit};
 use crate::run::Run;
 use crate::sort::{RawSortValue, directed};
@@ -405,7 +405,7 @@ fn saturated(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn figures(numbers: Option<&Numbers>, kind: Kind, figure: Figure) -> AggregationResult {
+fn figures(numbers: Option<&Numbers>, kind: Kind, figure: MetricKind) -> AggregationResult {
     let none = Numbers::default();
     let numbers = numbers.unwrap_or(&none);
     let some = numbers.count > 0;
@@ -428,12 +428,12 @@ fn figures(numbers: Option<&Numbers>, kind: Kind, figure: Figure) -> Aggregation
     let min = numbers.extremes().map(|(lowest, _)| extreme(lowest));
     let max = numbers.extremes().map(|(_, highest)| extreme(highest));
     AggregationResult::Value(match figure {
-        Figure::Count | Figure::DistinctCount => Some(Datum::Long(saturated(numbers.count))),
-        Figure::Sum => some.then(sum),
-        Figure::Avg => some.then(avg),
-        Figure::Min => min,
-        Figure::Max => max,
-        Figure::Stats => {
+        MetricKind::Count | MetricKind::DistinctCount => Some(Datum::Long(saturated(numbers.count))),
+        MetricKind::Sum => some.then(sum),
+        MetricKind::Avg => some.then(avg),
+        MetricKind::Min => min,
+        MetricKind::Max => max,
+        MetricKind::Stats => {
             return AggregationResult::Stats {
                 count: numbers.count,
                 sum: (some && kind != Kind::Date).then(sum),

@@ -5,7 +5,7 @@ use tantivy::Result;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::budget::{Account, table_bytes};
-use super::column::{Block, Values};
+use super::column::{ValueBlock, Values};
 use super::sketch::{ERROR_BOUND, SKETCH_BYTES, Sketch};
 use crate::bits::Bits;
 use crate::limits::DOCUMENTS_PER_CHECK;
@@ -137,7 +137,7 @@ impl SegmentDistinct {
     /// Takes a block; groups are numbered below `groups`.
     pub(super) fn take(
         &mut self,
-        block: Block<'_>,
+        block: ValueBlock<'_>,
         groups: usize,
         values: &Values,
         account: &mut Account<'_>,

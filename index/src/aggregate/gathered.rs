@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use tantivy::TantivyError;
 
-use super::branch::{Branch, Context, Figures, Groups, Work, inside_bytes};
+use super::branch::{AggregationContext, Branch, Groups, SegmentMetrics, Work, inside_bytes};
 use super::breadth_first::{Candidates, depth_first_values};
 use super::budget::Account;
 use super::centroid::Centroid;
@@ -13,7 +13,7 @@ use super::distinct::Distinct;
 use super::node::{Node, Shape};
 use super::numbers::Numbers;
 use super::quantiles::Quantiles;
-use crate::request::Figure;
+use crate::request::MetricKind;
 use crate::sort::Winner;
 
 /// Groups that are merged between two checks of the deadline.
@@ -38,7 +38,9 @@ impl Gathered {
 
     fn new(node: &Node, first_level: bool) -> Self {
         match &node.shape {
-            Shape::Figure { figure, .. } if *figure == Figure::DistinctCount => Self::Distinct(Vec::new()),
+            Shape::Figure { figure, .. } if *figure == MetricKind::DistinctCount => {
+                Self::Distinct(Vec::new())
+            }
             Shape::Figure { .. } => Self::Numbers(Vec::new()),
             Shape::Percentiles { .. } => Self::Quantiles(Vec::new()),
             Shape::Centroid { .. } => Self::Centroids(Vec::new()),
@@ -58,22 +60,22 @@ impl Gathered {
         branch: Branch<'_>,
         ordinals: &[u32],
         groups: usize,
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> tantivy::Result<()> {
         let node = branch.node;
         let (run, account) = (context.run, &mut context.account(node));
         match (self, branch.work) {
-            (Self::Numbers(all), Work::Figures(Figures::Numbers(_, _, numbers), _)) => {
+            (Self::Numbers(all), Work::Figures(SegmentMetrics::Numbers(_, _, numbers), _)) => {
                 merge(all, groups, numbers, ordinals, account, Numbers::merge)
             }
-            (Self::Distinct(all), Work::Figures(Figures::Distinct(distinct), of)) => {
+            (Self::Distinct(all), Work::Figures(SegmentMetrics::Distinct(distinct), of)) => {
                 let distinct = distinct.end(&of.values, account)?;
                 merge(all, groups, distinct, ordinals, account, Distinct::merge)
             }
-            (Self::Quantiles(all), Work::Figures(Figures::Quantiles(quantiles), _)) => {
+            (Self::Quantiles(all), Work::Figures(SegmentMetrics::Quantiles(quantiles), _)) => {
                 merge(all, groups, quantiles, ordinals, account, Quantiles::merge)
             }
-            (Self::Centroids(all), Work::Figures(Figures::Centroids(centroids), _)) => {
+            (Self::Centroids(all), Work::Figures(SegmentMetrics::Centroids(centroids), _)) => {
                 merge(all, groups, centroids, ordinals, account, |own, centroid, _| {
                     own.merge(&centroid);
                     Ok(())
@@ -163,7 +165,7 @@ impl GatheredGroups {
         segment: Groups<'_>,
         node: &Node,
         parents: &[u32],
-        context: &mut Context<'_>,
+        context: &mut AggregationContext<'_>,
     ) -> tantivy::Result<()> {
         let Groups {
             keys, slots, inside, ..

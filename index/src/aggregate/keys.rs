@@ -3,7 +3,7 @@
 use tantivy::query::{Scorer, Weight};
 use tantivy::{DocId, SegmentReader};
 
-use super::column::{Block, Buffer, Raw, Values};
+use super::column::{Buffer, Raw, ValueBlock, Values};
 use super::histogram::{IntervalBounds, Intervals, Recent};
 use super::node::{By, Range};
 use crate::doc_walk::go_to;
@@ -12,7 +12,7 @@ use crate::points::Points;
 use crate::run::Run;
 
 /// What documents are grouped by, on one segment.
-pub(super) enum Keys<'a> {
+pub(super) enum GroupKeys<'a> {
     Values(Values),
     Intervals {
         values: Values,
@@ -32,7 +32,7 @@ pub(super) enum Keys<'a> {
     Filters(Vec<Box<dyn Scorer>>),
 }
 
-impl<'a> Keys<'a> {
+impl<'a> GroupKeys<'a> {
     /// `filters` are those of a grouping by filters.
     pub(super) fn open(
         by: &'a By,
@@ -113,7 +113,7 @@ impl<'a> Keys<'a> {
         docs: &'b [DocId],
         slots: &'b [u32],
         room: &'b mut [Buffer; 2],
-    ) -> Block<'b> {
+    ) -> ValueBlock<'b> {
         let [room, out] = room;
         out.clear();
         match self {

@@ -6,8 +6,8 @@ use super::column::{Kind, Raw};
 use super::histogram::{IntervalBounds, Intervals};
 use super::quantiles::Percentage;
 use crate::geo::GeoPoint;
-use crate::page::Origin;
-use crate::request::{Figure, GroupOrder};
+use crate::page::PageOrigin;
+use crate::request::{GroupOrder, MetricKind};
 use crate::result::Datum;
 use crate::sort::{Order, RawSortValue};
 
@@ -48,7 +48,7 @@ impl Node {
 pub(super) enum Shape {
     Figure {
         field: FieldOf,
-        figure: Figure,
+        figure: MetricKind,
     },
     Percentiles {
         field: FieldOf,
@@ -159,7 +159,7 @@ pub(super) struct Composite {
     pub(super) sources: Vec<Source>,
     pub(super) size: usize,
     /// What page tokens belong to.
-    pub(super) origin: Origin,
+    pub(super) origin: PageOrigin,
     /// Only groups behind this one count.
     pub(super) after: Option<Vec<RawSortValue>>,
 }

@@ -3,9 +3,9 @@
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::budget::Account;
-use super::column::{Block, Kind};
+use super::column::{Kind, ValueBlock};
 use super::sum::ExactSum;
-use crate::request::Figure;
+use crate::request::MetricKind;
 
 #[derive(Clone, Default)]
 pub(super) struct Numbers {
@@ -48,22 +48,22 @@ impl Numbers {
 }
 
 /// Adds a block to the numbers of its groups: no more of it than the figure needs. How many sums became wide.
-pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure: Figure) -> usize {
+pub(super) fn add(numbers: &mut [Numbers], block: ValueBlock<'_>, kind: Kind, figure: MetricKind) -> usize {
     let mut widened = 0;
     match (figure, kind) {
-        (Figure::Count | Figure::DistinctCount, _) => each(numbers, block, |_, _| {}),
-        (Figure::Sum | Figure::Avg, Kind::Double) => each(numbers, block, |numbers, value| {
+        (MetricKind::Count | MetricKind::DistinctCount, _) => each(numbers, block, |_, _| {}),
+        (MetricKind::Sum | MetricKind::Avg, Kind::Double) => each(numbers, block, |numbers, value| {
             widened += usize::from(numbers.sum.add(f64::from_u64(value)));
         }),
-        (Figure::Sum | Figure::Avg, _) => each(numbers, block, |numbers, value| {
+        (MetricKind::Sum | MetricKind::Avg, _) => each(numbers, block, |numbers, value| {
             numbers.sum.add_whole(i64::from_u64(value));
         }),
-        (Figure::Min | Figure::Max, _) => each(numbers, block, Numbers::bound),
-        (Figure::Stats, Kind::Double) => each(numbers, block, |numbers, value| {
+        (MetricKind::Min | MetricKind::Max, _) => each(numbers, block, Numbers::bound),
+        (MetricKind::Stats, Kind::Double) => each(numbers, block, |numbers, value| {
             numbers.bound(value);
             widened += usize::from(numbers.sum.add(f64::from_u64(value)));
         }),
-        (Figure::Stats, _) => each(numbers, block, |numbers, value| {
+        (MetricKind::Stats, _) => each(numbers, block, |numbers, value| {
             numbers.bound(value);
             numbers.sum.add_whole(i64::from_u64(value));
         }),
@@ -72,7 +72,7 @@ pub(super) fn add(numbers: &mut [Numbers], block: Block<'_>, kind: Kind, figure:
 }
 
 /// Takes each value of a block, and counts it.
-fn each(numbers: &mut [Numbers], block: Block<'_>, mut take: impl FnMut(&mut Numbers, u64)) {
+fn each(numbers: &mut [Numbers], block: ValueBlock<'_>, mut take: impl FnMut(&mut Numbers, u64)) {
     for (value, slot) in block.values.iter().zip(block.slots) {
         if let Some(numbers) = numbers.get_mut(*slot as usize) {
             take(numbers, *value);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tantivy::{DocId, Score, SegmentReader};
 
-use super::branch::{Around, Context, Scored};
+use super::branch::{AggregationContext, Around, Scored};
 use super::budget::Budget;
 use super::node::Node;
 use crate::bits::Bits;
@@ -23,7 +23,12 @@ pub(super) struct KeptSegment {
 }
 
 impl KeptSegment {
-    pub(super) fn new(reader: SegmentReader, documents: Bits, node: &Node, context: &Context<'_>) -> Self {
+    pub(super) fn new(
+        reader: SegmentReader,
+        documents: Bits,
+        node: &Node,
+        context: &AggregationContext<'_>,
+    ) -> Self {
         let scored = context.scored.filter(|_| node.wants_scores());
         Self {
             reader,
@@ -34,7 +39,7 @@ impl KeptSegment {
 }
 
 /// What a pass over documents takes.
-pub(super) struct Pass<'a> {
+pub(super) struct SecondPass<'a> {
     pub(super) run: &'a Run,
     pub(super) budget: Budget,
     pub(super) layout: &'a Layout,
@@ -45,10 +50,14 @@ pub(super) struct Pass<'a> {
     pub(super) visited: u32,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> SecondPass<'a> {
     /// For documents in ascending order, whose scores are nothing where they don't differ.
-    pub(super) fn context<'c>(&'c mut self, docs: &'c [DocId], scores: &'c [Score]) -> Context<'c> {
-        Context {
+    pub(super) fn context<'c>(
+        &'c mut self,
+        docs: &'c [DocId],
+        scores: &'c [Score],
+    ) -> AggregationContext<'c> {
+        AggregationContext {
             run: self.run,
             budget: &mut self.budget,
             docs,
@@ -61,10 +70,10 @@ impl<'a> Pass<'a> {
     }
 
     /// For the documents of a segment, when all of them are known.
-    pub(super) fn again<'c>(&'c mut self, scored: &'c Arc<Scored>) -> Context<'c> {
+    pub(super) fn again<'c>(&'c mut self, scored: &'c Arc<Scored>) -> AggregationContext<'c> {
         let context = self.context(&scored.docs, &scored.scores);
         let scored = Some(scored);
-        Context { scored, ..context }
+        AggregationContext { scored, ..context }
     }
 
     /// Where what is inside an aggregation stands.

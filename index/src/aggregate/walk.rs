@@ -9,20 +9,20 @@ use super::budget::Budget;
 use super::conclude::Conclusion;
 use super::gathered::Gathered;
 use super::node::Prepared;
-use super::second_pass::Pass;
+use super::second_pass::SecondPass;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::result::AggregationResult;
 use crate::run::Run;
 
-pub(crate) struct Walk<'a> {
+pub(crate) struct AggregationWalk<'a> {
     prepared: &'a Prepared,
     armed: Vec<Armed<'a>>,
     gathered: Vec<Gathered>,
-    pass: Pass<'a>,
+    pass: SecondPass<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> AggregationWalk<'a> {
     pub(crate) fn new(
         prepared: &'a Prepared,
         layout: &'a Layout,
@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
             armed: armed.collect::<tantivy::Result<_>>()?,
             gathered: Gathered::all(&prepared.nodes, true),
             prepared,
-            pass: Pass {
+            pass: SecondPass {
                 run,
                 budget: Budget::new(run.allowance()),
                 layout,
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
 pub(crate) struct SegmentWalk<'s, 'a> {
     branches: Vec<Branch<'s>>,
     gathered: &'s mut [Gathered],
-    pass: &'s mut Pass<'a>,
+    pass: &'s mut SecondPass<'a>,
     /// All documents, where some aggregation goes through them again to compare scores that differ.
     scored: Scored,
     /// All documents are of group 0.

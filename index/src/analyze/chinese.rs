@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use jieba_rs::Jieba;
 
-use super::script::{Run, runs};
+use super::script::{ScriptRun, runs};
 use super::token_stream::Piece;
 
 /// The dictionary: some 80 ms to load, so only when the first text needs it, and once.
@@ -192,8 +192,8 @@ fn cut(
     runs(text).flat_map(move |run| {
         let first = position;
         let (pieces, positions) = match run {
-            Run::Han { from, to } => words(&HanRun::new(text, from, to), first),
-            Run::Word { from, to } => (vec![Piece::single(from, to, first)], 1),
+            ScriptRun::Han { from, to } => words(&HanRun::new(text, from, to), first),
+            ScriptRun::Word { from, to } => (vec![Piece::single(from, to, first)], 1),
         };
         position += positions;
         pieces

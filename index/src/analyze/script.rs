@@ -36,7 +36,7 @@ pub(super) fn continues_word(c: char) -> bool {
 
 /// A stretch of text of one kind, from a byte to the one behind the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum ScriptRun {
     /// Han characters that follow each other, at most [`MAX_HAN_RUN`].
     Han { from: usize, to: usize },
     /// Letters and digits of other scripts that follow each other, or one kana or Hangul character.
@@ -48,7 +48,7 @@ pub(super) enum Run {
 pub(super) const MAX_HAN_RUN: usize = 4096;
 
 /// The runs of a text, from its beginning to its end.
-pub(super) fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
+pub(super) fn runs(text: &str) -> impl Iterator<Item = ScriptRun> + '_ {
     let mut chars = text.char_indices().peekable();
     std::iter::from_fn(move || {
         loop {
@@ -61,16 +61,16 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Run> + '_ {
                     };
                     to = at + c.len_utf8();
                 }
-                return Some(Run::Han { from, to });
+                return Some(ScriptRun::Han { from, to });
             }
             if is_cjk(first) {
-                return Some(Run::Word { from, to });
+                return Some(ScriptRun::Word { from, to });
             }
             if is_word(first) {
                 while let Some((at, c)) = chars.next_if(|(_, c)| continues_word(*c) && !is_cjk(*c)) {
                     to = at + c.len_utf8();
                 }
-                return Some(Run::Word { from, to });
+                return Some(ScriptRun::Word { from, to });
             }
         }
     })

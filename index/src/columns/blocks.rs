@@ -22,7 +22,7 @@ const ORDERED_WIDTH: f64 = 0.25;
 
 /// What is known of the values of a block's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct ColumnBlock {
     pub(crate) lowest: u64,
     /// Below the lowest when no document has a value.
     pub(crate) highest: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Block {
     pub(crate) full: bool,
 }
 
-const NO_DOCUMENTS: Block = Block {
+const NO_DOCUMENTS: ColumnBlock = ColumnBlock {
     lowest: u64::MAX,
     highest: 0,
     full: false,
@@ -47,7 +47,7 @@ pub(crate) enum Cover {
     All,
 }
 
-impl Block {
+impl ColumnBlock {
     pub(crate) fn is_empty(&self) -> bool {
         self.lowest > self.highest
     }
@@ -76,8 +76,8 @@ impl Block {
 }
 
 #[derive(Debug)]
-pub(crate) struct Blocks {
-    blocks: Vec<Block>,
+pub(crate) struct ColumnBlocks {
+    blocks: Vec<ColumnBlock>,
     max_doc: DocId,
     /// Whether values mostly lie by document: most blocks have a small part of the values between all lowest and highest.
     pub(crate) ordered: bool,
@@ -86,10 +86,10 @@ pub(crate) struct Blocks {
     /// The numbers of the blocks, the lowest value first.
     by_lowest: OnceLock<Vec<u32>>,
     /// The values between which those of each block and of all behind it lie.
-    onwards: OnceLock<Vec<Block>>,
+    onwards: OnceLock<Vec<ColumnBlock>>,
 }
 
-impl Blocks {
+impl ColumnBlocks {
     pub(super) fn new(column: &Column<u64>, max_doc: DocId, run: &Execution) -> tantivy::Result<Self> {
         let count = max_doc.div_ceil(DOCS_PER_BLOCK);
         let mut blocks = Vec::with_capacity(count as usize);
@@ -111,7 +111,7 @@ impl Blocks {
 
     /// Bytes that it takes, with the two orders and what lies onwards.
     pub(super) fn bytes(&self) -> usize {
-        self.blocks.len() * (2 * size_of::<Block>() + 2 * size_of::<u32>())
+        self.blocks.len() * (2 * size_of::<ColumnBlock>() + 2 * size_of::<u32>())
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -119,12 +119,12 @@ impl Blocks {
     }
 
     /// The block `nth`; an empty one behind the last.
-    pub(crate) fn get(&self, nth: u32) -> Block {
+    pub(crate) fn get(&self, nth: u32) -> ColumnBlock {
         self.blocks.get(nth as usize).copied().unwrap_or(NO_DOCUMENTS)
     }
 
     /// The block of a document and all behind it, as one.
-    pub(crate) fn onwards(&self, doc: DocId) -> Block {
+    pub(crate) fn onwards(&self, doc: DocId) -> ColumnBlock {
         let onwards = self.onwards.get_or_init(|| {
             let mut onwards = self.blocks.clone();
             let mut behind = onwards.last().copied().unwrap_or(NO_DOCUMENTS);
@@ -140,7 +140,7 @@ impl Blocks {
         onwards.get(at).copied().unwrap_or(NO_DOCUMENTS)
     }
 
-    pub(crate) fn of(&self, doc: DocId) -> Block {
+    pub(crate) fn of(&self, doc: DocId) -> ColumnBlock {
         self.get(doc / DOCS_PER_BLOCK)
     }
 
@@ -181,7 +181,7 @@ impl Blocks {
 }
 
 /// Whether the values of a block are few of all, on average. An outlier alone doesn't decide: it widens one block.
-fn ordered(blocks: &[Block]) -> bool {
+fn ordered(blocks: &[ColumnBlock]) -> bool {
     let filled = || blocks.iter().filter(|block| !block.is_empty());
     let lowest = filled().map(|block| block.lowest).min().unwrap_or_default();
     let highest = filled().map(|block| block.highest).max().unwrap_or_default();
@@ -189,7 +189,7 @@ fn ordered(blocks: &[Block]) -> bool {
     widths < ORDERED_WIDTH * (highest - lowest) as f64 * filled().count() as f64
 }
 
-fn block(column: &Column<u64>, docs: Range<DocId>) -> Block {
+fn block(column: &Column<u64>, docs: Range<DocId>) -> ColumnBlock {
     let rows = match &column.index {
         ColumnIndex::Full => docs.clone(),
         ColumnIndex::Empty { .. } => 0..0,
@@ -200,7 +200,7 @@ fn block(column: &Column<u64>, docs: Range<DocId>) -> Block {
     let single = !matches!(column.index, ColumnIndex::Multivalued(_));
     let rows = rows.start..rows.end.min(column.values.num_vals());
     let full = single && rows.len() == docs.len();
-    let mut block = Block { full, ..NO_DOCUMENTS };
+    let mut block = ColumnBlock { full, ..NO_DOCUMENTS };
     each_value(column, rows, |_, value| {
         block.lowest = block.lowest.min(value);
         block.highest = block.highest.max(value);

@@ -7,7 +7,7 @@ use h3o::{LatLng, Resolution};
 use tantivy::DocId;
 
 use crate::geo::GeoPoint;
-use crate::held::Held;
+use crate::held_bytes::HeldBytes;
 use crate::limits::MAX_KEPT_CELLS_BYTES;
 use crate::points::Points;
 
@@ -15,19 +15,19 @@ use crate::points::Points;
 const UNKNOWN: u64 = 0;
 
 /// The cells of one resolution that the points of a segment lie in.
-pub(crate) struct Cells {
+pub(crate) struct GeoCells {
     points: Points,
     resolution: Resolution,
     /// By the row of the point; [`UNKNOWN`] until somebody asks.
     known: Box<[AtomicU64]>,
-    _held: Held,
+    _held: HeldBytes,
 }
 
-impl Cells {
+impl GeoCells {
     /// `None` when more than [`MAX_KEPT_CELLS_BYTES`] would be held then.
     pub(super) fn new(points: Points, resolution: Resolution, of_all: &Arc<AtomicUsize>) -> Option<Self> {
         let count = points.count();
-        let held = Held::new(count as usize * size_of::<AtomicU64>(), of_all);
+        let held = HeldBytes::new(count as usize * size_of::<AtomicU64>(), of_all);
         if of_all.load(Ordering::Relaxed) > MAX_KEPT_CELLS_BYTES {
             return None;
         }

@@ -39,7 +39,7 @@ struct Reading {
     /// The strings at the points, one behind the other.
     strings: Vec<u8>,
     /// Stands on the last string that was read.
-    last: Cursor,
+    last: DictionaryCursor,
     string: Vec<u8>,
     read: u64,
 }
@@ -48,14 +48,14 @@ struct Reading {
 #[derive(Clone, Copy, Debug)]
 struct Point {
     /// Where the next one begins.
-    next: Cursor,
+    next: DictionaryCursor,
     /// Where it ends in [`Reading::strings`].
     end: u32,
 }
 
 /// A place between two strings.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cursor {
+struct DictionaryCursor {
     at: u32,
     /// Where the block ends.
     end: u32,
@@ -112,7 +112,7 @@ impl Reading {
             bytes,
             points: Vec::new(),
             strings: Vec::new(),
-            last: Cursor::default(),
+            last: DictionaryCursor::default(),
             string: Vec::new(),
             read: 0,
         }
@@ -153,7 +153,7 @@ impl Reading {
     }
 }
 
-impl Cursor {
+impl DictionaryCursor {
     /// Makes of a string the one behind it.
     fn step(&mut self, bytes: &[u8], string: &mut Vec<u8>) -> Option<()> {
         if self.at == self.end {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::stretch::{Band, Rectangle, Relation, Stretch};
+use super::stretch::{Band, Rectangle, RectangleRelation, Stretch};
 use super::{BoundingBox, Circle, GeoPoint, Polygon};
 
 /// An area on the globe, its boundary included.
@@ -45,7 +45,7 @@ pub(crate) trait Region {
     fn band(&self, south: i64, north: i64) -> Band;
 
     /// How a rectangle between the latitudes of `band` relates to the area.
-    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
+    fn relation(&self, rectangle: &Rectangle, band: &Band) -> RectangleRelation {
         band.relation(rectangle)
     }
 

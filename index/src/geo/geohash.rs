@@ -32,7 +32,7 @@ pub(crate) fn name(bits: u64, characters: u8) -> String {
 
 /// The cell of a geohash, in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cell {
+pub struct GeohashCell {
     /// Its lower latitude.
     pub south: f64,
     /// Its upper latitude.
@@ -45,11 +45,11 @@ pub struct Cell {
 
 /// The cell of a geohash; `None` of what is no geohash of up to 12 characters.
 #[must_use]
-pub fn cell(geohash: &str) -> Option<Cell> {
+pub fn cell(geohash: &str) -> Option<GeohashCell> {
     if geohash.is_empty() || geohash.len() > 12 {
         return None;
     }
-    let mut cell = Cell {
+    let mut cell = GeohashCell {
         south: -90.0,
         north: 90.0,
         west: -180.0,

@@ -23,14 +23,14 @@ const CELLS_AT_MOST: i64 = 16_384;
 
 /// One of the four sizes of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
+pub(crate) struct GridLevel {
     nth: u64,
     bits: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
-    pub(crate) level: Level,
+pub(crate) struct GridCell {
+    pub(crate) level: GridLevel,
     pub(crate) row: i64,
     pub(crate) column: i64,
 }
@@ -38,13 +38,13 @@ pub(crate) struct Cell {
 /// The numbers of the cells that hold a point, the largest cell first.
 pub(crate) fn point_cells(point: GeoPoint) -> [u64; LEVELS] {
     let mut cells = [0; LEVELS];
-    for (cell, level) in cells.iter_mut().zip(Level::all()) {
+    for (cell, level) in cells.iter_mut().zip(GridLevel::all()) {
         *cell = level.cell(point.lat(), point.lon()).number();
     }
     cells
 }
 
-impl Level {
+impl GridLevel {
     /// All, the largest cells first.
     fn all() -> impl Iterator<Item = Self> {
         BITS.into_iter().zip(0..).map(|(bits, nth)| Self { nth, bits })
@@ -73,8 +73,8 @@ impl Level {
     }
 
     /// The cell at these 1e-7 degrees.
-    fn cell(self, latitude: i64, longitude: i64) -> Cell {
-        Cell {
+    fn cell(self, latitude: i64, longitude: i64) -> GridCell {
+        GridCell {
             level: self,
             row: (latitude + QUARTER_TURN) >> self.bits,
             column: (longitude + HALF_TURN) >> self.bits,
@@ -115,7 +115,7 @@ impl Level {
     pub(crate) fn numbers(self, row: i64, columns: &RangeInclusive<i64>) -> RangeInclusive<u64> {
         let number = |column: i64| {
             let level = self;
-            Cell { level, row, column }.number()
+            GridCell { level, row, column }.number()
         };
         number(*columns.start())..=number(*columns.end())
     }
@@ -127,7 +127,7 @@ impl Level {
     }
 }
 
-impl Cell {
+impl GridCell {
     /// What the cell is stored as.
     pub(crate) fn number(self) -> u64 {
         let place = |at: i64| at as u64 & ((1 << PLACE_BITS) - 1);

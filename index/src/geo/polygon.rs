@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use super::area::Region;
-use super::stretch::{Band, Rectangle, Relation, Stretch, wrapped};
+use super::stretch::{Band, Rectangle, RectangleRelation, Stretch, wrapped};
 use super::{FULL_TURN, GeoError, GeoPoint, HALF_TURN, QUARTER_TURN};
 
 mod boxes;
@@ -41,12 +41,12 @@ struct Edge {
 
 /// A rectangle in the plane, its sides included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct PlaneRectangle {
     x: (i64, i64),
     y: (i64, i64),
 }
 
-impl Place {
+impl PlaneRectangle {
     fn overlaps(&self, x: (i64, i64), y: (i64, i64)) -> bool {
         overlap(self.x, x) && overlap(self.y, y)
     }
@@ -133,28 +133,28 @@ impl Region for Polygon {
         }
     }
 
-    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
+    fn relation(&self, rectangle: &Rectangle, band: &Band) -> RectangleRelation {
         let of_band = band.relation(rectangle);
-        if of_band != Relation::Mixed {
+        if of_band != RectangleRelation::Mixed {
             return of_band;
         }
         let (south, north) = (rectangle.south, rectangle.north);
         if north < *self.y.start() || south > *self.y.end() {
-            return Relation::Outside;
+            return RectangleRelation::Outside;
         }
         let Stretch { west, width } = rectangle.longitudes;
-        let mut relation = Relation::Outside;
+        let mut relation = RectangleRelation::Outside;
         for x in self.turns(west, width) {
-            let place = Place {
+            let place = PlaneRectangle {
                 x: (x, x + width),
                 y: (south, north),
             };
             if self.boxes.may_touch(&place) {
-                return Relation::Mixed;
+                return RectangleRelation::Mixed;
             }
             // Without an edge in it, all of it is where its corner is.
             if self.holds(Vertex { x, y: south }) {
-                relation = Relation::Inside;
+                relation = RectangleRelation::Inside;
             }
         }
         relation
@@ -178,9 +178,9 @@ impl Edge {
     }
 
     /// The rectangle around it.
-    fn place(&self) -> Place {
+    fn place(&self) -> PlaneRectangle {
         let (x, y) = (self.x(), self.y());
-        Place { x, y }
+        PlaneRectangle { x, y }
     }
 
     /// Whether the place is on the edge.
@@ -206,7 +206,7 @@ impl Edge {
     }
 
     /// Whether the edge has a place in common with a rectangle.
-    fn touches(&self, rectangle: &Place) -> bool {
+    fn touches(&self, rectangle: &PlaneRectangle) -> bool {
         if !rectangle.overlaps(self.x(), self.y()) {
             return false;
         }

@@ -2,9 +2,9 @@
 
 use super::{FULL_TURN, HALF_TURN};
 
-/// How all points of a rectangle relate to an area. Never wrong about [`Relation::Inside`] and [`Relation::Outside`].
+/// How all points of a rectangle relate to an area. Never wrong about [`RectangleRelation::Inside`] and [`RectangleRelation::Outside`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+pub(crate) enum RectangleRelation {
     /// All are contained.
     Inside,
     /// None is contained.
@@ -78,12 +78,12 @@ impl Stretch {
 
 impl Band {
     /// What the band alone tells of a rectangle between its latitudes.
-    pub(crate) fn relation(&self, rectangle: &Rectangle) -> Relation {
+    pub(crate) fn relation(&self, rectangle: &Rectangle) -> RectangleRelation {
         match (&self.touched, &self.inside) {
-            (None, _) => Relation::Outside,
-            (_, Some(inside)) if inside.covers(&rectangle.longitudes) => Relation::Inside,
-            (Some(touched), _) if touched.meets(&rectangle.longitudes) => Relation::Mixed,
-            (Some(_), _) => Relation::Outside,
+            (None, _) => RectangleRelation::Outside,
+            (_, Some(inside)) if inside.covers(&rectangle.longitudes) => RectangleRelation::Inside,
+            (Some(touched), _) if touched.meets(&rectangle.longitudes) => RectangleRelation::Mixed,
+            (Some(_), _) => RectangleRelation::Outside,
         }
     }
 }

@@ -19,14 +19,14 @@ const LONGEST_ENTITY: usize = 6;
 /// The best fragments of a field's texts, while they are found.
 pub(super) struct Best<'t> {
     highlight: &'t Highlight,
-    pieces: Vec<Piece<'t>>,
+    pieces: Vec<FragmentCandidate<'t>>,
     /// The rank of the last of enough pieces.
     worst: Option<Rank>,
     run: &'t Run,
 }
 
 /// A fragment, before it is written.
-struct Piece<'t> {
+struct FragmentCandidate<'t> {
     text: &'t str,
     value: usize,
     range: Range<usize>,
@@ -44,7 +44,7 @@ fn rank(score: f32, spans: usize, place: (usize, usize)) -> Rank {
     (Reverse(score.to_bits()), Reverse(spans), place)
 }
 
-impl Piece<'_> {
+impl FragmentCandidate<'_> {
     fn place(&self) -> (usize, usize) {
         (self.value, self.range.start)
     }
@@ -84,8 +84,8 @@ impl<'t> Best<'t> {
             let score = score(marks, &range);
             let rank = rank(score, inside.len(), (value, range.start));
             if self.worst.is_none_or(|worst| rank < worst) {
-                let bytes = size_of_val(inside) + size_of::<Piece<'_>>();
-                self.pieces.push(Piece {
+                let bytes = size_of_val(inside) + size_of::<FragmentCandidate<'_>>();
+                self.pieces.push(FragmentCandidate {
                     text,
                     value,
                     range,
@@ -103,16 +103,16 @@ impl<'t> Best<'t> {
 
     /// Keeps as many as are wanted.
     fn crowd_out(&mut self) {
-        self.pieces.sort_by_key(Piece::rank);
+        self.pieces.sort_by_key(FragmentCandidate::rank);
         self.pieces.truncate(self.highlight.number_of_fragments);
-        self.worst = self.pieces.last().map(Piece::rank);
+        self.worst = self.pieces.last().map(FragmentCandidate::rank);
     }
 
     /// The best ones, in the order that is wanted. `held` takes their memory.
     pub(super) fn write(mut self, held: &mut Grant) -> tantivy::Result<Vec<Fragment>> {
         self.crowd_out();
         if self.highlight.order == FragmentOrder::Text {
-            self.pieces.sort_by_key(Piece::place);
+            self.pieces.sort_by_key(FragmentCandidate::place);
         }
         let mut fragments = Vec::with_capacity(self.pieces.len());
         for piece in self.pieces {
@@ -197,7 +197,7 @@ fn widened(text: &str, core: Range<usize>, room: Range<usize>, size: usize) -> R
 }
 
 fn fragment(
-    piece: Piece<'_>,
+    piece: FragmentCandidate<'_>,
     highlight: &Highlight,
     held: &mut Grant,
 ) -> Result<Fragment, AllowanceExceeded> {

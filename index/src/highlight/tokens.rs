@@ -126,7 +126,7 @@ impl Spellings {
 }
 
 /// One token of one of the texts.
-struct Token {
+struct HighlightToken {
     text: u32,
     from: u32,
     to: u32,
@@ -137,7 +137,7 @@ struct Token {
 /// All tokens of an object's texts.
 struct Tokens {
     /// In the order of the texts, by position.
-    tokens: Vec<Token>,
+    tokens: Vec<HighlightToken>,
     /// What each of them counts, as far as it was found.
     weights: Vec<f32>,
     /// The tokens of each spelling, in order, one spelling behind the other.
@@ -157,7 +157,7 @@ impl Tokens {
     ) -> tantivy::Result<Self> {
         let mut held = run.allowance().grant();
         let mut pace = Pace::new(Arc::clone(run), STEPS_PER_CHECK);
-        let mut tokens: Vec<Token> = Vec::new();
+        let mut tokens: Vec<HighlightToken> = Vec::new();
         let mut base = 0;
         for (nth, text) in texts.iter().enumerate() {
             let mut end = base;
@@ -168,7 +168,7 @@ impl Tokens {
                 }
                 let position = base + token.position;
                 end = end.max(position + token.position_length);
-                let token = Token {
+                let token = HighlightToken {
                     text: nth as u32,
                     from: token.offset_from as u32,
                     to: token.offset_to as u32,

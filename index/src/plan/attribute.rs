@@ -9,7 +9,7 @@ use tantivy::{Score, Term};
 
 use super::Planner;
 use super::clause::Clause;
-use super::glob::Form;
+use super::glob::GlobForm;
 use super::terms::having;
 use crate::attribute::{self, AttributeType};
 use crate::error::{Checker, Reason, every};
@@ -71,7 +71,11 @@ impl<'a> Planner<'a> {
             Query::Prefix { value, .. } | Query::Suffix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
                 let prefix = matches!(query, Query::Prefix { .. });
-                let form = if prefix { Form::Prefix } else { Form::Suffix };
+                let form = if prefix {
+                    GlobForm::Prefix
+                } else {
+                    GlobForm::Suffix
+                };
                 self.form(field, &texts, form(value.clone()), weighed?)
             }
             Query::Wildcard { pattern, .. } => {

@@ -6,7 +6,7 @@ use tantivy::query::{BooleanQuery, Occur, Query as PhysicalQuery};
 
 use super::Planner;
 use super::clause::Clause;
-use super::conjunction::{ConjunctionQuery, Role};
+use super::conjunction::{ClauseOccur, ConjunctionQuery};
 use super::filtered::{Filtered, Unscored};
 use super::union::{Together, UnionQuery};
 use crate::error::{Checker, Reason, every};
@@ -129,26 +129,29 @@ impl Planned {
     /// What matches, with the sum of its clauses' scores.
     fn scored(mut self) -> Box<dyn PhysicalQuery> {
         let (unscored, excluded) = (self.unscored(), self.excluded());
-        let role = |role, clauses: Vec<Clause>| clauses.into_iter().map(move |clause| (role, clause.query));
-        let should: Vec<(Role, Box<dyn PhysicalQuery>)> = match self.minimum {
-            0 => role(Role::Optional, self.should).collect(),
-            minimum if minimum == self.should.len() => role(Role::Scored, self.should).collect(),
+        let occur =
+            |occur, clauses: Vec<Clause>| clauses.into_iter().map(move |clause| (occur, clause.query));
+        let should: Vec<(ClauseOccur, Box<dyn PhysicalQuery>)> = match self.minimum {
+            0 => occur(ClauseOccur::Should, self.should).collect(),
+            minimum if minimum == self.should.len() => occur(ClauseOccur::Must, self.should).collect(),
             _ => {
                 let should = std::mem::take(&mut self.should);
-                vec![(Role::Scored, self.some_of(should))]
+                vec![(ClauseOccur::Must, self.some_of(should))]
             }
         };
-        let mut clauses: Vec<_> = role(Role::Scored, self.must).collect();
-        clauses.extend(role(Role::Required, self.filter));
+        let mut clauses: Vec<_> = occur(ClauseOccur::Must, self.must).collect();
+        clauses.extend(occur(ClauseOccur::Filter, self.filter));
         if clauses.is_empty() && self.minimum == 0 {
-            clauses.push((Role::Required, self.everything));
+            clauses.push((ClauseOccur::Filter, self.everything));
         }
         clauses.extend(should);
         let included: Box<dyn PhysicalQuery> = match clauses.pop() {
-            Some((Role::Scored, only)) if clauses.is_empty() => only,
+            Some((ClauseOccur::Must, only)) if clauses.is_empty() => only,
             last => {
                 clauses.extend(last);
-                let clauses = clauses.into_iter().map(|(role, query)| (role, Arc::from(query)));
+                let clauses = clauses
+                    .into_iter()
+                    .map(|(occur, query)| (occur, Arc::from(query)));
                 Box::new(ConjunctionQuery {
                     clauses: clauses.collect(),
                     unscored: Arc::from(unscored),

@@ -16,22 +16,22 @@ use crate::unexplained::unexplained;
 
 const STEPS_PER_CHECK: u32 = 4_096;
 
-/// What a clause is there for.
+/// How a clause occurs: Lucene's `Occur`, whose exclusions are around the conjunction here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ClauseOccur {
     /// It has to match, and scores.
-    Scored,
+    Must,
     /// It has to match.
-    Required,
+    Filter,
     /// It scores where it matches.
-    Optional,
+    Should,
 }
 
 /// The documents that all clauses match but for the optional ones.
 #[derive(Clone, Debug)]
 pub(super) struct ConjunctionQuery {
     /// At least one isn't optional.
-    pub(super) clauses: Vec<(Role, Arc<dyn Query>)>,
+    pub(super) clauses: Vec<(ClauseOccur, Arc<dyn Query>)>,
     /// The same without scores.
     pub(super) unscored: Arc<dyn Query>,
     pub(super) run: Arc<Run>,
@@ -42,12 +42,12 @@ impl Query for ConjunctionQuery {
         let EnableScoring::Enabled { searcher, .. } = scoring else {
             return self.unscored.weight(scoring);
         };
-        let weights = self.clauses.iter().map(|(role, clause)| {
-            let scoring = match role {
-                Role::Required => EnableScoring::disabled_from_searcher(searcher),
-                Role::Scored | Role::Optional => scoring,
+        let weights = self.clauses.iter().map(|(occur, clause)| {
+            let scoring = match occur {
+                ClauseOccur::Filter => EnableScoring::disabled_from_searcher(searcher),
+                ClauseOccur::Must | ClauseOccur::Should => scoring,
             };
-            Ok((*role, clause.weight(scoring)?))
+            Ok((*occur, clause.weight(scoring)?))
         });
         Ok(Box::new(ConjunctionWeight {
             clauses: weights.collect::<tantivy::Result<_>>()?,
@@ -57,7 +57,7 @@ impl Query for ConjunctionQuery {
 }
 
 struct ConjunctionWeight {
-    clauses: Vec<(Role, Box<dyn Weight>)>,
+    clauses: Vec<(ClauseOccur, Box<dyn Weight>)>,
     run: Arc<Run>,
 }
 
@@ -65,9 +65,9 @@ impl Weight for ConjunctionWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let (mut required, mut optional) = (Vec::new(), Vec::new());
         let mut candidate = 0;
-        for (role, weight) in &self.clauses {
-            let scores = *role != Role::Required;
-            if *role == Role::Optional {
+        for (occur, weight) in &self.clauses {
+            let scores = *occur != ClauseOccur::Filter;
+            if *occur == ClauseOccur::Should {
                 optional.push(weight);
                 continue;
             }
@@ -83,7 +83,7 @@ impl Weight for ConjunctionWeight {
             if candidate >= TERMINATED {
                 return Ok(Box::new(EmptyScorer));
             }
-            required.push(Clause { scores, scorer, at });
+            required.push(RequiredClause { scores, scorer, at });
         }
         let optional = optional.into_iter().map(|weight| weight.scorer(reader, boost));
         let optional = optional.collect::<tantivy::Result<_>>()?;
@@ -104,7 +104,7 @@ impl Weight for ConjunctionWeight {
 }
 
 /// A clause that has to match.
-struct Clause {
+struct RequiredClause {
     scores: bool,
     scorer: Box<dyn Scorer>,
     /// The document that it was found on last; if it was asked for another since, only that tells where it is.
@@ -112,7 +112,7 @@ struct Clause {
 }
 
 struct ConjunctionScorer {
-    required: Vec<Clause>,
+    required: Vec<RequiredClause>,
     optional: Vec<Box<dyn Scorer>>,
     /// Places among those that have to match, the cheapest first.
     order: Vec<usize>,

@@ -56,21 +56,21 @@ impl Matcher {
     fn steps(&self, term: &[u8]) -> usize {
         match self {
             Self::All | Self::Suffix(_) | Self::Infix(_) => term.len(),
-            Self::Glob(glob) => term.len() * glob.parts(),
+            Self::Glob(glob) => term.len() * glob.tokens(),
         }
     }
 }
 
 /// The documents with a term between two bounds that matches.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct DictionaryWalk {
     pub(super) field: Field,
     pub(super) bounds: (Bound<String>, Bound<String>),
     pub(super) matcher: Matcher,
     pub(super) run: Arc<Run>,
 }
 
-impl Select for Walk {
+impl Select for DictionaryWalk {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
         let run = &self.run;
         let index = reader.inverted_index(self.field)?;

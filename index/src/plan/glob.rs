@@ -1,8 +1,8 @@
 //! Wildcard patterns: `*` any run of characters, `?` any one character, `\` takes the next character literally.
 
-/// One part of a pattern.
+/// One token of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum GlobToken {
     Literal(char),
     AnyOne,
     AnyRun,
@@ -10,11 +10,11 @@ enum Part {
 
 /// A pattern, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Glob(Vec<Part>);
+pub(crate) struct Glob(Vec<GlobToken>);
 
 /// What a pattern comes down to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum GlobForm {
     /// This string alone.
     Exact(String),
     /// Every string that begins with this, which may be empty.
@@ -30,49 +30,52 @@ pub(super) enum Form {
 impl Glob {
     /// The pattern; `None` when it ends in an escape that escapes nothing.
     pub(crate) fn new(pattern: &str) -> Option<Self> {
-        let mut parts = Vec::new();
+        let mut tokens = Vec::new();
         let mut chars = pattern.chars();
         while let Some(c) = chars.next() {
             match c {
-                '\\' => parts.push(Part::Literal(chars.next()?)),
-                '?' => parts.push(Part::AnyOne),
-                '*' if parts.last() == Some(&Part::AnyRun) => {}
-                '*' => parts.push(Part::AnyRun),
-                literal => parts.push(Part::Literal(literal)),
+                '\\' => tokens.push(GlobToken::Literal(chars.next()?)),
+                '?' => tokens.push(GlobToken::AnyOne),
+                '*' if tokens.last() == Some(&GlobToken::AnyRun) => {}
+                '*' => tokens.push(GlobToken::AnyRun),
+                literal => tokens.push(GlobToken::Literal(literal)),
             }
         }
-        Some(Self(parts))
+        Some(Self(tokens))
     }
 
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> GlobForm {
         let beginning = literals(&self.0);
         let end = match self.0.split_first() {
-            Some((Part::AnyRun, rest)) => literals(rest),
+            Some((GlobToken::AnyRun, rest)) => literals(rest),
             _ => String::new(),
         };
         let (beginning_chars, end_chars) = (beginning.chars().count(), end.chars().count());
         if beginning_chars == self.0.len() {
-            Form::Exact(beginning)
-        } else if self.0.get(beginning_chars) == Some(&Part::AnyRun) && beginning_chars + 1 == self.0.len() {
-            Form::Prefix(beginning)
+            GlobForm::Exact(beginning)
+        } else if self.0.get(beginning_chars) == Some(&GlobToken::AnyRun)
+            && beginning_chars + 1 == self.0.len()
+        {
+            GlobForm::Prefix(beginning)
         } else if end_chars > 0 && end_chars + 1 == self.0.len() {
-            Form::Suffix(end)
-        } else if end_chars > 0 && end_chars + 2 == self.0.len() && self.0.last() == Some(&Part::AnyRun) {
-            Form::Infix(end)
+            GlobForm::Suffix(end)
+        } else if end_chars > 0 && end_chars + 2 == self.0.len() && self.0.last() == Some(&GlobToken::AnyRun)
+        {
+            GlobForm::Infix(end)
         } else {
-            Form::Pattern(beginning, self)
+            GlobForm::Pattern(beginning, self)
         }
     }
 
     /// The longest run of literal characters.
     pub(super) fn longest_literal(&self) -> String {
-        let literal = |part: &Part| matches!(part, Part::Literal(_));
-        let runs = self.0.split(|part| !literal(part)).map(literals);
+        let literal = |token: &GlobToken| matches!(token, GlobToken::Literal(_));
+        let runs = self.0.split(|token| !literal(token)).map(literals);
         runs.max_by_key(String::len).unwrap_or_default()
     }
 
     /// Characters and wildcards, a run of any characters being one.
-    pub(super) fn parts(&self) -> usize {
+    pub(super) fn tokens(&self) -> usize {
         self.0.len()
     }
 
@@ -85,16 +88,16 @@ impl Glob {
         let mut retry = None;
         loop {
             match self.0.get(at) {
-                Some(Part::AnyRun) => {
+                Some(GlobToken::AnyRun) => {
                     at += 1;
                     retry = Some((at, rest.clone()));
                     continue;
                 }
-                Some(part) => {
-                    let fits = match (part, rest.next()) {
+                Some(token) => {
+                    let fits = match (token, rest.next()) {
                         (_, None) => return false,
-                        (Part::Literal(literal), Some(c)) => *literal == c,
-                        (Part::AnyOne | Part::AnyRun, Some(_)) => true,
+                        (GlobToken::Literal(literal), Some(c)) => *literal == c,
+                        (GlobToken::AnyOne | GlobToken::AnyRun, Some(_)) => true,
                     };
                     if fits {
                         at += 1;
@@ -115,12 +118,12 @@ impl Glob {
     }
 }
 
-fn literals(parts: &[Part]) -> String {
-    parts
+fn literals(tokens: &[GlobToken]) -> String {
+    tokens
         .iter()
-        .map_while(|part| match part {
-            Part::Literal(literal) => Some(*literal),
-            Part::AnyOne | Part::AnyRun => None,
+        .map_while(|token| match token {
+            GlobToken::Literal(literal) => Some(*literal),
+            GlobToken::AnyOne | GlobToken::AnyRun => None,
         })
         .collect()
 }
@@ -130,16 +133,18 @@ mod tests {
     use super::*;
 
     /// The definition, slowly.
-    fn matches(parts: &[Part], text: &[char]) -> bool {
-        match (parts.split_first(), text.split_first()) {
+    fn matches(tokens: &[GlobToken], text: &[char]) -> bool {
+        match (tokens.split_first(), text.split_first()) {
             (None, None) => true,
             (None, Some(_)) => false,
-            (Some((Part::AnyRun, rest)), _) => {
+            (Some((GlobToken::AnyRun, rest)), _) => {
                 (0..=text.len()).any(|run| matches(rest, text.get(run..).unwrap_or_default()))
             }
             (Some(_), None) => false,
-            (Some((Part::AnyOne, parts)), Some((_, text))) => matches(parts, text),
-            (Some((Part::Literal(literal), parts)), Some((c, text))) => literal == c && matches(parts, text),
+            (Some((GlobToken::AnyOne, tokens)), Some((_, text))) => matches(tokens, text),
+            (Some((GlobToken::Literal(literal), tokens)), Some((c, text))) => {
+                literal == c && matches(tokens, text)
+            }
         }
     }
 
@@ -162,11 +167,11 @@ mod tests {
             let expected = matches(&glob.0, &text.chars().collect::<Vec<_>>());
             assert_eq!(glob.matches(&text), expected, "{pattern} {text} ({seed})");
             let by_form = match glob.form() {
-                Form::Exact(exact) => text == exact,
-                Form::Prefix(prefix) => text.starts_with(&prefix),
-                Form::Suffix(suffix) => text.ends_with(&suffix),
-                Form::Infix(infix) => text.contains(&infix),
-                Form::Pattern(prefix, glob) => text.starts_with(&prefix) && glob.matches(&text),
+                GlobForm::Exact(exact) => text == exact,
+                GlobForm::Prefix(prefix) => text.starts_with(&prefix),
+                GlobForm::Suffix(suffix) => text.ends_with(&suffix),
+                GlobForm::Infix(infix) => text.contains(&infix),
+                GlobForm::Pattern(prefix, glob) => text.starts_with(&prefix) && glob.matches(&text),
             };
             assert_eq!(by_form, expected, "{pattern} {text} ({seed})");
             if let (Some(glob), true) = (Glob::new(&pattern), expected) {
@@ -191,8 +196,11 @@ mod tests {
         assert_eq!(matches(r"abc\", "abc"), None);
         assert_eq!(
             Glob::new(r"\**").map(Glob::form),
-            Some(Form::Prefix("*".to_owned()))
+            Some(GlobForm::Prefix("*".to_owned()))
         );
-        assert_eq!(Glob::new("**").map(Glob::form), Some(Form::Prefix(String::new())));
+        assert_eq!(
+            Glob::new("**").map(Glob::form),
+            Some(GlobForm::Prefix(String::new()))
+        );
     }
 }

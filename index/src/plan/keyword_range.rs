@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tantivy::SegmentReader;
 use tantivy::columnar::BytesColumn;
 
-use super::dictionary_walk::Walk;
+use super::dictionary_walk::DictionaryWalk;
 use super::selection::{self, Select, Selected};
 
 /// Values up to which looking each up beats reading the column.
@@ -23,12 +23,12 @@ const DOCS_PER_VALUE: u64 = 16_384;
 pub(super) struct KeywordRange {
     pub(super) path: String,
     /// Looks each value up.
-    pub(super) walk: Walk,
+    pub(super) walk: DictionaryWalk,
 }
 
 impl Select for KeywordRange {
     fn open(&self, reader: &SegmentReader) -> tantivy::Result<Selected> {
-        let Walk { bounds, run, .. } = &self.walk;
+        let DictionaryWalk { bounds, run, .. } = &self.walk;
         let Some(strings) = run.columns().strings(reader, &self.path)? else {
             return Ok(Selected::Nothing);
         };

@@ -20,7 +20,7 @@ pub(super) const MANY_NODES: usize = 32;
 
 /// What is done when a clause is opened.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Observer {
+pub(super) struct ClauseObserver {
     /// The search that may have to stop, in large trees.
     pub(super) run: Option<Arc<Run>>,
     /// Where the cost is noted, for profiles.
@@ -29,7 +29,7 @@ pub(super) struct Observer {
     pub(super) _held: Option<Arc<Grant>>,
 }
 
-impl Observer {
+impl ClauseObserver {
     /// The same clause, observed.
     pub(super) fn observe(self, clause: Clause) -> Clause {
         if self.run.is_none() && self.cost.is_none() {
@@ -74,7 +74,7 @@ impl Observer {
 
 #[derive(Clone, Debug)]
 pub(super) struct Observed<T> {
-    pub(super) observer: Observer,
+    pub(super) observer: ClauseObserver,
     pub(super) of: T,
 }
 

@@ -7,8 +7,8 @@ use tantivy::{Score, Term};
 
 use super::Planner;
 use super::clause::Clause;
-use super::dictionary_walk::{Matcher, Walk};
-use super::glob::{Form, Glob};
+use super::dictionary_walk::{DictionaryWalk, Matcher};
+use super::glob::{Glob, GlobForm};
 use super::keyword_pattern::KeywordPattern;
 use super::keyword_range::KeywordRange;
 use super::selection::SelectionQuery;
@@ -23,7 +23,7 @@ impl<'a> Planner<'a> {
         &mut self,
         at: &str,
         field: &str,
-        form: fn(String) -> Form,
+        form: fn(String) -> GlobForm,
         affix: &str,
         weight: Score,
     ) -> Option<Clause> {
@@ -47,22 +47,22 @@ impl<'a> Planner<'a> {
         &self,
         field: &ResolvedField,
         texts: &str,
-        form: Form,
+        form: GlobForm,
         weight: Score,
     ) -> Option<Clause> {
         let begins = |text: &str| beginning_with(&format!("{texts}{text}"));
         let (bounds, matcher) = match form {
-            Form::Exact(text) => {
+            GlobForm::Exact(text) => {
                 let term = Term::from_field_text(self.single(field)?, &format!("{texts}{text}"));
                 return Some(Clause::constant(having(term), weight));
             }
-            Form::Prefix(prefix) if prefix.is_empty() && texts.is_empty() => {
+            GlobForm::Prefix(prefix) if prefix.is_empty() && texts.is_empty() => {
                 return Some(Clause::constant(self.present(field), weight));
             }
-            Form::Prefix(prefix) => (begins(&prefix), Matcher::All),
-            Form::Suffix(suffix) => (begins(""), Matcher::Suffix(suffix)),
-            Form::Infix(infix) => (begins(""), Matcher::Infix(infix)),
-            Form::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
+            GlobForm::Prefix(prefix) => (begins(&prefix), Matcher::All),
+            GlobForm::Suffix(suffix) => (begins(""), Matcher::Suffix(suffix)),
+            GlobForm::Infix(infix) => (begins(""), Matcher::Infix(infix)),
+            GlobForm::Pattern(prefix, glob) => (begins(&prefix), Matcher::Glob(glob)),
         };
         self.between(field, bounds, matcher, texts.len(), weight)
     }
@@ -92,7 +92,7 @@ impl<'a> Planner<'a> {
             let select = KeywordPattern::new(single, &path, bounds, matcher, behind, self.run);
             return Some(Clause::selecting(Arc::new(select), weight));
         }
-        let walk = Walk {
+        let walk = DictionaryWalk {
             field: single,
             bounds,
             matcher,

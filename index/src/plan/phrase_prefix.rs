@@ -18,7 +18,7 @@ use tantivy::{DocId, DocSet, Score, SegmentReader, TERMINATED, Term};
 use super::Planner;
 use super::clause::Clause;
 use super::doc_set::DocSetBuilder;
-use super::glob::Form;
+use super::glob::GlobForm;
 use super::multi_term::{FieldStatistics, MultiTerm, MultiTermQuery, SCALE, expand};
 use super::sloppy_phrase::SloppyPhraseQuery;
 use crate::allowance::Grant;
@@ -47,7 +47,7 @@ impl Planner<'_> {
         let any = (Operator::Or, None);
         let (field, single, weight, _) = self.matched(at, field, text, any, weight)?;
         let FieldKind::Text(analyzer) = &field.kind else {
-            return self.form(field, "", Form::Prefix(text.to_owned()), weight);
+            return self.form(field, "", GlobForm::Prefix(text.to_owned()), weight);
         };
         let (single, mut placed) = self.placed(field, single, analyzer, text);
         self.tokens_fit(at, placed.len())?;

@@ -65,7 +65,7 @@ impl SloppyPhraseQuery {
         similarity: Option<Bm25>,
     ) -> tantivy::Result<Option<SloppyPhraseScorer>> {
         let index = reader.inverted_index(self.field)?;
-        let mut tokens: Vec<Token> = Vec::new();
+        let mut tokens: Vec<PhraseTerm> = Vec::new();
         let mut sorted: Vec<&(u32, Term)> = self.terms.iter().collect();
         sorted.sort_by(|(a_place, a), (b_place, b)| (a, a_place).cmp(&(b, b_place)));
         for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
@@ -75,7 +75,7 @@ impl SloppyPhraseQuery {
             };
             let places = same.iter().map(|(place, _)| *place).collect();
             let positions = Vec::new();
-            tokens.push(Token {
+            tokens.push(PhraseTerm {
                 postings,
                 places,
                 positions,
@@ -84,7 +84,7 @@ impl SloppyPhraseQuery {
         tokens.sort_by_key(|token| token.postings.size_hint());
         let having = tokens.iter().map(|token| f64::from(token.postings.size_hint()));
         let candidates = having.reduce(|all, having| all * having / f64::from(reader.max_doc()));
-        let held = tokens.len() * size_of::<Token>();
+        let held = tokens.len() * size_of::<PhraseTerm>();
         let places = self.terms.iter().map(|(place, _)| *place);
         let norms = match similarity {
             Some(_) => reader.fieldnorms_readers().get_field(self.field)?,
@@ -154,7 +154,7 @@ impl Weight for SloppyPhraseWeight {
 }
 
 /// A term, its places in the phrase in order, and its positions in the document in order.
-struct Token {
+struct PhraseTerm {
     postings: SegmentPostings,
     places: Vec<u32>,
     positions: Vec<u32>,
@@ -162,7 +162,7 @@ struct Token {
 
 pub(super) struct SloppyPhraseScorer {
     /// The rarest first.
-    tokens: Vec<Token>,
+    tokens: Vec<PhraseTerm>,
     /// About how many documents have all of them.
     candidates: f64,
     slop: u64,

@@ -21,7 +21,7 @@ use crate::pace::Pace;
 use crate::run::Run;
 use crate::score::single;
 use crate::unexplained::unexplained;
-use window::{Part, Scoring, WindowScorer};
+use window::{ClauseScorer, Scoring, WindowScorer};
 
 /// What the scores of the matching clauses make.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,21 +87,26 @@ impl Query for UnionQuery {
 
 impl Clause<Box<dyn Weight>> {
     /// What it matches of a segment, and about how many documents that are; `None` when it's none.
-    fn open(&self, reader: &SegmentReader, boost: Score, scored: bool) -> Result<Option<(Part, u64)>> {
+    fn open(
+        &self,
+        reader: &SegmentReader,
+        boost: Score,
+        scored: bool,
+    ) -> Result<Option<(ClauseScorer, u64)>> {
         let score = if scored { self.score } else { Some(0.0) };
         if let (Some(score), Some(select)) = (score, &self.select) {
             let score = score * boost;
             return Ok(match select.open(reader)? {
                 Selected::Nothing => None,
-                Selected::Everything => Some((Part::Everything(score), u64::from(reader.max_doc()))),
+                Selected::Everything => Some((ClauseScorer::Everything(score), u64::from(reader.max_doc()))),
                 Selected::Values(selection) => {
                     let matches = selection.estimate()?.0;
-                    Some((Part::column(selection, score), u64::from(matches)))
+                    Some((ClauseScorer::column(selection, score), u64::from(matches)))
                 }
                 Selected::Documents(documents) => {
                     let matches = documents.len();
                     Some((
-                        Part::constant(documents.into_scorer(score)?, score),
+                        ClauseScorer::constant(documents.into_scorer(score)?, score),
                         u64::from(matches),
                     ))
                 }
@@ -113,8 +118,8 @@ impl Clause<Box<dyn Weight>> {
         }
         let matches = u64::from(scorer.size_hint());
         Ok(Some(match score {
-            Some(score) => (Part::constant(scorer, score * boost), matches),
-            None => (Part::Scored(scorer), matches),
+            Some(score) => (ClauseScorer::constant(scorer, score * boost), matches),
+            None => (ClauseScorer::Scored(scorer), matches),
         }))
     }
 }

@@ -18,9 +18,9 @@ use tantivy::{Score, Searcher, SegmentReader, Term};
 
 use self::all::AllWords;
 use self::any::AnyWords;
-use self::cursor::{CODES, Cursor};
+use self::cursor::{CODES, PostingsCursor};
 use super::min_score::MinScore;
-use super::observed::{Observed, Observer};
+use super::observed::{ClauseObserver, Observed};
 use crate::allowance::Grant;
 use crate::bm25::{Norms, average, idf};
 use crate::doc_walk::count;
@@ -73,7 +73,9 @@ impl WordsQuery {
 
     fn held(&self) -> Result<Grant, AllowanceExceeded> {
         let cursors: u32 = self.words.iter().map(|(_, count)| *count).sum();
-        self.run.allowance().take(cursors as usize * size_of::<Cursor>())
+        self.run
+            .allowance()
+            .take(cursors as usize * size_of::<PostingsCursor>())
     }
 
     /// What matches, without scores: the library's own scorers, which know bit sets.
@@ -119,9 +121,9 @@ impl Query for WordsQuery {
         match scoring {
             EnableScoring::Enabled { searcher, .. } => Ok(Box::new(self.scored(searcher)?)),
             EnableScoring::Disabled { .. } => {
-                let observer = Observer {
+                let observer = ClauseObserver {
                     _held: Some(Arc::new(self.held()?)),
-                    ..Observer::default()
+                    ..ClauseObserver::default()
                 };
                 let of = self.unscored().weight(scoring)?;
                 Ok(Box::new(Observed { observer, of }))
@@ -162,7 +164,7 @@ impl Weight for WordsWeight {
                 let Some(postings) = index.read_postings(&word.word, IndexRecordOption::WithFreqs)? else {
                     continue;
                 };
-                cursors.push(Cursor {
+                cursors.push(PostingsCursor {
                     postings,
                     lengths: lengths.clone(),
                     bm25: self.norms.weigh(boost * word.weight),

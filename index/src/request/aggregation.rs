@@ -13,7 +13,7 @@ pub enum Aggregation {
     /// A figure over the values of a field; each value of an array counts.
     Figure {
         field: String,
-        figure: Figure,
+        figure: MetricKind,
         /// The value of documents without one; absent leaves them out.
         missing: Option<QueryValue>,
     },
@@ -146,7 +146,7 @@ pub enum Aggregation {
 
 /// What is told of the values of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Figure {
+pub enum MetricKind {
     /// How many there are.
     Count,
     /// Their sum, of LONG or DOUBLE, exact: of LONG a double when it is beyond 64 bits, of DOUBLE the nearest double to
@@ -268,13 +268,13 @@ impl Aggregation {
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Figure { figure, .. } => match figure {
-                Figure::Count => "count",
-                Figure::Sum => "sum",
-                Figure::Min => "min",
-                Figure::Max => "max",
-                Figure::Avg => "avg",
-                Figure::Stats => "stats",
-                Figure::DistinctCount => "distinct_count",
+                MetricKind::Count => "count",
+                MetricKind::Sum => "sum",
+                MetricKind::Min => "min",
+                MetricKind::Max => "max",
+                MetricKind::Avg => "avg",
+                MetricKind::Stats => "stats",
+                MetricKind::DistinctCount => "distinct_count",
             },
             Self::Percentiles { .. } => "percentiles",
             Self::GeoCentroid { .. } => "geo_centroid",

@@ -6,8 +6,8 @@ use crate::error::{Checker, Error, Violations};
 use crate::inner_hits;
 use crate::layout::Layout;
 use crate::limits::limit;
-use crate::page::{self, Origin};
-use crate::plan::{self, Plan};
+use crate::page::{self, PageOrigin};
+use crate::plan::{self, QueryPlan};
 use crate::request::SearchRequest;
 use crate::run::Run;
 use crate::sort::{Order, RawSortValue};
@@ -17,7 +17,7 @@ pub(super) fn planned(
     layout: &Layout,
     run: &Arc<Run>,
     request: &SearchRequest,
-) -> Result<(Plan, inner_hits::PreparedInnerHits), Error> {
+) -> Result<(QueryPlan, inner_hits::PreparedInnerHits), Error> {
     let mut plan = plan::plan(layout, run, &request.query, "query")?;
     let clauses = std::mem::take(&mut plan.nested);
     let inner_hits = inner_hits::prepare(layout, run, clauses, request.page_size)?;
@@ -46,7 +46,7 @@ pub(super) fn check_page(request: &SearchRequest) -> Result<(), Error> {
 }
 
 /// The position of a page token in the order of its request.
-pub(super) fn position(origin: Origin, order: &Order, token: &str) -> Result<Vec<RawSortValue>, Error> {
+pub(super) fn position(origin: PageOrigin, order: &Order, token: &str) -> Result<Vec<RawSortValue>, Error> {
     let sort_values = page::decode(origin, token)?;
     if !order.accepts(&sort_values) {
         return Err(Error::PageTokenInvalid {

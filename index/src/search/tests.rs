@@ -7,8 +7,8 @@ use crate::request::{
 };
 use crate::request::{SearchRequest, Sort, TotalRequest};
 use crate::{
-    Aggregation, Analyzer, Cancellation, Document, Error, Field, Figure, GeoPoint, Highlight, Highlighter,
-    Index, IndexOptions, Object, Operation, Schema,
+    Aggregation, Analyzer, Cancellation, Document, Error, Field, GeoPoint, Highlight, Highlighter, Index,
+    IndexOptions, MetricKind, Object, Operation, Schema,
 };
 
 fn schema() -> Schema {
@@ -181,7 +181,7 @@ fn requests() -> Vec<SearchRequest> {
             "n".to_owned(),
             Aggregation::Figure {
                 field: "n".to_owned(),
-                figure: Figure::DistinctCount,
+                figure: MetricKind::DistinctCount,
                 missing: None,
             },
         )],

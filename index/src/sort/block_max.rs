@@ -14,7 +14,7 @@ use tantivy::{DocSet, Score, SegmentReader, TERMINATED};
 use super::leading::Leading;
 use super::rank::Rank;
 use super::top::{OFFERED_TOGETHER, SegmentTopCollector};
-use crate::columns::{Blocks, DOCS_PER_BLOCK};
+use crate::columns::{ColumnBlocks, DOCS_PER_BLOCK};
 use crate::doc_walk::go_to;
 use crate::run::Run;
 
@@ -40,7 +40,7 @@ pub(crate) struct Matches<'a> {
 
 /// Blocks to take together.
 struct Round<'a> {
-    blocks: &'a Blocks,
+    blocks: &'a ColumnBlocks,
     matches: &'a Matches<'a>,
     run: &'a Run,
     /// Whether a block has so many matches that its values are looked at first.

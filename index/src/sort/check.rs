@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tantivy::columnar::MonotonicallyMappableToU64;
 
 use super::column::{NumberKind, Pick};
-use super::order::{Absent, Key, NestedObjects, Source, ValueKind};
+use super::order::{Absent, Key, NestedObjects, SortSource, ValueKind};
 use super::raw_value::RawSortValue;
 use crate::error::{Checker, Error, Reason, Refusals, Violations};
 use crate::geo::GeoPoint;
@@ -17,7 +17,7 @@ use crate::schema::{FieldKind, ResolvedField, owner};
 use crate::{attribute, plan};
 
 /// Checks sorts and gathers what is wrong. Its methods answer `None` when they noted something.
-pub(super) struct Check<'a> {
+pub(super) struct SortCheck<'a> {
     layout: &'a Layout,
     run: &'a Arc<Run>,
     /// The NESTED field whose objects are sorted; absent for the documents themselves.
@@ -25,13 +25,13 @@ pub(super) struct Check<'a> {
     refusals: Refusals,
 }
 
-impl Checker for Check<'_> {
+impl Checker for SortCheck<'_> {
     fn violations(&mut self) -> &mut Violations {
         self.refusals.violations()
     }
 }
 
-impl<'a> Check<'a> {
+impl<'a> SortCheck<'a> {
     pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
         Self {
             layout,
@@ -59,14 +59,14 @@ impl<'a> Check<'a> {
 
     fn sort(&mut self, sort: &Sort, at: &str) -> Option<Key> {
         match sort {
-            Sort::Score { ascending } => Some(Key::new(Source::Score, !ascending)),
+            Sort::Score { ascending } => Some(Key::new(SortSource::Score, !ascending)),
             Sort::PrimaryKey { .. } if self.scope.is_some() => {
                 let at = format!("{at}.primary_key");
                 let message = "nested objects have no key of their own";
                 let advice = "leave it out: ties end in the order of the objects";
                 self.refuse(at, Reason::OutsideNestedPath, message, advice)
             }
-            Sort::PrimaryKey { descending } => Some(Key::new(Source::PrimaryKey, *descending)),
+            Sort::PrimaryKey { descending } => Some(Key::new(SortSource::PrimaryKey, *descending)),
             Sort::GeoDistance {
                 field,
                 points,
@@ -179,7 +179,7 @@ impl<'a> Check<'a> {
         objects: Option<Option<NestedObjects>>,
         missing: &Missing,
         at: &str,
-    ) -> Option<(Source, Absent)> {
+    ) -> Option<(SortSource, Absent)> {
         let kind = match (&field.kind, name.get(field.path.len() + 1..)) {
             (FieldKind::Keyword, _) => ValueKind::Keyword,
             (FieldKind::Long, _) => ValueKind::Number(NumberKind::Long),
@@ -208,7 +208,7 @@ impl<'a> Check<'a> {
                 Absent::As(self.substitute(field, &kind, summed, value, &format!("{at}.missing.value"))?)
             }
         };
-        let source = Source::Values {
+        let source = SortSource::Values {
             path: field.path.clone(),
             kind,
             pick: pick?,
@@ -290,7 +290,7 @@ impl<'a> Check<'a> {
             self.at_most(at, limit!(MAX_SORT_POINTS), points.len(), "give fewer points")
         };
         fits.and(some)?;
-        let source = Source::Distance {
+        let source = SortSource::Distance {
             path: field.path.clone(),
             points: points.to_vec(),
         };

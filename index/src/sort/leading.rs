@@ -11,9 +11,9 @@ use tantivy::columnar::Cardinality;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader};
 
 use super::column::{NumberKind, Pick};
-use super::order::{Absent, Key, Source, ValueKind};
+use super::order::{Absent, Key, SortSource, ValueKind};
 use super::rank::{self, Rank};
-use crate::columns::{Block, ColumnCache, NumberColumn};
+use crate::columns::{ColumnBlock, ColumnCache, NumberColumn};
 use crate::run::Run;
 
 /// A key of which each document has at most one value: the first that can differ between documents, or the one that decides
@@ -43,8 +43,8 @@ impl Leading {
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Self>> {
         let (column, is_ordinal) = match &key.source {
-            Source::PrimaryKey => (ordinals.cloned(), true),
-            Source::Values {
+            SortSource::PrimaryKey => (ordinals.cloned(), true),
+            SortSource::Values {
                 path,
                 kind,
                 pick: Pick::Only,
@@ -114,7 +114,7 @@ impl Leading {
     }
 
     /// The ranks of the best and of the worst value of a block; `None` when none of its documents has a value.
-    pub(super) fn ranks_of(&self, block: Block) -> Option<(Rank, Rank)> {
+    pub(super) fn ranks_of(&self, block: ColumnBlock) -> Option<(Rank, Rank)> {
         if block.is_empty() {
             return None;
         }

@@ -21,7 +21,7 @@ use super::rank::Rank;
 use super::top::SegmentTopCollector;
 use crate::cell_walk::{TouchedCells, walk};
 use crate::doc_walk::{each_list_block, go_to};
-use crate::geo::{Band, Circle, Rectangle, Region, Relation};
+use crate::geo::{Band, Circle, Rectangle, RectangleRelation, Region};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
 use crate::plan::DocSetBuilder;
@@ -115,9 +115,9 @@ impl Region for Ring {
         }
     }
 
-    fn relation(&self, rectangle: &Rectangle, band: &Band) -> Relation {
+    fn relation(&self, rectangle: &Rectangle, band: &Band) -> RectangleRelation {
         match band.relation(rectangle) {
-            Relation::Inside => Relation::Outside,
+            RectangleRelation::Inside => RectangleRelation::Outside,
             other => other,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tantivy::columnar::MonotonicallyMappableToU64;
 use tantivy::query::Query as PhysicalQuery;
 
-use super::check::Check;
+use super::check::SortCheck;
 use super::column::{NumberKind, Pick};
 use super::raw_value::RawSortValue;
 use crate::attribute;
@@ -26,7 +26,7 @@ pub(super) struct NestedObjects {
 
 /// What a key compares.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum SortSource {
     Score,
     PrimaryKey,
     Values {
@@ -66,13 +66,13 @@ pub(crate) fn directed(ordering: Ordering, descending: bool) -> Ordering {
 /// One key of an order.
 #[derive(Debug)]
 pub(super) struct Key {
-    pub(super) source: Source,
+    pub(super) source: SortSource,
     pub(super) descending: bool,
     pub(super) absent: Absent,
 }
 
 impl Key {
-    pub(super) fn new(source: Source, descending: bool) -> Self {
+    pub(super) fn new(source: SortSource, descending: bool) -> Self {
         Self {
             source,
             descending,
@@ -105,7 +105,7 @@ impl Key {
     /// Whether a page token's value can be one of this key's.
     fn accepts(&self, sort_value: &RawSortValue) -> bool {
         match (&self.source, sort_value) {
-            (Source::Score | Source::PrimaryKey, RawSortValue::Missing) => false,
+            (SortSource::Score | SortSource::PrimaryKey, RawSortValue::Missing) => false,
             (_, RawSortValue::Missing) => !matches!(self.absent, Absent::As(_)),
             (_, RawSortValue::Number(_)) => self.is_number(),
             (_, RawSortValue::Bytes(_)) => !self.is_number(),
@@ -114,23 +114,23 @@ impl Key {
 
     fn is_number(&self) -> bool {
         match &self.source {
-            Source::Score | Source::Distance { .. } => true,
-            Source::PrimaryKey => false,
-            Source::Values { kind, .. } => matches!(kind, ValueKind::Number(_)),
+            SortSource::Score | SortSource::Distance { .. } => true,
+            SortSource::PrimaryKey => false,
+            SortSource::Values { kind, .. } => matches!(kind, ValueKind::Number(_)),
         }
     }
 
     /// The objects that it looks at, if they are nested.
     pub(super) fn nested(&self) -> Option<&NestedObjects> {
         match &self.source {
-            Source::Values { nested, .. } => nested.as_ref(),
-            Source::Score | Source::PrimaryKey | Source::Distance { .. } => None,
+            SortSource::Values { nested, .. } => nested.as_ref(),
+            SortSource::Score | SortSource::PrimaryKey | SortSource::Distance { .. } => None,
         }
     }
 
     fn sort_value(&self, sort_value: &RawSortValue) -> SortValue {
         let (kind, computed) = match &self.source {
-            Source::Values { kind, pick, .. } => (Some(kind), matches!(pick, Pick::Mean | Pick::Sum)),
+            SortSource::Values { kind, pick, .. } => (Some(kind), matches!(pick, Pick::Mean | Pick::Sum)),
             _ => (None, true),
         };
         match (sort_value, kind) {
@@ -164,11 +164,11 @@ pub(crate) struct Order {
 impl Order {
     /// Checks the sorts of a request; none means by score.
     pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
-        let mut order = Self::of_keys(Check::new(layout, run).sorts(sorts, "sort")?, sorts);
+        let mut order = Self::of_keys(SortCheck::new(layout, run).sorts(sorts, "sort")?, sorts);
         let mut sources = order.keys.iter().map(|key| &key.source);
-        match sources.position(|source| matches!(source, Source::PrimaryKey)) {
+        match sources.position(|source| matches!(source, SortSource::PrimaryKey)) {
             Some(named) => order.primary_key = named,
-            None => order.keys.push(Key::new(Source::PrimaryKey, false)),
+            None => order.keys.push(Key::new(SortSource::PrimaryKey, false)),
         }
         Ok(order)
     }
@@ -177,7 +177,7 @@ impl Order {
     fn of_keys(mut keys: Vec<Key>, sorts: &[Sort]) -> Self {
         let requested = keys.len();
         if sorts.is_empty() {
-            keys.push(Key::new(Source::Score, true));
+            keys.push(Key::new(SortSource::Score, true));
         }
         let primary_key = keys.len();
         Self {
@@ -196,18 +196,20 @@ impl Order {
         scope: &str,
         at: &str,
     ) -> Result<Self, Error> {
-        let keys = Check::new(layout, run).of_objects(scope).sorts(sorts, at)?;
+        let keys = SortCheck::new(layout, run).of_objects(scope).sorts(sorts, at)?;
         Ok(Self::of_keys(keys, sorts))
     }
 
     /// Whether documents are compared, and shown, by their scores.
     pub(crate) fn wants_scores(&self) -> bool {
-        self.keys.iter().any(|key| matches!(key.source, Source::Score))
+        self.keys
+            .iter()
+            .any(|key| matches!(key.source, SortSource::Score))
     }
 
     /// The first key that can differ between documents; when scores don't differ, they are passed over.
     pub(super) fn leading(&self, scores: bool) -> Option<usize> {
-        let differs = |key: &Key| scores || !matches!(key.source, Source::Score);
+        let differs = |key: &Key| scores || !matches!(key.source, SortSource::Score);
         self.keys.iter().position(differs)
     }
 
@@ -223,7 +225,7 @@ impl Order {
     /// Whether the best scores come first.
     pub(crate) fn begins_with_best_score(&self) -> bool {
         let first = self.keys.first();
-        first.is_some_and(|key| key.descending && matches!(key.source, Source::Score))
+        first.is_some_and(|key| key.descending && matches!(key.source, SortSource::Score))
     }
 
     pub(crate) fn compare(&self, one: &[RawSortValue], other: &[RawSortValue]) -> Ordering {

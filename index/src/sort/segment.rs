@@ -14,7 +14,7 @@ use super::distance::{Distances, Targets};
 use super::leading::Leading;
 use super::nearest::Nearest;
 use super::objects::Objects;
-use super::order::{Absent, Key, Order, Source, ValueKind};
+use super::order::{Absent, Key, Order, SortSource, ValueKind};
 use super::rank::{self, Rank};
 use super::raw_value::{RawSortValue, RawSortValues, spell};
 use crate::attribute;
@@ -101,7 +101,7 @@ impl<'a> PreparedOrder<'a> {
     /// Opens the key `nth` for a walk from the nearest point on, if it is by distance, nearest first.
     fn nearest(&self, nth: usize, reader: &SegmentReader) -> tantivy::Result<Option<Nearest>> {
         let Some(Key {
-            source: Source::Distance { path, points },
+            source: SortSource::Distance { path, points },
             descending: false,
             ..
         }) = self.order.keys.get(nth)
@@ -129,7 +129,7 @@ impl<'a> PreparedOrder<'a> {
         let Some((nth, key)) = leading.and_then(|nth| Some((nth, self.order.keys.get(nth)?))) else {
             return Ok(());
         };
-        let Source::Values {
+        let SortSource::Values {
             kind: ValueKind::Number(_),
             ..
         } = &key.source
@@ -149,10 +149,10 @@ impl<'a> PreparedOrder<'a> {
     /// Documents to compare between two checks of the deadline: fewer when comparing one takes long.
     pub(crate) fn documents_per_check(&self) -> u32 {
         let cost = |key: &Key| match &key.source {
-            Source::Score | Source::PrimaryKey => 0,
-            Source::Values { nested: None, .. } => 1,
-            Source::Values { nested: Some(_), .. } => NESTED_KEY_COST,
-            Source::Distance { points, .. } => points.len(),
+            SortSource::Score | SortSource::PrimaryKey => 0,
+            SortSource::Values { nested: None, .. } => 1,
+            SortSource::Values { nested: Some(_), .. } => NESTED_KEY_COST,
+            SortSource::Distance { points, .. } => points.len(),
         };
         let cost = self.order.keys.iter().map(cost).sum::<usize>().max(1);
         (DOCUMENTS_PER_CHECK / cost as u32).max(1)
@@ -166,12 +166,12 @@ impl<'a> PreparedOrder<'a> {
     ) -> tantivy::Result<SegmentKey<'a>> {
         let mut strings = None;
         let values: Box<dyn Values> = match &key.source {
-            Source::Score => Box::new(Scores),
-            Source::Distance { path, points } => match Points::open(reader, path)? {
+            SortSource::Score => Box::new(Scores),
+            SortSource::Distance { path, points } => match Points::open(reader, path)? {
                 Some(column) => Box::new(Distances::new(column, Targets::new(points))),
                 None => Box::new(Nothing),
             },
-            Source::Values {
+            SortSource::Values {
                 path,
                 kind: ValueKind::Number(kind),
                 pick,
@@ -183,7 +183,7 @@ impl<'a> PreparedOrder<'a> {
                 }
                 None => Box::new(Nothing),
             },
-            Source::Values { path, kind, pick, .. } => {
+            SortSource::Values { path, kind, pick, .. } => {
                 strings = self.columns.strings(reader, path)?;
                 match &strings {
                     Some(strings) => {
@@ -200,7 +200,7 @@ impl<'a> PreparedOrder<'a> {
                     None => Box::new(Nothing),
                 }
             }
-            Source::PrimaryKey => {
+            SortSource::PrimaryKey => {
                 strings = self.columns.strings(reader, &self.layout.key_path)?;
                 match &strings {
                     Some(strings) => column::ordinals(strings.column.ords().clone(), None, Pick::Only, None),

@@ -12,7 +12,7 @@ use tantivy::{DocId, Result, Score, SegmentReader};
 
 use crate::allowance::Allowance;
 use crate::doc_walk::each_list_block;
-use crate::held::Held;
+use crate::held_bytes::HeldBytes;
 use crate::plan::DocSetBuilder;
 use crate::unexplained::unexplained;
 
@@ -26,7 +26,7 @@ pub(super) struct Removal(Arc<Key>);
 struct Key {
     field: Field,
     key: Box<[u8]>,
-    _held: Held,
+    _held: HeldBytes,
 }
 
 impl Removal {
@@ -35,7 +35,7 @@ impl Removal {
         Self(Arc::new(Key {
             field,
             key: key.into(),
-            _held: Held::new(key.len() + REMOVAL_BYTES, held),
+            _held: HeldBytes::new(key.len() + REMOVAL_BYTES, held),
         }))
     }
 

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use souk_index::{
-    Aggregation, AggregationResult, Cancellation, Datum, Error, Field, Figure, GroupOrder, GroupOrderBy,
-    Index, IndexOptions, Object, Operation, Query, Schema, SearchRequest, Searcher, Sort, TotalRequest,
+    Aggregation, AggregationResult, Cancellation, Datum, Error, Field, GroupOrder, GroupOrderBy, Index,
+    IndexOptions, MetricKind, Object, Operation, Query, Schema, SearchRequest, Searcher, Sort, TotalRequest,
     ValueRange,
 };
 
@@ -165,8 +165,8 @@ fn mistakes_are_told_with_their_paths() {
         aggregations,
     };
     let asked = vec![
-        ("a".to_owned(), figure("nothing", Figure::Count)),
-        ("b".to_owned(), figure("at", Figure::Sum)),
+        ("a".to_owned(), figure("nothing", MetricKind::Count)),
+        ("b".to_owned(), figure("at", MetricKind::Sum)),
         (
             "c".to_owned(),
             Aggregation::Percentiles {
@@ -177,7 +177,11 @@ fn mistakes_are_told_with_their_paths() {
         ),
         (
             "d".to_owned(),
-            terms(2_001, "x", vec![("y".to_owned(), figure("kind", Figure::Avg))]),
+            terms(
+                2_001,
+                "x",
+                vec![("y".to_owned(), figure("kind", MetricKind::Avg))],
+            ),
         ),
     ];
     let request = SearchRequest::new(Query::MatchAll).aggregations(asked);
@@ -338,7 +342,7 @@ fn objects_of_two_fields_beside_each_other_cannot_be_mixed() {
     let index = Index::create_in_ram(schema.expect("a schema"), IndexOptions::default()).expect("an index");
     let persons = Aggregation::Figure {
         field: "faces.person".to_owned(),
-        figure: Figure::Count,
+        figure: MetricKind::Count,
         missing: None,
     };
     let tags = Aggregation::Terms {
@@ -389,7 +393,7 @@ fn sums_beyond_64_bits_are_doubles() {
     let (_folder, index) = one_document();
     let sum = Aggregation::Figure {
         field: "n".to_owned(),
-        figure: Figure::Sum,
+        figure: MetricKind::Sum,
         missing: None,
     };
     let expected = AggregationResult::Value(Some(Datum::Double(2.0 * 9_223_372_036_854_775_807.0)));
@@ -532,7 +536,7 @@ fn frequent_values_among_very_many_are_within_their_bound() {
     }
     let count = Aggregation::Figure {
         field: "n".to_owned(),
-        figure: Figure::Count,
+        figure: MetricKind::Count,
         missing: None,
     };
     let values = Aggregation::Terms {

@@ -9,8 +9,8 @@ use souk_index::limits::{
     MAX_ATTRIBUTE_NAME_BYTES, MAX_ATTRIBUTES, MAX_KEY_BYTES, MAX_KEYWORD_BYTES, MAX_SORTS,
 };
 use souk_index::{
-    Aggregation, ArrayMode, Cancellation, CompositeSource, Error, Field, FieldValue, Figure, Index,
-    IndexOptions, MisfitReason, Missing, Object, Operation, Query, QueryValue, Reason, Schema, SearchRequest,
+    Aggregation, ArrayMode, Cancellation, CompositeSource, Error, Field, FieldValue, Index, IndexOptions,
+    MetricKind, MisfitReason, Missing, Object, Operation, Query, QueryValue, Reason, Schema, SearchRequest,
     Sort, SortValue, SourceKind,
 };
 
@@ -608,7 +608,7 @@ fn stand_ins_are_no_longer_than_values() {
             };
             let figure = Aggregation::Figure {
                 field: "attributes.x".to_owned(),
-                figure: Figure::DistinctCount,
+                figure: MetricKind::DistinctCount,
                 missing: Some(value.clone()),
             };
             let composite = Aggregation::Composite {

@@ -4,9 +4,9 @@ use std::ops::Bound;
 
 use fastrand::Rng;
 use souk_index::{
-    Aggregation, AggregationResult, CompositeSource, Document, Error, Field, FieldKind, Figure, Function,
-    FunctionScore, Index, IndexOptions, IndexWriter, Missing, Object, Operation, Query, QueryValue, Reason,
-    Schema, ScoreFunction, SearchRequest, Sort, SourceKind, TotalRequest,
+    Aggregation, AggregationResult, CompositeSource, Document, Error, Field, FieldKind, Function,
+    FunctionScore, Index, IndexOptions, IndexWriter, MetricKind, Missing, Object, Operation, Query,
+    QueryValue, Reason, Schema, ScoreFunction, SearchRequest, Sort, SourceKind, TotalRequest,
 };
 
 use super::{commit, find, random_numbers, value};
@@ -163,7 +163,7 @@ fn sorts(rng: &mut Rng) -> Vec<Sort> {
 fn aggregations(rng: &mut Rng) -> Vec<(String, Aggregation)> {
     let distinct = Aggregation::Figure {
         field: "id".to_owned(),
-        figure: Figure::DistinctCount,
+        figure: MetricKind::DistinctCount,
         missing: None,
     };
     let terms = |field: &str, size, aggregations| Aggregation::Terms {

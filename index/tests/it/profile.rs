@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use souk_index::{
-    Aggregation, Figure, Index, IndexOptions, InnerHits, Object, Query, ScoreMode, SearchRequest,
+    Aggregation, Index, IndexOptions, InnerHits, MetricKind, Object, Query, ScoreMode, SearchRequest,
     SegmentAccess, Sort, TotalRequest,
 };
 
@@ -48,7 +48,7 @@ fn candidates_of_terms_are_their_documents() {
     };
     let count = Aggregation::Figure {
         field: "m".to_owned(),
-        figure: Figure::Count,
+        figure: MetricKind::Count,
         missing: None,
     };
     let request = SearchRequest::new(query)

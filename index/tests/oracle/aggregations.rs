@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use num_bigint::BigInt;
 use souk_index::{
-    Aggregation, AggregationResult, Datum, Figure, Group, GroupOrder, GroupOrderBy, QueryValue, ValueRange,
+    Aggregation, AggregationResult, Datum, Group, GroupOrder, GroupOrderBy, MetricKind, QueryValue,
+    ValueRange,
 };
 
 use crate::answers::found;
@@ -420,7 +421,7 @@ impl<'a> Oracle<'a> {
             .flat_map(|place| data(place, leaf, missing.as_ref()))
             .collect();
         let points = leaf.kind == Kind::Point;
-        debug_assert!(!points || matches!(figure, Figure::Count | Figure::DistinctCount));
+        debug_assert!(!points || matches!(figure, MetricKind::Count | MetricKind::DistinctCount));
         figures::figure(*figure, &values)
     }
 }

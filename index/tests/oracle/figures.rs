@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use num_bigint::BigInt;
-use souk_index::{AggregationResult, Datum, FieldValue, Figure, GeoPoint};
+use souk_index::{AggregationResult, Datum, FieldValue, GeoPoint, MetricKind};
 
 use crate::exact;
 use crate::geo;
@@ -32,20 +32,20 @@ fn sum(values: &[FieldValue]) -> BigInt {
 }
 
 /// A figure; `None` where there is none.
-pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Datum> {
+pub(crate) fn figure(figure: MetricKind, values: &[FieldValue]) -> Option<Datum> {
     let by = |value: &&FieldValue| exact::of_field(value);
     match figure {
-        Figure::Count => Some(Datum::Long(values.len() as i64)),
-        Figure::DistinctCount => Some(Datum::Long(distinct(values))),
-        Figure::Min => values.iter().min_by_key(by).map(shown),
-        Figure::Max => values.iter().max_by_key(by).map(shown),
-        Figure::Sum => {
+        MetricKind::Count => Some(Datum::Long(values.len() as i64)),
+        MetricKind::DistinctCount => Some(Datum::Long(distinct(values))),
+        MetricKind::Min => values.iter().min_by_key(by).map(shown),
+        MetricKind::Max => values.iter().max_by_key(by).map(shown),
+        MetricKind::Sum => {
             let whole = matches!(values.first()?, FieldValue::Long(_)).then(|| sum(values) >> 1_074);
             let long = whole.and_then(|whole| i64::try_from(whole).ok());
             let double = || exact::nearest(&sum(values), 1).clamp(f64::MIN, f64::MAX);
             Some(long.map_or_else(|| Datum::Double(double()), Datum::Long))
         }
-        Figure::Avg => Some(match values.first()? {
+        MetricKind::Avg => Some(match values.first()? {
             // The mean of times ends with a whole nanosecond.
             FieldValue::Date(_) => {
                 let (whole, count) = (sum(values) >> 1_074_u32, BigInt::from(values.len()));
@@ -57,7 +57,7 @@ pub(crate) fn figure(figure: Figure, values: &[FieldValue]) -> Option<Datum> {
             }
             _ => Datum::Double(exact::nearest(&sum(values), values.len() as u64)),
         }),
-        Figure::Stats => panic!("several figures"),
+        MetricKind::Stats => panic!("several figures"),
     }
 }
 
@@ -79,10 +79,10 @@ fn distinct(values: &[FieldValue]) -> i64 {
 }
 
 /// Whether an answer is the figure of these values.
-pub(crate) fn check(asked: Figure, values: &[FieldValue], found: &AggregationResult) -> bool {
+pub(crate) fn check(asked: MetricKind, values: &[FieldValue], found: &AggregationResult) -> bool {
     match (asked, found) {
         (
-            Figure::Stats,
+            MetricKind::Stats,
             AggregationResult::Stats {
                 count,
                 sum,
@@ -91,19 +91,19 @@ pub(crate) fn check(asked: Figure, values: &[FieldValue], found: &AggregationRes
                 max,
             },
         ) => {
-            let is = |of: Figure, found: &Option<Datum>| figure(of, values) == *found;
+            let is = |of: MetricKind, found: &Option<Datum>| figure(of, values) == *found;
             let dates = matches!(values.first(), Some(FieldValue::Date(_)));
             *count == values.len() as u64
                 && (if dates {
                     sum.is_none()
                 } else {
-                    is(Figure::Sum, sum)
+                    is(MetricKind::Sum, sum)
                 })
-                && is(Figure::Avg, avg)
-                && is(Figure::Min, min)
-                && is(Figure::Max, max)
+                && is(MetricKind::Avg, avg)
+                && is(MetricKind::Min, min)
+                && is(MetricKind::Max, max)
         }
-        (Figure::Stats, _) => false,
+        (MetricKind::Stats, _) => false,
         (_, AggregationResult::Value(found)) => figure(asked, values) == *found,
         _ => false,
     }

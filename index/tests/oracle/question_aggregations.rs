@@ -1,7 +1,7 @@
 //! Random aggregations, three levels deep, in and out of nested objects.
 
 use souk_index::{
-    Aggregation, CalendarUnit, CompositeSource, Figure, GroupOrder, GroupOrderBy, QueryValue, SourceKind,
+    Aggregation, CalendarUnit, CompositeSource, GroupOrder, GroupOrderBy, MetricKind, QueryValue, SourceKind,
     TimeZone, ValueRange,
 };
 
@@ -11,14 +11,14 @@ use crate::universe::{Kind, Leaf, once_in, pick};
 
 type Named = Vec<(String, Aggregation)>;
 
-const FIGURES: [Figure; 7] = [
-    Figure::Count,
-    Figure::DistinctCount,
-    Figure::Min,
-    Figure::Max,
-    Figure::Avg,
-    Figure::Stats,
-    Figure::Sum,
+const FIGURES: [MetricKind; 7] = [
+    MetricKind::Count,
+    MetricKind::DistinctCount,
+    MetricKind::Min,
+    MetricKind::Max,
+    MetricKind::Avg,
+    MetricKind::Stats,
+    MetricKind::Sum,
 ];
 const UNITS: [CalendarUnit; 9] = [
     CalendarUnit::Millisecond,
@@ -125,8 +125,8 @@ impl Questions<'_> {
             _ => {
                 let figure = *pick(self.rng, &FIGURES);
                 let leaf = self.reached(scope, |leaf| match figure {
-                    Figure::Count | Figure::DistinctCount => is_key(leaf) || is_point(leaf),
-                    Figure::Sum => is_summable(leaf),
+                    MetricKind::Count | MetricKind::DistinctCount => is_key(leaf) || is_point(leaf),
+                    MetricKind::Sum => is_summable(leaf),
                     _ => is_number(leaf),
                 })?;
                 Some(Aggregation::Figure {
@@ -148,7 +148,7 @@ impl Questions<'_> {
 
     fn order(&mut self, inside: &Named) -> Vec<GroupOrder> {
         let single = inside.iter().find(
-            |(_, inner)| matches!(inner, Aggregation::Figure { figure, .. } if *figure != Figure::Stats),
+            |(_, inner)| matches!(inner, Aggregation::Figure { figure, .. } if *figure != MetricKind::Stats),
         );
         let single = single.map(|(name, _)| name.clone());
         let count = self.rng.usize(..3);

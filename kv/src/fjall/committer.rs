@@ -130,7 +130,7 @@ impl Committer {
         }
     }
 
-    /// Publishes a cut that includes everything the engine did. After a failure there will be none: `done` is dropped.
+    /// Publishes a snapshot that includes everything the engine did. After a failure there will be none: `done` is dropped.
     fn refresh(&mut self, done: oneshot::Sender<()>) {
         if self.failure.is_some() {
             return;

@@ -156,14 +156,19 @@ fn cut(path: &Path, at: u64) -> io::Result<()> {
 
 /// Where a journal can't be read on.
 #[derive(Debug, Clone, Copy)]
-struct Damage {
+struct JournalDamage {
     at: u64,
     /// Whether it may be a write that was never durable.
     interrupted: bool,
 }
 
 /// Reads a journal to its end or to where it is damaged.
-fn read(path: &Path, nonce: Nonce, is_active: bool, before: &mut Before) -> io::Result<Option<Damage>> {
+fn read(
+    path: &Path,
+    nonce: Nonce,
+    is_active: bool,
+    before: &mut Before,
+) -> io::Result<Option<JournalDamage>> {
     let mut window = Window::open(path)?;
     loop {
         match parse(window.bytes(), nonce) {
@@ -175,7 +180,7 @@ fn read(path: &Path, nonce: Nonce, is_active: bool, before: &mut Before) -> io::
                     && before.sequence.is_none_or(|last| batch.sequence > last);
                 if !follows {
                     let (at, interrupted) = (window.position(), false);
-                    return Ok(Some(Damage { at, interrupted }));
+                    return Ok(Some(JournalDamage { at, interrupted }));
                 }
                 before.sequence = Some(batch.sequence);
                 before.group = batch.mark.map(|mark| mark.number).or(before.group);
@@ -192,7 +197,7 @@ fn read(path: &Path, nonce: Nonce, is_active: bool, before: &mut Before) -> io::
     }
     // An older journal was synced as a whole before the next one was begun.
     let interrupted = is_active && !was_durable(&rest, nonce, before.group);
-    Ok(Some(Damage { at, interrupted }))
+    Ok(Some(JournalDamage { at, interrupted }))
 }
 
 /// Whether the broken batch at the begin was durable, by the marks behind it.

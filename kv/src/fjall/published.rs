@@ -8,14 +8,14 @@ use tokio::sync::watch;
 
 use super::disk_guard;
 use super::failure::StoreFailure;
-use super::snapshot::Cut;
+use super::snapshot::GroupSnapshot;
 use super::store::Store;
 use crate::engine::Health;
 
-/// The last cut, sequence and health, and counters for statistics.
+/// The last snapshot, sequence and health, and counters for statistics.
 pub(super) struct Published {
     pub(super) store: Arc<Store>,
-    pub(super) cut: RwLock<Arc<Cut>>,
+    pub(super) snapshot: RwLock<Arc<GroupSnapshot>>,
     pub(super) sequence: watch::Sender<u64>,
     pub(super) health: watch::Sender<Health>,
     /// Set when the committer has closed: what is still queued then was never written.
@@ -31,7 +31,7 @@ pub(super) struct Published {
 impl Published {
     pub(super) fn new(store: Arc<Store>, sequence: u64, group: u64) -> Self {
         Self {
-            cut: RwLock::new(Arc::new(Cut::take(store.clone(), sequence, group))),
+            snapshot: RwLock::new(Arc::new(GroupSnapshot::take(store.clone(), sequence, group))),
             store,
             sequence: watch::Sender::new(sequence),
             health: watch::Sender::new(Health::Serving),
@@ -44,9 +44,9 @@ impl Published {
 
     /// Publishes the present state. Only right in the committer, between two groups.
     pub(super) fn publish(&self, sequence: u64, group: u64) {
-        let cut = Arc::new(Cut::take(self.store.clone(), sequence, group));
-        let mut published = self.cut.write();
-        // Set under the lock of the cut, so that no reader sees a change above the sequence; watchers are woken after it, so
+        let snapshot = Arc::new(GroupSnapshot::take(self.store.clone(), sequence, group));
+        let mut published = self.snapshot.write();
+        // Set under the lock of the snapshot, so that no reader sees a change above the sequence; watchers are woken after it, so
         // that no reader waits for that.
         let mut advanced = false;
         self.sequence.send_if_modified(|last| {
@@ -55,7 +55,7 @@ impl Published {
             false
         });
         // Dropped by its last reader, or at the end of this function, but not under the lock.
-        let _before = std::mem::replace(&mut *published, cut);
+        let _before = std::mem::replace(&mut *published, snapshot);
         drop(published);
         self.sequence.send_if_modified(|_| advanced);
     }

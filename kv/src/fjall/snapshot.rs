@@ -20,7 +20,7 @@ const EXPECTED_ENTRIES: usize = 512;
 
 /// The state after a group of commits. The committer makes one after each; readers share it, so that opening a
 /// snapshot waits for nothing and never sees a group that isn't acknowledged.
-pub(super) struct Cut {
+pub(super) struct GroupSnapshot {
     sequence: u64,
     /// Number of the last commit group it includes.
     group: u64,
@@ -28,7 +28,7 @@ pub(super) struct Cut {
     store: Arc<Store>,
 }
 
-impl Cut {
+impl GroupSnapshot {
     /// The present state. Only right in the committer, between two groups.
     pub(super) fn take(store: Arc<Store>, sequence: u64, group: u64) -> Self {
         Self {
@@ -86,8 +86,8 @@ impl Cut {
     }
 }
 
-/// A reader's share of a [`Cut`].
-pub(super) struct FjallSnapshot(pub(super) Arc<Cut>);
+/// A reader's share of a [`GroupSnapshot`].
+pub(super) struct FjallSnapshot(pub(super) Arc<GroupSnapshot>);
 
 impl std::fmt::Debug for FjallSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -122,16 +122,16 @@ impl KvSnapshot for FjallSnapshot {
         if keys.len() <= INLINE_READS {
             return self.0.multi_get(space, &keys, bytes);
         }
-        let cut = self.0.clone();
-        blocking(move || cut.multi_get(space, &keys, bytes)).await
+        let snapshot = self.0.clone();
+        blocking(move || snapshot.multi_get(space, &keys, bytes)).await
     }
 
     async fn scan(&self, scan: Scan) -> Result<ScanPage, Error> {
         if scan.entries <= INLINE_READS {
             return self.0.scan(&scan);
         }
-        let cut = self.0.clone();
-        blocking(move || cut.scan(&scan)).await
+        let snapshot = self.0.clone();
+        blocking(move || snapshot.scan(&scan)).await
     }
 }
 

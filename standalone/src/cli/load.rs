@@ -13,7 +13,7 @@ use super::target::TargetArgs;
 use crate::dataset::{self, Dataset};
 use crate::generate::SEED;
 use crate::generate::tpch::Scale;
-use crate::load::checkpoint::Checkpoint;
+use crate::load::checkpoint::LoadCheckpoint;
 use crate::load::kind::{self, Kind};
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
@@ -183,11 +183,11 @@ impl LoadArgs {
     ) -> Result<LoadReport, CommandError> {
         let state = self.state.join(format!("{}.json", K::NAME));
         // Before anything that another load reads or empties.
-        let _lock = Checkpoint::lock(&state)?;
+        let _lock = LoadCheckpoint::lock(&state)?;
         let mut checkpoint = if self.resume {
-            Checkpoint::resume(&state, &dataset.name)?
+            LoadCheckpoint::resume(&state, &dataset.name)?
         } else {
-            Checkpoint::start(Some(&state), &dataset.name)
+            LoadCheckpoint::start(Some(&state), &dataset.name)
         };
         let rejects = self.open_rejects(rejects)?;
         let plan = LoadPlan {
@@ -280,7 +280,7 @@ mod tests {
         drop(first);
         let checkpoint = state.join("shops.json");
         std::fs::write(&checkpoint, "of the first").expect("written");
-        let _lock = Checkpoint::lock(&checkpoint).expect("a lock");
+        let _lock = LoadCheckpoint::lock(&checkpoint).expect("a lock");
         let error = load.run().await.expect_err("the first is under way");
         assert!(
             error.to_string().contains("another load or import is under way"),

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use prost_types::{Duration, Timestamp};
 use souk_proto::media::v1::{Box as FaceBox, Face, Media, MediaType, Tag};
 
-use super::places::TOWNS;
 use super::random::{RowRandom, WeightedIndex};
+use super::towns::TOWNS;
 use crate::data::{PEOPLE, TAGS};
 
 /// Number of users; `u0001` has the most media.

@@ -7,7 +7,7 @@ use souk_proto::order::v1::Order;
 use tpchgen::generators::{LineItemGeneratorIterator, OrderGeneratorIterator, OrderStatus};
 
 use super::names;
-use super::products::{self, Part};
+use super::products::{self, ProductSummary};
 use super::random::RowRandom;
 use super::tpch::{Scale, consumer_id, number_in, product_id, salesperson_id};
 
@@ -31,7 +31,7 @@ struct Head {
 pub struct Orders {
     seed: u64,
     number: u64,
-    parts: Vec<Part>,
+    parts: Vec<ProductSummary>,
     head: Head,
     orders: OrderGeneratorIterator<'static>,
     items: std::iter::Skip<LineItemGeneratorIterator<'static>>,

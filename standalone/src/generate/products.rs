@@ -49,14 +49,14 @@ const TYPE_WORDS: [&str; 6] = ["STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY"
 
 /// What an order repeats of a product.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct ProductSummary {
     pub(super) name: String,
     pub(super) brand: &'static str,
     pub(super) kind: &'static str,
     pub(super) unit_price_cents: i64,
 }
 
-impl Part {
+impl ProductSummary {
     fn of(part: &tpchgen::generators::Part<'_>) -> Self {
         let brand = number_in(part.p_brand);
         // Brand#13 is the third brand of the first manufacturer.
@@ -87,14 +87,18 @@ impl Part {
 }
 
 /// All parts of a scale; part 1 comes first.
-pub(super) fn parts(scale: Scale) -> Vec<Part> {
-    scale.part_rows().iter().map(|part| Part::of(&part)).collect()
+pub(super) fn parts(scale: Scale) -> Vec<ProductSummary> {
+    scale
+        .part_rows()
+        .iter()
+        .map(|part| ProductSummary::of(&part))
+        .collect()
 }
 
 /// The products of a scale from row `from` on.
 pub fn rows(scale: Scale, from: u64) -> impl Iterator<Item = Product> + Send {
     scale.part_rows().iter().skip(from as usize).map(|row| {
-        let part = Part::of(&row);
+        let part = ProductSummary::of(&row);
         let attributes = [
             ("tpch_name", text_value(row.p_name.to_string())),
             ("tpch_type", text_value(row.p_type)),

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 use souk_proto::shop::v1::Shop;
 use souk_proto::r#type::v1::{GeoPoint, Value};
 
-use super::places::{self, TOWNS};
 use super::random::RowRandom;
+use super::towns::{self, TOWNS};
 use super::{names, text_value};
 use crate::data::{BRANDS, HELSINKI};
 
@@ -181,7 +181,7 @@ fn by_lake(index: u64, random: &mut RowRandom) -> Shop {
     };
     Shop {
         name,
-        position: Some(places::near(LAKE.0, LAKE.1, LAKE_RADIUS_KM, random)),
+        position: Some(towns::near(LAKE.0, LAKE.1, LAKE_RADIUS_KM, random)),
         address: names::street("CN", random),
         city: "杭州".to_owned(),
         ..base(index, kind, random)

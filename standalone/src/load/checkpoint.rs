@@ -52,7 +52,7 @@ pub enum CheckpointError {
 
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct LoadPosition {
     dataset: String,
     /// Names the load that began here, among all of that data set.
     #[serde(default)]
@@ -83,21 +83,21 @@ impl Drop for CheckpointLock {
 
 /// How far a load has come. Batches end in any order; the place is where none is missing before.
 #[derive(Debug)]
-pub struct Checkpoint {
+pub struct LoadCheckpoint {
     path: Option<PathBuf>,
-    place: Place,
+    place: LoadPosition,
     /// Batches that are done behind one that isn't: rows and refused rows.
     ahead: BTreeMap<u64, (u64, u64)>,
 }
 
-impl Checkpoint {
+impl LoadCheckpoint {
     /// A load from the start; its place is written to `path`, if any.
     #[must_use]
     pub fn start(path: Option<&Path>, dataset: &str) -> Self {
-        let place = Place {
+        let place = LoadPosition {
             dataset: dataset.to_owned(),
             run: Uuid::new_v4().to_string(),
-            ..Place::default()
+            ..LoadPosition::default()
         };
         Self {
             path: path.map(Path::to_owned),
@@ -118,7 +118,7 @@ impl Checkpoint {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(checkpoint),
             Err(source) => return Err(CheckpointError::Io { path, source }),
         };
-        let place: Place = match serde_json::from_slice(&text) {
+        let place: LoadPosition = match serde_json::from_slice(&text) {
             Ok(place) => place,
             Err(source) => return Err(CheckpointError::Damaged { path, source }),
         };
@@ -237,7 +237,7 @@ impl Checkpoint {
 }
 
 /// With neither the old nor the new one, the name of the load would be lost, which keeps rows from being written twice.
-fn write(path: &Path, place: &Place) -> io::Result<()> {
+fn write(path: &Path, place: &LoadPosition) -> io::Result<()> {
     replace(path, &serde_json::to_vec(place)?)
 }
 

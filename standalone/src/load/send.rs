@@ -22,7 +22,7 @@ const NAME_SPACE: Uuid = Uuid::from_u128(0x6f2b_1c3e_5d0a_5e7b_9c41_2a7d_88f0_31
 
 /// What became of a batch.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct BatchOutcome {
     pub(super) batch: u64,
     pub(super) created: u64,
     pub(super) existed: u64,
@@ -58,11 +58,11 @@ impl<K: Kind> Sender<K> {
         }
     }
 
-    pub(super) async fn send(&self, batch: Batch<K::Row>) -> Result<Outcome, LoadError> {
-        let mut outcome = Outcome {
+    pub(super) async fn send(&self, batch: Batch<K::Row>) -> Result<BatchOutcome, LoadError> {
+        let mut outcome = BatchOutcome {
             batch: batch.number,
             rejects: batch.unreadable,
-            ..Outcome::default()
+            ..BatchOutcome::default()
         };
         let mut parts = vec![batch.rows];
         while let Some(mut rows) = parts.pop() {
@@ -109,7 +109,7 @@ impl<K: Kind> Sender<K> {
         Ok(outcome)
     }
 
-    fn refuse(&self, number: u64, row: &K::Row, status: &Status, reason: &str, outcome: &mut Outcome) {
+    fn refuse(&self, number: u64, row: &K::Row, status: &Status, reason: &str, outcome: &mut BatchOutcome) {
         if status.code() == Code::AlreadyExists && self.skip_existing {
             outcome.existed += 1;
         } else {

@@ -10,7 +10,7 @@ use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::order::v1::Product;
 use tonic::Status;
 
-use super::checkpoint::{Checkpoint, CheckpointError};
+use super::checkpoint::{CheckpointError, LoadCheckpoint};
 use super::kind::Products;
 use super::reject::Reject;
 use super::source::{BATCH_ROWS, ROW_BYTES, batches, numbered};
@@ -45,7 +45,7 @@ fn target(shelf: &Shelf) -> Client {
 async fn load(
     shelf: &Shelf,
     plan: &LoadPlan,
-    checkpoint: &mut Checkpoint,
+    checkpoint: &mut LoadCheckpoint,
     rows: impl Iterator<Item = Item<Product>> + Send + 'static,
 ) -> (Result<LoadReport, LoadError>, Vec<Reject>) {
     let mut rejects = Rejects::Kept(Vec::new());
@@ -71,7 +71,7 @@ fn plan() -> LoadPlan {
 #[tokio::test]
 async fn every_row_arrives_once() {
     let shelf = Shelf::start(Trouble::default()).await;
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(1_001)).await;
     let report = report.expect("nothing is wrong");
     assert_eq!(
@@ -96,7 +96,7 @@ async fn a_busy_service_is_asked_again_and_the_pause_it_wants_is_kept() {
     })
     .await;
     let started = Instant::now();
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let plan = LoadPlan { streams: 1, ..plan() };
     let (report, _) = load(&shelf, &plan, &mut checkpoint, source(300)).await;
     assert_eq!(report.expect("it recovers").created, 300);
@@ -111,7 +111,7 @@ async fn a_lost_answer_doesnt_write_twice() {
         ..Trouble::default()
     })
     .await;
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(800)).await;
     assert_eq!(report.expect("it is replayed").created, 800);
     assert_eq!((shelf.len(), rejects.len(), shelf.calls()), (800, 0, 7));
@@ -125,7 +125,7 @@ async fn rows_that_the_service_names_are_refused_and_the_rest_is_written() {
         ..Trouble::default()
     })
     .await;
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(600)).await;
     assert_eq!(
         report.expect("only rows are wrong"),
@@ -150,7 +150,7 @@ async fn a_batch_that_is_refused_without_naming_rows_is_split_until_they_are_fou
         ..Trouble::default()
     })
     .await;
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(200)).await;
     assert_eq!(
         report.expect("only rows are wrong"),
@@ -171,7 +171,7 @@ async fn a_batch_that_is_refused_without_naming_rows_is_split_until_they_are_fou
 async fn a_row_that_exists_is_refused_unless_the_load_goes_on() {
     let shelf = Shelf::start(Trouble::default()).await;
     shelf.put(product(5));
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, source(10)).await;
     assert_eq!(
         report.expect("only a row is wrong"),
@@ -186,7 +186,7 @@ async fn a_row_that_exists_is_refused_unless_the_load_goes_on() {
         skip_existing: true,
         ..LoadPlan::new("another name, so another request id")
     };
-    let mut checkpoint = Checkpoint::start(None, &plan.dataset);
+    let mut checkpoint = LoadCheckpoint::start(None, &plan.dataset);
     let (report, rejects) = load(&shelf, &plan, &mut checkpoint, source(10)).await;
     assert_eq!(
         report.expect("all exist"),
@@ -208,7 +208,7 @@ async fn a_load_that_broke_goes_on_where_it_was() {
         ..Trouble::default()
     })
     .await;
-    let mut checkpoint = Checkpoint::resume(&path, "products test").expect("there is none");
+    let mut checkpoint = LoadCheckpoint::resume(&path, "products test").expect("there is none");
     let plan = LoadPlan {
         streams: 1,
         skip_existing: true,
@@ -228,7 +228,7 @@ async fn a_load_that_broke_goes_on_where_it_was() {
     );
     assert_eq!(shelf.len(), 600);
     shelf.recover();
-    let mut checkpoint = Checkpoint::resume(&path, "products test").expect("it was written");
+    let mut checkpoint = LoadCheckpoint::resume(&path, "products test").expect("it was written");
     assert_eq!((checkpoint.batches(), checkpoint.rows()), (3, 600));
     let (report, rejects) = load(&shelf, &plan, &mut checkpoint, source(2_000)).await;
     assert_eq!(
@@ -241,10 +241,10 @@ async fn a_load_that_broke_goes_on_where_it_was() {
     );
     // Three calls that worked, one that failed, seven for the rest: nothing was sent twice.
     assert_eq!((shelf.len(), rejects.len(), shelf.calls()), (2_000, 0, 11));
-    let other = Checkpoint::resume(&path, "something else");
+    let other = LoadCheckpoint::resume(&path, "something else");
     assert!(matches!(other, Err(CheckpointError::Other { .. })), "{other:?}");
     std::fs::write(&path, "{").expect("the folder is ours");
-    let damaged = Checkpoint::resume(&path, "products test");
+    let damaged = LoadCheckpoint::resume(&path, "products test");
     assert!(
         matches!(damaged, Err(CheckpointError::Damaged { .. })),
         "{damaged:?}"
@@ -254,7 +254,7 @@ async fn a_load_that_broke_goes_on_where_it_was() {
 #[tokio::test]
 async fn a_source_that_panics_isnt_at_its_end() {
     let shelf = Shelf::start(Trouble::default()).await;
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let rows = source(500).chain(std::iter::once_with(|| panic!("a file that nobody foresaw")));
     let (report, _) = load(&shelf, &plan(), &mut checkpoint, rows).await;
     assert!(matches!(report, Err(LoadError::Task(_))), "{report:?}");
@@ -283,7 +283,7 @@ async fn refused_rows_are_in_their_file_before_the_checkpoint_passes_them() {
     });
     let rows = std::iter::once(bad).chain(source(399)).chain(look);
     let outputs = LoadOutputs {
-        checkpoint: &mut Checkpoint::start(Some(&state), "products test"),
+        checkpoint: &mut LoadCheckpoint::start(Some(&state), "products test"),
         rejects: &mut Rejects::file(&refused, false).expect("a file"),
         progress: &Progress::quiet(),
     };
@@ -298,7 +298,7 @@ fn a_pipe_is_no_lock() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("place.json");
     mkfifoat(CWD, path.with_added_extension("lock"), Mode::RWXU).expect("a pipe");
-    let refused = Checkpoint::lock(&path);
+    let refused = LoadCheckpoint::lock(&path);
     assert!(matches!(refused, Err(CheckpointError::Io { .. })), "{refused:?}");
 }
 
@@ -353,7 +353,7 @@ fn lines_are_taken_up_to_the_limit_and_none_is_lost_behind_it() {
 
 #[test]
 fn batches_that_end_out_of_order_dont_leave_a_gap_in_the_checkpoint() {
-    let mut checkpoint = Checkpoint::start(None, "x");
+    let mut checkpoint = LoadCheckpoint::start(None, "x");
     checkpoint.finish(1, 200, 3);
     assert_eq!(
         (checkpoint.batches(), checkpoint.rows(), checkpoint.rejected()),
@@ -428,7 +428,7 @@ async fn a_files_bad_lines_are_refused_with_their_numbers() {
     );
     let rows = ndjson::rows::<Products>(Cursor::new(text)).expect("products are in the contract");
     let shelf = Shelf::start(Trouble::default()).await;
-    let mut checkpoint = Checkpoint::start(None, "products test");
+    let mut checkpoint = LoadCheckpoint::start(None, "products test");
     let (report, rejects) = load(&shelf, &plan(), &mut checkpoint, rows).await;
     assert_eq!(
         report.expect("only lines are wrong"),

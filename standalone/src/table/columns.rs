@@ -157,7 +157,7 @@ pub enum ColumnsError {
 
 /// Where the values of a column are in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum CellLocation {
     /// In the key, there.
     Key(usize),
     /// In the column of its name.
@@ -171,13 +171,13 @@ enum Place {
 pub(crate) struct FileColumn {
     pub(crate) name: String,
     pub(crate) cells: CellType,
-    place: Place,
+    place: CellLocation,
 }
 
 impl FileColumn {
     /// Whether each row that is read from a table has a value.
     pub(crate) fn is_key(&self) -> bool {
-        matches!(self.place, Place::Key(_))
+        matches!(self.place, CellLocation::Key(_))
     }
 }
 
@@ -237,10 +237,10 @@ impl FileColumns {
             }
             let in_key = table.key.iter().position(|column| column.name == name);
             let place = match (in_key, cells) {
-                (Some(nth), _) => Place::Key(nth),
-                (None, CellType::Columns) if name == OTHERS => Place::Others,
+                (Some(nth), _) => CellLocation::Key(nth),
+                (None, CellType::Columns) if name == OTHERS => CellLocation::Others,
                 (None, CellType::Columns) => return Err(ColumnsError::NotOthers { name }),
-                (None, _) => Place::Column,
+                (None, _) => CellLocation::Column,
             };
             let wanted = in_key
                 .and_then(|nth| table.key.get(nth))
@@ -290,20 +290,20 @@ impl FileColumns {
         let mut cells: Vec<_> = self
             .iter()
             .map(|column| match column.place {
-                Place::Key(nth) => row.key.get(nth)?.kind.clone(),
-                Place::Column => {
+                CellLocation::Key(nth) => row.key.get(nth)?.kind.clone(),
+                CellLocation::Column => {
                     let value = row.columns.get(&column.name)?.kind.as_ref()?;
                     let held = column.cells.holds(value)?;
                     row.columns.remove(&column.name);
                     Some(held)
                 }
-                Place::Others => None,
+                CellLocation::Others => None,
             })
             .collect();
         let others = self
             .columns
             .iter()
-            .position(|column| column.place == Place::Others);
+            .position(|column| column.place == CellLocation::Others);
         if let Some(cell) = others.and_then(|nth| cells.get_mut(nth)) {
             *cell = self.others(row.columns)?.map(Kind::StringValue);
         }
@@ -329,20 +329,20 @@ impl FileColumns {
             let cell = cell.map_err(|reason| format!("column {name:?}: {reason}"))?;
             match (place, cell) {
                 (_, None) => {}
-                (Place::Key(nth), cell) => {
+                (CellLocation::Key(nth), cell) => {
                     if let Some(value) = key.get_mut(*nth) {
                         *value = cell;
                     }
                 }
-                (Place::Column, kind) => {
+                (CellLocation::Column, kind) => {
                     row.columns.insert(name.clone(), Value { kind });
                 }
-                (Place::Others, Some(Kind::StringValue(json))) => {
+                (CellLocation::Others, Some(Kind::StringValue(json))) => {
                     others = self
                         .read_others(&json)
                         .map_err(|reason| format!("column {name:?}: {reason}"))?;
                 }
-                (Place::Others, Some(_)) => return Err(format!("column {name:?} isn't JSON")),
+                (CellLocation::Others, Some(_)) => return Err(format!("column {name:?} isn't JSON")),
             }
         }
         if let Some(twice) = others.keys().find(|name| row.columns.contains_key(*name)) {

@@ -8,7 +8,7 @@ use csv::{ByteRecord, ReaderBuilder, WriterBuilder};
 use souk_proto::table::v1::{PutRowRequest, Row, Table};
 
 use super::columns::FileColumns;
-use super::format::FileError;
+use super::format::TableFileError;
 use super::text;
 use crate::load::ndjson::LINE_BYTES;
 use crate::load::reject::Reject;
@@ -21,7 +21,7 @@ use crate::load::source::Item;
 pub(super) fn rows<R: Read + Send>(
     file: R,
     table: &Table,
-) -> Result<impl Iterator<Item = Item<PutRowRequest>> + Send + use<R>, FileError> {
+) -> Result<impl Iterator<Item = Item<PutRowRequest>> + Send + use<R>, TableFileError> {
     // How many values a record has is seen here, and of one row.
     let mut options = ReaderBuilder::new();
     options.has_headers(false).flexible(true);
@@ -32,12 +32,12 @@ pub(super) fn rows<R: Read + Send>(
     });
     let mut record = ByteRecord::new();
     if !reader.read_byte_record(&mut record).map_err(io::Error::from)? {
-        return Err(FileError::Empty);
+        return Err(TableFileError::Empty);
     }
     let names = record.iter().map(|name| String::from_utf8(name.to_vec()));
     let names: Vec<_> = names
         .collect::<Result<_, _>>()
-        .map_err(|_| FileError::HeaderEncoding)?;
+        .map_err(|_| TableFileError::HeaderEncoding)?;
     let columns = FileColumns::of_header(&names, table)?;
     let mut over = false;
     Ok(std::iter::from_fn(move || {

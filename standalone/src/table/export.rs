@@ -19,10 +19,10 @@ use tonic::{Code, Status, Streaming};
 
 use super::columns::{ColumnsError, FileColumns};
 use super::csv::Records;
-use super::format::Format;
+use super::export_checkpoint::{ExportCheckpoint, ExportCheckpointError};
+use super::format::FileFormat;
 use super::ndjson::Lines;
 use super::parquet::Pieces;
-use super::place::{Place, PlaceError};
 use crate::contract::{ContractError, MessageJson};
 use crate::load::PATIENCE;
 use crate::load::checkpoint::sync_folder;
@@ -44,7 +44,7 @@ pub struct ExportPlan {
     /// The table.
     pub table: Table,
     /// The format of the file.
-    pub format: Format,
+    pub format: FileFormat,
     /// Columns that get one of their own in the file, beside those of the key and declared ones.
     pub columns: Vec<String>,
     /// The file; `None` is standard output, which Parquet can't be written to.
@@ -73,7 +73,7 @@ pub enum ExportError {
     Columns(#[from] ColumnsError),
     /// Where it is.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] ExportCheckpointError),
     /// The file.
     #[error("the rows can't be written")]
     Io(#[from] io::Error),
@@ -97,19 +97,21 @@ pub enum ExportError {
 /// [`ExportError`]. With a file, `--resume` goes on behind what is in it.
 pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Result<ExportReport, ExportError> {
     let columns = FileColumns::of_table(&plan.table, &plan.columns)?;
-    let mut place = Place {
+    let mut place = ExportCheckpoint {
         server: plan.server.clone(),
         table: plan.table.name.clone(),
         shape: match plan.format {
-            Format::Ndjson => "ndjson".to_owned(),
-            Format::Csv | Format::Parquet => format!("{:?} of {}", plan.format, columns.header().join(",")),
+            FileFormat::Ndjson => "ndjson".to_owned(),
+            FileFormat::Csv | FileFormat::Parquet => {
+                format!("{:?} of {}", plan.format, columns.header().join(","))
+            }
         },
-        ..Place::default()
+        ..ExportCheckpoint::default()
     };
-    let _lock = plan.path.as_deref().map(Place::lock).transpose()?;
-    let kept = plan.path.as_deref().map(Place::path);
+    let _lock = plan.path.as_deref().map(ExportCheckpoint::lock).transpose()?;
+    let kept = plan.path.as_deref().map(ExportCheckpoint::path);
     if let Some(kept) = kept.as_deref().filter(|_| plan.resume) {
-        place = Place::read(kept, place)?;
+        place = ExportCheckpoint::read(kept, place)?;
     }
     progress.add(place.rows);
     let keys = MessageJson::of(KEY)?;
@@ -117,7 +119,7 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
     // Before the file is opened, which empties it: an older one stays when the service has no rows for us.
     let mut next = pages.next().await?;
     if let Some(kept) = kept.as_deref().filter(|_| !plan.resume) {
-        Place::remove(kept)?;
+        ExportCheckpoint::remove(kept)?;
     }
     let mut sink = Sink::open(&plan, columns, place.mark)?;
     let (mut saved, mut report) = (Instant::now(), ExportReport::default());
@@ -178,7 +180,12 @@ enum Source {
 }
 
 impl Pages {
-    fn open(target: Client, table: &str, place: &Place, keys: &MessageJson) -> Result<Self, ExportError> {
+    fn open(
+        target: Client,
+        table: &str,
+        place: &ExportCheckpoint,
+        keys: &MessageJson,
+    ) -> Result<Self, ExportError> {
         let key = match place.key.as_str() {
             "" => None,
             json => Some(keys.read(json.as_bytes()).map_err(ExportError::Row)?),
@@ -283,8 +290,8 @@ impl Sink {
     pub(super) fn open(plan: &ExportPlan, columns: FileColumns, mark: u64) -> Result<Self, ExportError> {
         let path = plan.path.as_deref();
         Ok(match plan.format {
-            Format::Ndjson => Self::Ndjson(Lines::new()?, Text::open(path, mark)?),
-            Format::Csv => {
+            FileFormat::Ndjson => Self::Ndjson(Lines::new()?, Text::open(path, mark)?),
+            FileFormat::Csv => {
                 let records = Records::new(columns);
                 let mut text = Text::open(path, mark)?;
                 if mark == 0 {
@@ -292,11 +299,11 @@ impl Sink {
                 }
                 Self::Csv(Box::new(records), text)
             }
-            Format::Parquet => {
+            FileFormat::Parquet => {
                 let path = path.ok_or(ExportError::NoFile)?;
                 let pieces = Pieces::new(columns, path, mark)?;
                 if let Some(path) = pieces.missing() {
-                    return Err(PlaceError::Missing { path }.into());
+                    return Err(ExportCheckpointError::Missing { path }.into());
                 }
                 Self::Parquet(Box::new(pieces))
             }
@@ -330,12 +337,12 @@ impl Sink {
                 text.sync()?;
                 // A file that is new is one when its folder says so.
                 kept.map_or(Ok(()), sync_folder)?;
-                kept.map_or(Ok(()), Place::remove)?;
+                kept.map_or(Ok(()), ExportCheckpoint::remove)?;
             }
             Self::Parquet(mut pieces) => {
                 pieces.put_together()?;
                 // Before the pieces: an export that went on would look for them.
-                kept.map_or(Ok(()), Place::remove)?;
+                kept.map_or(Ok(()), ExportCheckpoint::remove)?;
                 pieces.remove()?;
             }
         }
@@ -368,7 +375,7 @@ impl Text {
             .open(path)?;
         if file.metadata()?.len() < bytes {
             let path = path.to_owned();
-            return Err(PlaceError::Shorter { path }.into());
+            return Err(ExportCheckpointError::Shorter { path }.into());
         }
         file.set_len(bytes)?;
         file.seek(SeekFrom::Start(bytes))?;

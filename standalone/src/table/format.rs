@@ -13,7 +13,7 @@ use crate::load::source::Item;
 
 /// A format of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum FileFormat {
     /// A row in a line, in JSON.
     Ndjson,
     /// Comma-separated values, with a header.
@@ -24,7 +24,7 @@ pub enum Format {
 
 /// Why a file isn't read at all.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum TableFileError {
     /// The file.
     #[error("the file can't be read: {0}")]
     Io(#[from] io::Error),
@@ -55,7 +55,7 @@ pub enum FileError {
     Contract(#[from] ContractError),
 }
 
-impl Format {
+impl FileFormat {
     /// The format that the name of a file tells.
     #[must_use]
     pub fn of_name(path: &Path) -> Option<Self> {
@@ -70,12 +70,12 @@ impl Format {
     /// The rows of a file, for a table.
     ///
     /// # Errors
-    /// [`FileError`]. Rows that can't be read are among the items.
+    /// [`TableFileError`]. Rows that can't be read are among the items.
     pub fn rows(
         self,
         file: File,
         table: &Table,
-    ) -> Result<Box<dyn Iterator<Item = Item<PutRowRequest>> + Send>, FileError> {
+    ) -> Result<Box<dyn Iterator<Item = Item<PutRowRequest>> + Send>, TableFileError> {
         Ok(match self {
             Self::Ndjson => Box::new(ndjson::rows(BufReader::new(file), table.name.clone())?),
             Self::Csv => Box::new(csv::rows(file, table)?),

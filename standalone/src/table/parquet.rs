@@ -26,7 +26,7 @@ use souk_proto::table::v1::{PutRowRequest, Row, Table};
 use souk_proto::r#type::v1::value::Kind;
 
 use super::columns::{CellType, FileColumn, FileColumns, OTHERS};
-use super::format::FileError;
+use super::format::TableFileError;
 use crate::load::checkpoint::sync_folder;
 use crate::load::reject::Reject;
 use crate::load::source::{Item, ROW_BYTES};
@@ -67,8 +67,8 @@ enum Reading {
 
 impl Reading {
     /// What the schema says of a column.
-    fn of(column: &ColumnDescriptor) -> Result<Self, FileError> {
-        let untaken = |what: &str, instead| FileError::Untaken {
+    fn of(column: &ColumnDescriptor) -> Result<Self, TableFileError> {
+        let untaken = |what: &str, instead| TableFileError::Untaken {
             name: column.path().parts().first().cloned().unwrap_or_default(),
             what: what.to_owned(),
             instead,
@@ -173,7 +173,7 @@ impl Reading {
 pub(super) fn rows(
     file: File,
     table: &Table,
-) -> Result<impl Iterator<Item = Item<PutRowRequest>> + Send + use<>, FileError> {
+) -> Result<impl Iterator<Item = Item<PutRowRequest>> + Send + use<>, TableFileError> {
     let reader = SerializedFileReader::new(file)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let readings: Vec<_> = schema

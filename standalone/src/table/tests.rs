@@ -26,11 +26,11 @@ use tower::{Service as _, service_fn};
 
 use super::columns::{CellType, FileColumns};
 use super::export::{self, ExportError, ExportPlan, ExportReport};
-use super::format::Format;
+use super::export_checkpoint::ExportCheckpoint;
+use super::format::FileFormat;
 use super::parquet::Pieces;
-use super::place::Place;
 use crate::contract::MessageJson;
-use crate::load::checkpoint::Checkpoint;
+use crate::load::checkpoint::LoadCheckpoint;
 use crate::load::progress::Progress;
 use crate::load::reject::{Reject, Rejects};
 use crate::load::source::Item;
@@ -39,7 +39,7 @@ use crate::table::rows::TableRows;
 
 mod limits;
 
-const FORMATS: [Format; 3] = [Format::Ndjson, Format::Csv, Format::Parquet];
+const FORMATS: [FileFormat; 3] = [FileFormat::Ndjson, FileFormat::Csv, FileFormat::Parquet];
 const SERVER: &str = "http://127.0.0.1:1";
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
@@ -213,7 +213,7 @@ async fn import(
 ) -> (Result<LoadReport, LoadError>, Vec<Reject>) {
     let mut rejects = Rejects::Kept(Vec::new());
     let outputs = LoadOutputs {
-        checkpoint: &mut Checkpoint::start(None, &plan.dataset),
+        checkpoint: &mut LoadCheckpoint::start(None, &plan.dataset),
         rejects: &mut rejects,
         progress: &Progress::quiet(),
     };
@@ -230,7 +230,7 @@ async fn import(
 async fn import_file(
     target: &Client,
     table: &Table,
-    format: Format,
+    format: FileFormat,
     path: &Path,
 ) -> Result<(LoadReport, Vec<Reject>), Box<dyn std::error::Error>> {
     let rows = format.rows(File::open(path)?, table)?;
@@ -239,7 +239,7 @@ async fn import_file(
     Ok((report?, rejects))
 }
 
-fn plan(table: &Table, format: Format, path: PathBuf) -> ExportPlan {
+fn plan(table: &Table, format: FileFormat, path: PathBuf) -> ExportPlan {
     ExportPlan {
         server: SERVER.to_owned(),
         table: table.clone(),
@@ -360,24 +360,24 @@ async fn an_import_that_was_killed_and_goes_on_has_each_row_once() -> TestResult
     let (server, folder) = (serve::<TableServices>().await?, tempfile::tempdir()?);
     let target = client(&server)?;
     let state = folder.path().join("state");
-    for format in [Format::Ndjson, Format::Csv] {
+    for format in [FileFormat::Ndjson, FileFormat::Csv] {
         // Rows that are written twice would be there twice.
         let table = create(&target, numbered(&format!("numbered_{format:?}"))).await?;
         let path = folder.path().join(format!("{format:?}"));
         let mut file = File::create(&path)?;
-        if format == Format::Csv {
+        if format == FileFormat::Csv {
             writeln!(file, "who,text:string")?;
         }
         for nth in 0..2_000 {
             match format {
-                Format::Csv => writeln!(file, "ann,row {nth}")?,
+                FileFormat::Csv => writeln!(file, "ann,row {nth}")?,
                 _ => writeln!(file, r#"{{"key":["ann"],"columns":{{"text":"row {nth}"}}}}"#)?,
             }
         }
         let plan = LoadPlan::new(table.name.as_str());
         let carried_out = Arc::new(AtomicUsize::new(0));
         let silent = silent_from(&server, 3, Arc::clone(&carried_out))?;
-        let mut checkpoint = Checkpoint::start(Some(&state), &plan.dataset);
+        let mut checkpoint = LoadCheckpoint::start(Some(&state), &plan.dataset);
         let outputs = LoadOutputs {
             checkpoint: &mut checkpoint,
             rejects: &mut Rejects::Kept(Vec::new()),
@@ -396,7 +396,7 @@ async fn an_import_that_was_killed_and_goes_on_has_each_row_once() -> TestResult
         }
         let there = rows_of(&target, &table.name).await?.len();
         assert_eq!(there, 200 * (3 + plan.streams), "an import that was killed");
-        let mut checkpoint = Checkpoint::resume(&state, &plan.dataset)?;
+        let mut checkpoint = LoadCheckpoint::resume(&state, &plan.dataset)?;
         let outputs = LoadOutputs {
             checkpoint: &mut checkpoint,
             rejects: &mut Rejects::Kept(Vec::new()),
@@ -451,7 +451,7 @@ not JSON
 "#;
     for (format, text, taken, wrong) in [
         (
-            Format::Csv,
+            FileFormat::Csv,
             csv,
             2,
             &[
@@ -465,7 +465,7 @@ not JSON
             ][..],
         ),
         (
-            Format::Ndjson,
+            FileFormat::Ndjson,
             ndjson,
             2,
             &[
@@ -526,7 +526,7 @@ fn records_are_numbered_by_the_lines_that_they_begin_on() -> TestResult {
             line += before + within + 1;
         }
         fs::write(&path, text)?;
-        let rows = Format::Csv.rows(File::open(&path)?, &numbered("target"))?;
+        let rows = FileFormat::Csv.rows(File::open(&path)?, &numbered("target"))?;
         let numbers = rows.map(|row| match row {
             Item::Row(number, _) => number,
             other => panic!("{other:?}"),
@@ -589,7 +589,7 @@ fn the_others_are_read_as_text_too() -> TestResult {
 }
 
 /// Why a file isn't read, or where its reading ends.
-fn fault(format: Format, path: &Path, table: &Table) -> Result<String, Box<dyn std::error::Error>> {
+fn fault(format: FileFormat, path: &Path, table: &Table) -> Result<String, Box<dyn std::error::Error>> {
     let rows = match format.rows(File::open(path)?, table) {
         Ok(rows) => rows,
         Err(error) => return Ok(error.to_string()),
@@ -625,7 +625,7 @@ async fn files_that_cant_be_read_say_why() -> TestResult {
     ];
     for (text, words) in header {
         fs::write(&path, text)?;
-        let told = fault(Format::Csv, &path, &table)?;
+        let told = fault(FileFormat::Csv, &path, &table)?;
         assert!(told.contains(words), "{words}: {told:?}");
     }
     let mut random = random();
@@ -633,7 +633,7 @@ async fn files_that_cant_be_read_say_why() -> TestResult {
     put_all(&target, "target", &rows).await?;
     export::run(
         target,
-        plan(&table, Format::Parquet, path.clone()),
+        plan(&table, FileFormat::Parquet, path.clone()),
         &Progress::quiet(),
     )
     .await?;
@@ -641,11 +641,11 @@ async fn files_that_cant_be_read_say_why() -> TestResult {
     // Cut short anywhere, it is none.
     for bytes in [0, 3, 4, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..bytes])?;
-        let told = fault(Format::Parquet, &path, &table)?;
+        let told = fault(FileFormat::Parquet, &path, &table)?;
         assert!(told.contains("Parquet"), "{bytes} bytes: {told:?}");
     }
     fs::write(&path, "who,nth\n")?;
-    assert!(fault(Format::Parquet, &path, &table)?.contains("Parquet"));
+    assert!(fault(FileFormat::Parquet, &path, &table)?.contains("Parquet"));
     Ok(())
 }
 
@@ -679,7 +679,7 @@ fn parquet_rows(
     path: &Path,
     table: &Table,
 ) -> Result<Vec<Result<PutRowRequest, String>>, Box<dyn std::error::Error>> {
-    let rows = Format::Parquet.rows(File::open(path)?, table)?;
+    let rows = FileFormat::Parquet.rows(File::open(path)?, table)?;
     let rows = rows.map(|row| match row {
         Item::Row(_, row) => Ok(row),
         Item::Unreadable(reject) => Err(reject.reason),
@@ -758,7 +758,7 @@ fn columns_of_parquet_that_rows_cant_have_are_named() -> TestResult {
         ("optional fixed_len_byte_array(16) id (UUID);", ""),
     ] {
         parquet_writer(&path, &format!("{key} {column}"))?.close()?;
-        let told = fault(Format::Parquet, &path, &table)?;
+        let told = fault(FileFormat::Parquet, &path, &table)?;
         assert!(
             told.contains(words) && words.is_empty() == told.is_empty(),
             "{column}: {told:?}"
@@ -804,9 +804,9 @@ fn place(
     rows: &[Row],
     token: String,
     mark: u64,
-) -> Result<Place, Box<dyn std::error::Error>> {
+) -> Result<ExportCheckpoint, Box<dyn std::error::Error>> {
     let values = rows.last().map(|row| row.key.clone()).unwrap_or_default();
-    Ok(Place {
+    Ok(ExportCheckpoint {
         server: SERVER.to_owned(),
         table: table.name.clone(),
         shape: shape.to_owned(),
@@ -850,12 +850,12 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
         export::run(target.clone(), whole.clone(), &Progress::quiet()).await?;
         let columns = FileColumns::of_table(&table, &[])?;
         let shape = match format {
-            Format::Ndjson => "ndjson".to_owned(),
+            FileFormat::Ndjson => "ndjson".to_owned(),
             _ => format!("{format:?} of {}", columns.header().join(",")),
         };
         let done = &stored[..333];
         let mark = match format {
-            Format::Parquet => {
+            FileFormat::Parquet => {
                 let mut pieces = Pieces::new(columns, &path, 0)?;
                 for row in done {
                     pieces.push(row.clone())?;
@@ -875,7 +875,7 @@ async fn an_export_goes_on_behind_its_last_key() -> TestResult {
                 fs::metadata(part)?.len()
             }
         };
-        place(&table, &shape, done, token.to_owned(), mark)?.save(&Place::path(&path))?;
+        place(&table, &shape, done, token.to_owned(), mark)?.save(&ExportCheckpoint::path(&path))?;
         let again = ExportPlan {
             resume: true,
             ..whole
@@ -909,10 +909,10 @@ async fn an_export_whose_pieces_are_gone_isnt_gone_on_with() -> TestResult {
     let mut pieces = Pieces::new(columns, &path, 0)?;
     pieces.push(row.clone())?;
     pieces.end_piece()?;
-    place(&table, &shape, &[row], String::new(), 2)?.save(&Place::path(&path))?;
+    place(&table, &shape, &[row], String::new(), 2)?.save(&ExportCheckpoint::path(&path))?;
     let again = ExportPlan {
         resume: true,
-        ..plan(&table, Format::Parquet, path)
+        ..plan(&table, FileFormat::Parquet, path)
     };
     let told = export::run(target, again, &Progress::quiet()).await;
     let told = told.expect_err("a piece is gone").to_string();
@@ -945,7 +945,7 @@ async fn an_export_that_is_under_way_isnt_begun_again() -> TestResult {
     for format in FORMATS {
         let path = folder.path().join(format!("{format:?}"));
         fs::write(&path, "of the first")?;
-        let first = Place::lock(&path)?;
+        let first = ExportCheckpoint::lock(&path)?;
         for resume in [false, true] {
             let second = ExportPlan {
                 resume,
@@ -976,10 +976,10 @@ async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
     let path = folder.path().join("rows.ndjson");
     let again = ExportPlan {
         resume: true,
-        ..plan(&table, Format::Ndjson, path.clone())
+        ..plan(&table, FileFormat::Ndjson, path.clone())
     };
     let rows = [any_row(&mut random(), 1)];
-    let elsewhere = Place {
+    let elsewhere = ExportCheckpoint {
         server: "http://127.0.0.1:2".to_owned(),
         ..place(&table, "ndjson", &rows, String::new(), 0)?
     };
@@ -994,12 +994,12 @@ async fn an_export_goes_on_only_with_what_it_began() -> TestResult {
         ),
         (place(&table, "ndjson", &rows, String::new(), 5)?, "shorter"),
     ] {
-        place.save(&Place::path(&path))?;
+        place.save(&ExportCheckpoint::path(&path))?;
         let told = export::run(target.clone(), again.clone(), &Progress::quiet()).await;
         let told = told.expect_err("another export").to_string();
         assert!(told.contains(words), "{words}: {told}");
     }
-    fs::write(Place::path(&path), "{")?;
+    fs::write(ExportCheckpoint::path(&path), "{")?;
     let told = export::run(target, again, &Progress::quiet()).await;
     assert!(
         told.expect_err("damaged")

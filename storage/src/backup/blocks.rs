@@ -124,7 +124,7 @@ fn block_checksum(lengths: &[u8], stored: &[u8]) -> u64 {
 }
 
 /// Reads a block file. Nothing that it gave may be used for good before it has come to its end without an error.
-pub(crate) struct Blocks {
+pub(crate) struct BlockFileReader {
     path: PathBuf,
     file: BufReader<File>,
     expected: BackupFile,
@@ -134,7 +134,7 @@ pub(crate) struct Blocks {
     last: Option<Bytes>,
 }
 
-impl Blocks {
+impl BlockFileReader {
     /// Opens a file of a backup.
     pub(crate) fn open(directory: &Path, expected: &BackupFile) -> Result<Self> {
         let path = directory.join(&expected.name);

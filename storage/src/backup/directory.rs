@@ -10,7 +10,7 @@ use souk_kv::Space;
 
 use super::blocks::BlockFile;
 use super::manifest::{BackupFile, MANIFEST, Manifest};
-use super::room::Room;
+use super::room::BackupRoom;
 use super::{Entry, io};
 use crate::error::{Error, Result};
 use crate::limits::BACKUP_FILE_BYTES;
@@ -23,7 +23,7 @@ const LOCK: &str = "LOCK";
 pub(super) struct Partial {
     target: PathBuf,
     path: PathBuf,
-    room: Room,
+    room: BackupRoom,
     /// Held until the end.
     _lock: File,
     published: bool,
@@ -33,7 +33,7 @@ pub(super) struct Partial {
 
 impl Partial {
     /// Begins a backup for a folder that isn't there. What an interrupted one left behind is removed.
-    pub(super) fn create(target: &Path, room: Room) -> Result<Self> {
+    pub(super) fn create(target: &Path, room: BackupRoom) -> Result<Self> {
         if target.try_exists().map_err(io("look for", target))? {
             return Err(Error::invalid(
                 format!("the folder of a backup, {target:?},"),

@@ -14,7 +14,7 @@ use crate::limits::BACKUP_RESERVES;
 
 /// What a backup knows of the device of its database.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct BackupRoom {
     source: Arc<dyn FreeSpace>,
     /// Where the database is; `None` in memory.
     database: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub(super) struct Room {
     kept: u64,
 }
 
-impl Room {
+impl BackupRoom {
     pub(super) fn new(shared: &DatabaseState) -> Self {
         Self {
             source: Arc::clone(&shared.options.fjall.free_space),

@@ -5,7 +5,7 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::catalog::{Definition, ExpiryIndex, IndexState, NumberedIndex};
+use crate::catalog::{Definition, ExpiryIndex, NumberedIndex, SecondaryIndexState};
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::id::TableId;
@@ -32,9 +32,9 @@ pub(crate) fn encode(definition: &Definition) -> Vec<u8> {
     for index in &definition.indexes {
         put_varint(&mut out, u64::from(index.number));
         let (state, reason) = match &index.state {
-            IndexState::Building => (BUILDING, ""),
-            IndexState::Ready => (READY, ""),
-            IndexState::Failed { reason } => (FAILED, reason.as_str()),
+            SecondaryIndexState::Building => (BUILDING, ""),
+            SecondaryIndexState::Ready => (READY, ""),
+            SecondaryIndexState::Failed { reason } => (FAILED, reason.as_str()),
         };
         out.push(state | if index.partial { PARTIAL } else { 0 });
         put_bytes(&mut out, reason.as_bytes());
@@ -133,9 +133,9 @@ fn read_state(reader: &mut Reader<'_>, index: SecondaryIndexSchema) -> Result<Nu
     let reason = reader.str()?.to_owned();
     let partial = state & PARTIAL != 0;
     let state = match state & !PARTIAL {
-        BUILDING => IndexState::Building,
-        READY => IndexState::Ready,
-        FAILED => IndexState::Failed { reason },
+        BUILDING => SecondaryIndexState::Building,
+        READY => SecondaryIndexState::Ready,
+        FAILED => SecondaryIndexState::Failed { reason },
         _ => return Err(Malformed("a state of an index")),
     };
     Ok(NumberedIndex::new(number, state, partial, index))

@@ -9,7 +9,7 @@ use crate::schema::{SecondaryIndexSchema, TableSchema};
 
 /// How far a secondary index is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IndexState {
+pub enum SecondaryIndexState {
     /// Writes keep it, but rows from before it was created are still being added. It can't be read yet.
     Building,
     /// It can be read.
@@ -26,7 +26,7 @@ pub enum IndexState {
 pub(crate) struct NumberedIndex {
     /// Its number in the table, as keys of entries have it; never given to another index of the table.
     pub(crate) number: u16,
-    pub(crate) state: IndexState,
+    pub(crate) state: SecondaryIndexState,
     /// Whether it was created without the rows there were: such a row gets its entry when it is next written.
     pub(crate) partial: bool,
     /// Snapshots older than this generation of the catalog don't hold all of its entries.
@@ -35,7 +35,12 @@ pub(crate) struct NumberedIndex {
 }
 
 impl NumberedIndex {
-    pub(crate) fn new(number: u16, state: IndexState, partial: bool, schema: SecondaryIndexSchema) -> Self {
+    pub(crate) fn new(
+        number: u16,
+        state: SecondaryIndexState,
+        partial: bool,
+        schema: SecondaryIndexSchema,
+    ) -> Self {
         Self {
             number,
             state,
@@ -48,8 +53,8 @@ impl NumberedIndex {
     /// Whether writes keep its entries.
     pub(crate) fn is_kept(&self) -> bool {
         match self.state {
-            IndexState::Building | IndexState::Ready => true,
-            IndexState::Failed { .. } => false,
+            SecondaryIndexState::Building | SecondaryIndexState::Ready => true,
+            SecondaryIndexState::Failed { .. } => false,
         }
     }
 }
@@ -89,7 +94,9 @@ impl Definition {
     pub(crate) fn new(schema: TableSchema) -> Self {
         let numbered = (0u16..).zip(&schema.indexes);
         let indexes: Vec<_> = numbered
-            .map(|(number, index)| NumberedIndex::new(number, IndexState::Ready, false, index.clone()))
+            .map(|(number, index)| {
+                NumberedIndex::new(number, SecondaryIndexState::Ready, false, index.clone())
+            })
             .collect();
         Self {
             next_index: indexes.last().map_or(0, |last| last.number.saturating_add(1)),
@@ -130,7 +137,7 @@ impl Definition {
     pub(crate) fn with_index(
         &self,
         index: SecondaryIndexSchema,
-        state: IndexState,
+        state: SecondaryIndexState,
         partial: bool,
     ) -> Result<(Self, NumberedIndex)> {
         if self.indexes.iter().any(|each| each.name == index.name) {
@@ -165,7 +172,7 @@ impl Definition {
     }
 
     /// With one index in another state.
-    pub(crate) fn with_state(&self, number: u16, state: &IndexState) -> Self {
+    pub(crate) fn with_state(&self, number: u16, state: &SecondaryIndexState) -> Self {
         let mut changed = self.clone();
         for index in &mut changed.indexes {
             if index.number == number {

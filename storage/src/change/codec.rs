@@ -25,11 +25,11 @@ const UPDATE: u8 = 2;
 const DELETE: u8 = 3;
 
 /// Writes a change row by row; the sequence is stamped later.
-pub(crate) struct Encoder {
+pub(crate) struct ChangeEncoder {
     out: Vec<u8>,
 }
 
-impl Encoder {
+impl ChangeEncoder {
     /// A change of that many rows, which take about so many bytes.
     pub(crate) fn new(time: i64, trace: Option<&str>, rows: usize, bytes: usize) -> Self {
         let mut out = Vec::with_capacity(HEAD_BYTES + bytes);
@@ -111,7 +111,7 @@ pub(crate) fn tables(sequence: u64, bytes: &[u8]) -> Result<BTreeSet<TableId>> {
 
 /// A part of a change.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct ChangePart {
     pub(crate) time: i64,
     pub(crate) trace: Option<String>,
     /// Its rows, each with its place among all rows of the change, from 0.
@@ -129,7 +129,7 @@ pub(crate) fn decode_part(
     wanted: Option<Wanted<'_>>,
     from: usize,
     room: usize,
-) -> Result<Part> {
+) -> Result<ChangePart> {
     let (mut rows, mut taken, mut next, mut place) = (Vec::<(usize, RowChange)>::new(), 0, None, 0);
     let read = read(sequence, bytes, |table, kind, key, image| {
         let at = place;
@@ -151,7 +151,7 @@ pub(crate) fn decode_part(
     });
     let (time, trace) = read
         .map_err(|Malformed(expected)| Error::corrupt(format!("change {sequence}: expected {expected}")))?;
-    Ok(Part {
+    Ok(ChangePart {
         time,
         trace: (!trace.is_empty()).then(|| trace.to_owned()),
         rows,

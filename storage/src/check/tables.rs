@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::catalog::{self, ExpiryIndex, IndexState, Table};
+use crate::catalog::{self, ExpiryIndex, SecondaryIndexState, Table};
 use crate::error::Result;
 use crate::id::TableId;
 use crate::key;
@@ -71,7 +71,7 @@ pub(super) fn index_of(table: &Table, number: u16) -> Option<KnownIndex> {
     definition.numbered(number).map(|index| KnownIndex {
         name: index.name.clone(),
         columns: index.columns.len(),
-        complete: index.state == IndexState::Ready && !index.partial,
+        complete: index.state == SecondaryIndexState::Ready && !index.partial,
         kept: index.is_kept(),
     })
 }

@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::feed::{Feed, FeedToken, put};
-use crate::feeds::checkpoint::{Checkpoint, Definition, Stage};
+use crate::feeds::checkpoint::{Checkpoint, FeedDefinition, Stage};
 use crate::undisturbed::undisturbed;
 
 /// That all records of a feed up to a token are done with. As a part of a write ([`crate::Database::write_acknowledging`],
@@ -23,7 +23,7 @@ pub struct Acknowledgement {
 /// The turn to move a feed, from where it is known to stand until it has been moved.
 pub(crate) struct Taken {
     feed: Feed,
-    definition: Arc<Definition>,
+    definition: Arc<FeedDefinition>,
     next: Checkpoint,
     _turn: OwnedMutexGuard<()>,
 }

@@ -8,7 +8,7 @@ use crate::catalog::Table;
 use crate::change::ChangeKind;
 use crate::error::Result;
 use crate::feed::{Feed, FeedRecord, RecordKind, changes};
-use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{BaseCursor, Checkpoint, Delivers, FeedDefinition, Stage};
 use crate::id::TableId;
 use crate::key;
 use crate::limits::MAX_FEED_BYTES;
@@ -17,12 +17,12 @@ use crate::read::{KeyBound, RangeRequest, Snapshot, log};
 /// The next base rows; or changes, until a snapshot is there from which base rows can be read.
 pub(super) async fn read(
     feed: &Feed,
-    definition: &Definition,
+    definition: &FeedDefinition,
     checkpoint: &mut Checkpoint,
     limit: usize,
 ) -> Result<Vec<FeedRecord>> {
     let snapshot = snapshot(feed, checkpoint.position).await?;
-    let Stage::Base { cut } = &checkpoint.stage else {
+    let Stage::Base { cursor } = &checkpoint.stage else {
         return Ok(Vec::new());
     };
     if definition.delivers == Delivers::Base {
@@ -30,14 +30,14 @@ pub(super) async fn read(
     } else {
         log::check_kept(&*snapshot, checkpoint.position).await?;
         let at = (&mut checkpoint.position, &mut checkpoint.rows);
-        let records = catch_up(feed, definition, cut, at, &snapshot, limit).await?;
+        let records = catch_up(feed, definition, cursor, at, &snapshot, limit).await?;
         if !records.is_empty() || checkpoint.position < snapshot.sequence() {
             return Ok(records);
         }
     }
-    let (records, next) = rows(feed, definition, cut.clone(), snapshot, limit).await?;
+    let (records, next) = rows(feed, definition, cursor.clone(), snapshot, limit).await?;
     checkpoint.stage = match next {
-        Some(cut) => Stage::Base { cut },
+        Some(cursor) => Stage::Base { cursor },
         None if definition.delivers == Delivers::Base => Stage::Finished,
         None => Stage::Changes,
     };
@@ -56,38 +56,39 @@ async fn snapshot(feed: &Feed, position: u64) -> Result<Arc<dyn KvSnapshot>> {
     Ok(snapshot)
 }
 
-/// Brings the rows before the cut to the sequence of the snapshot: the changes of them; and of the rows behind it,
+/// Brings the rows before the cursor to the sequence of the snapshot: the changes of them; and of the rows behind it,
 /// which the snapshot will give as they are, the deletes of those that it doesn't have.
 async fn catch_up(
     feed: &Feed,
-    definition: &Definition,
-    cut: &Cut,
+    definition: &FeedDefinition,
+    cursor: &BaseCursor,
     (position, rows): (&mut u64, &mut usize),
     snapshot: &Arc<dyn KvSnapshot>,
     limit: usize,
 ) -> Result<Vec<FeedRecord>> {
     let last = snapshot.sequence();
-    let handed = feed.shared.feeds.may_have_handed(&feed.name, cut);
-    if !handed && *cut == Cut::start() {
+    let handed = feed.shared.feeds.may_have_handed(&feed.name, cursor);
+    if !handed && *cursor == BaseCursor::start() {
         (*position, *rows) = (last, 0);
         return Ok(Vec::new());
     }
     let wanted = |table: TableId, kind: ChangeKind, key: &[u8]| {
-        definition.has_row(table, key) && (cut.is_above(table, key) || (handed && kind == ChangeKind::Delete))
+        definition.has_row(table, key)
+            && (cursor.is_above(table, key) || (handed && kind == ChangeKind::Delete))
     };
     // It is the reader's to go on, by the token, when it was nothing but what it isn't told.
     let step = limit.max(changes::SIFTED_CHANGES);
     let records = changes::until(&**snapshot, (position, rows), last, limit, step, Some(&wanted)).await?;
-    without_present(records, cut, &**snapshot).await
+    without_present(records, cursor, &**snapshot).await
 }
 
-/// Drops the records of rows behind the cut that the snapshot has.
+/// Drops the records of rows behind the cursor that the snapshot has.
 async fn without_present(
     records: Vec<FeedRecord>,
-    cut: &Cut,
+    cursor: &BaseCursor,
     snapshot: &dyn KvSnapshot,
 ) -> Result<Vec<FeedRecord>> {
-    let is_behind = |record: &FeedRecord| Cut::row(record.table, &record.key) >= *cut;
+    let is_behind = |record: &FeedRecord| BaseCursor::row(record.table, &record.key) >= *cursor;
     let keys: Vec<_> = records
         .iter()
         .filter(|record| is_behind(record))
@@ -103,14 +104,14 @@ async fn without_present(
     Ok(kept.collect())
 }
 
-/// A page of rows behind a cut, and the cut behind them; `None` when all tables are read.
+/// A page of rows behind a cursor, and the cursor behind them; `None` when all tables are read.
 async fn rows(
     feed: &Feed,
-    definition: &Definition,
-    mut cut: Cut,
+    definition: &FeedDefinition,
+    mut cursor: BaseCursor,
     snapshot: Arc<dyn KvSnapshot>,
     limit: usize,
-) -> Result<(Vec<FeedRecord>, Option<Cut>)> {
+) -> Result<(Vec<FeedRecord>, Option<BaseCursor>)> {
     let snapshot = Snapshot {
         kv: snapshot,
         // No index is read by it.
@@ -118,9 +119,11 @@ async fn rows(
         shared: Arc::clone(&feed.shared),
     };
     loop {
-        let (at, next) = cut.place();
+        let (at, next) = cursor.place();
         let Some(table) = next_table(feed, definition, at) else {
-            feed.shared.feeds.hand(&feed.name, &Cut::table(TableId(u32::MAX)));
+            feed.shared
+                .feeds
+                .hand(&feed.name, &BaseCursor::table(TableId(u32::MAX)));
             return Ok((Vec::new(), None));
         };
         let id = table.id();
@@ -137,14 +140,14 @@ async fn rows(
             page.next = Some(beyond.key.clone());
             page.rows.truncate(limit);
         }
-        cut = match &page.next {
-            Some(key) => Cut::row(id, key),
-            None => Cut::table(TableId(id.0.saturating_add(1))),
+        cursor = match &page.next {
+            Some(key) => BaseCursor::row(id, key),
+            None => BaseCursor::table(TableId(id.0.saturating_add(1))),
         };
         if is_empty {
             continue;
         }
-        feed.shared.feeds.hand(&feed.name, &cut);
+        feed.shared.feeds.hand(&feed.name, &cursor);
         let records = page.rows.into_iter().map(|row| FeedRecord {
             table: id,
             key: row.key.clone(),
@@ -155,12 +158,12 @@ async fn rows(
             kind: RecordKind::Base,
             row: Some(row),
         });
-        return Ok((records.collect(), Some(cut)));
+        return Ok((records.collect(), Some(cursor)));
     }
 }
 
 /// The first of the feed's tables from a number on. Of a table that is created later, the snapshot has no rows.
-fn next_table(feed: &Feed, definition: &Definition, from: TableId) -> Option<Table> {
+fn next_table(feed: &Feed, definition: &FeedDefinition, from: TableId) -> Option<Table> {
     let tables = feed.shared.catalog.read().tables();
     let behind = tables
         .into_iter()

@@ -5,7 +5,7 @@ use souk_kv::KvSnapshot;
 use crate::change::codec::{self, Wanted};
 use crate::error::Result;
 use crate::feed::{Feed, FeedRecord, RecordKind};
-use crate::feeds::checkpoint::{Checkpoint, Definition};
+use crate::feeds::checkpoint::{Checkpoint, FeedDefinition};
 use crate::limits::{MAX_FEED_BYTES, MAX_FEED_SCANNED_BYTES, MAX_FEED_SCANNED_CHANGES};
 use crate::read::log;
 
@@ -15,7 +15,7 @@ pub(super) const SIFTED_CHANGES: usize = 256;
 /// The next changes, and whether the end of the log is reached.
 pub(super) async fn read(
     feed: &Feed,
-    definition: &Definition,
+    definition: &FeedDefinition,
     checkpoint: &mut Checkpoint,
     limit: usize,
 ) -> Result<(Vec<FeedRecord>, bool)> {

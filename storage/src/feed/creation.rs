@@ -9,7 +9,7 @@ use crate::clock::nanos;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::feed::{Feed, FeedOptions, FeedShard, FeedSource, FeedStart, put, remove};
-use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Stage};
+use crate::feeds::checkpoint::{BaseCursor, Checkpoint, FeedDefinition, Stage};
 use crate::id::TableId;
 use crate::limits::{self, FEED_START_MARGIN, MAX_FEED_HOLD, MAX_FEED_SHARDS, MAX_FEEDS, MAX_TABLES};
 use crate::read::log;
@@ -58,7 +58,9 @@ impl Database {
             for ((name, (options, tables)), created_at) in checked.into_iter().zip(now..) {
                 let checkpoint = match options.source {
                     FeedSource::Base | FeedSource::BaseAndChanges => Checkpoint {
-                        stage: Stage::Base { cut: Cut::start() },
+                        stage: Stage::Base {
+                            cursor: BaseCursor::start(),
+                        },
                         position: snapshot.sequence(),
                         rows: 0,
                     },
@@ -68,7 +70,7 @@ impl Database {
                         rows: 0,
                     },
                 };
-                let definition = Definition {
+                let definition = FeedDefinition {
                     created: created_at,
                     delivers: options.source.into(),
                     tables,

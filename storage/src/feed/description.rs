@@ -64,8 +64,8 @@ pub enum FeedPhase {
 impl FeedPhase {
     pub(super) fn of(stage: &Stage) -> Self {
         match stage {
-            Stage::Base { cut } => {
-                let (table, next) = cut.place();
+            Stage::Base { cursor } => {
+                let (table, next) = cursor.place();
                 Self::Base { table, next }
             }
             Stage::Changes => Self::Changes,

@@ -19,7 +19,7 @@ pub(crate) enum Delivers {
 
 /// What a feed was created as; never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Definition {
+pub(crate) struct FeedDefinition {
     /// When it was created, nanoseconds since the Unix epoch. Tells it from others that had its name.
     pub(crate) created: i64,
     pub(crate) delivers: Delivers,
@@ -30,7 +30,7 @@ pub(crate) struct Definition {
     pub(crate) shard: Option<FeedShard>,
 }
 
-impl Definition {
+impl FeedDefinition {
     /// Whether it delivers rows of a table.
     pub(crate) fn has(&self, table: TableId) -> bool {
         self.tables.is_empty() || self.tables.binary_search(&table).is_ok()
@@ -47,7 +47,7 @@ impl Definition {
     }
 }
 
-/// How far a feed got: the rows before the cut have been delivered as of the position.
+/// How far a feed got: the rows before the cursor have been delivered as of the position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
     pub(crate) stage: Stage,
@@ -60,8 +60,8 @@ pub(crate) struct Checkpoint {
 /// What a feed is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The rows behind the cut are still to be delivered.
-    Base { cut: Cut },
+    /// The rows behind the cursor are still to be delivered.
+    Base { cursor: BaseCursor },
     /// All rows have been delivered, or none are to be.
     Changes,
     /// Everything has been delivered.
@@ -70,11 +70,11 @@ pub(crate) enum Stage {
     Lost,
 }
 
-/// A place among the rows of all tables, in the order of their keys: a table, or the key of a row.
+/// How far a scan of the base rows got, in the order of their keys: before the rows of a table, or before a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Cut(Bytes);
+pub(crate) struct BaseCursor(Bytes);
 
-impl Cut {
+impl BaseCursor {
     /// Before all rows.
     pub(crate) fn start() -> Self {
         Self::table(TableId(0))
@@ -90,7 +90,7 @@ impl Cut {
         Self(key::row(table, key))
     }
 
-    /// The cut of these bytes, if they are of one.
+    /// The cursor of these bytes, if they are of one.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let whole = bytes.len() == size_of::<TableId>() || key::primary_key_of_row(bytes).is_ok();
         whole.then(|| Self(Bytes::copy_from_slice(bytes)))
@@ -106,7 +106,7 @@ impl Cut {
         (table, key::primary_key_of_row(&self.0).ok())
     }
 
-    /// Whether a row, given by its encoded key, is before the cut.
+    /// Whether a row, given by its encoded key, is before the cursor.
     pub(crate) fn is_above(&self, table: TableId, key: &[u8]) -> bool {
         let (own, rest) = self.0.split_at_checked(size_of::<TableId>()).unwrap_or_default();
         (&table.0.to_be_bytes()[..], key) < (own, rest)
@@ -122,7 +122,7 @@ impl Checkpoint {
     /// Whether it is as far as another or further.
     pub(crate) fn reaches(&self, other: &Self) -> bool {
         let further = match (&self.stage, &other.stage) {
-            (Stage::Base { cut }, Stage::Base { cut: before }) => cut >= before,
+            (Stage::Base { cursor }, Stage::Base { cursor: before }) => cursor >= before,
             (Stage::Changes | Stage::Finished, Stage::Base { .. } | Stage::Changes | Stage::Finished) => true,
             (Stage::Base { .. }, Stage::Changes | Stage::Finished | Stage::Lost)
             | (Stage::Changes | Stage::Finished, Stage::Lost)

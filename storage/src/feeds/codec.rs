@@ -2,7 +2,7 @@
 //!
 //! A feed: format, time of creation i64, what it delivers, hold in nanoseconds i64, number of tables and tables, of a
 //! shard (format 2) its number and the number of shards, then its checkpoint. A token: format, time of creation of its feed i64, number of the history of its position u64, checkpoint. A
-//! checkpoint: stage, position u64, within a change (a bit of the stage) the number of its rows, and in the base stage the cut.
+//! checkpoint: stage, position u64, within a change (a bit of the stage) the number of its rows, and in the base stage the cursor.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use souk_kv::histories::Histories;
 use crate::clock::nanos;
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
-use crate::feeds::checkpoint::{Checkpoint, Cut, Definition, Delivers, Stage};
+use crate::feeds::checkpoint::{BaseCursor, Checkpoint, Delivers, FeedDefinition, Stage};
 use crate::feeds::shard::FeedShard;
 use crate::id::TableId;
 
@@ -38,7 +38,7 @@ const WITHIN: u8 = 0x80;
 pub struct FeedToken(Bytes);
 
 impl FeedToken {
-    pub(crate) fn new(definition: &Definition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
+    pub(crate) fn new(definition: &FeedDefinition, checkpoint: &Checkpoint, histories: &Histories) -> Self {
         let mut out = vec![TOKEN_FORMAT];
         out.extend_from_slice(&definition.created.to_be_bytes());
         out.extend_from_slice(&histories.of(checkpoint.reached()).to_be_bytes());
@@ -57,7 +57,11 @@ impl FeedToken {
     }
 
     /// The checkpoint, if it is of this feed, and of a history that the database has had.
-    pub(crate) fn checkpoint(&self, definition: &Definition, histories: &Histories) -> Result<Checkpoint> {
+    pub(crate) fn checkpoint(
+        &self,
+        definition: &FeedDefinition,
+        histories: &Histories,
+    ) -> Result<Checkpoint> {
         let read = || -> Result<Checkpoint, Malformed> {
             let mut reader = Reader::new(&self.0);
             if reader.u8()? != TOKEN_FORMAT {
@@ -92,7 +96,7 @@ impl FeedToken {
 }
 
 /// The bytes of a feed.
-pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8> {
+pub(crate) fn encode(definition: &FeedDefinition, checkpoint: &Checkpoint) -> Vec<u8> {
     let mut out = vec![match definition.shard {
         None => FORMAT,
         Some(_) => SHARD_FORMAT,
@@ -117,11 +121,11 @@ pub(crate) fn encode(definition: &Definition, checkpoint: &Checkpoint) -> Vec<u8
 }
 
 /// The feed of these bytes.
-pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<(Definition, Checkpoint)> {
+pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<(FeedDefinition, Checkpoint)> {
     read(bytes).map_err(|Malformed(expected)| Error::corrupt(format!("feed {name:?}: expected {expected}")))
 }
 
-fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
+fn read(bytes: &[u8]) -> Result<(FeedDefinition, Checkpoint), Malformed> {
     let mut reader = Reader::new(bytes);
     let is_shard = match reader.u8()? {
         FORMAT => false,
@@ -148,7 +152,7 @@ fn read(bytes: &[u8]) -> Result<(Definition, Checkpoint), Malformed> {
     };
     let checkpoint = read_checkpoint(&mut reader)?;
     reader.finish()?;
-    let definition = Definition {
+    let definition = FeedDefinition {
         created,
         delivers,
         tables,
@@ -170,8 +174,8 @@ fn read_shard(reader: &mut Reader<'_>) -> Result<FeedShard, Malformed> {
 }
 
 fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {
-    let (stage, cut) = match &checkpoint.stage {
-        Stage::Base { cut } => (BASE, Some(cut)),
+    let (stage, cursor) = match &checkpoint.stage {
+        Stage::Base { cursor } => (BASE, Some(cursor)),
         Stage::Changes => (CHANGES, None),
         Stage::Finished => (FINISHED, None),
         Stage::Lost => (LOST, None),
@@ -182,8 +186,8 @@ fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Checkpoint) {
     if is_within {
         put_varint(out, checkpoint.rows as u64);
     }
-    if let Some(cut) = cut {
-        put_bytes(out, cut.as_bytes());
+    if let Some(cursor) = cursor {
+        put_bytes(out, cursor.as_bytes());
     }
 }
 
@@ -196,7 +200,8 @@ fn read_checkpoint(reader: &mut Reader<'_>) -> Result<Checkpoint, Malformed> {
     };
     let stage = match stage & !WITHIN {
         BASE => Stage::Base {
-            cut: Cut::from_bytes(reader.bytes()?).ok_or(Malformed("a table or the key of a row"))?,
+            cursor: BaseCursor::from_bytes(reader.bytes()?)
+                .ok_or(Malformed("a table or the key of a row"))?,
         },
         CHANGES => Stage::Changes,
         FINISHED => Stage::Finished,

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use souk_kv::{Direction, Mutation, Scan, Space};
 
 use super::{LOCKED_ROWS, Step, table_of};
-use crate::catalog::{Definition, ExpiryIndex, IndexState, Table};
+use crate::catalog::{Definition, ExpiryIndex, SecondaryIndexState, Table};
 use crate::database::DatabaseState;
 use crate::error::Result;
-use crate::jobs::{Cursor, Job};
+use crate::jobs::{Job, JobCursor};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
 use crate::plan::unchanged;
@@ -58,14 +58,14 @@ pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) 
                     checks: vec![unchanged(&key, Some(&value))],
                     ..Step::default()
                 };
-                let state = IndexState::Failed { reason };
+                let state = SecondaryIndexState::Failed { reason };
                 failed.outcome = Some((table, definition.with_state(job.index, &state), None));
                 return Ok(failed);
             }
         }
     }
     match page.next {
-        Some(low) => step.next = Some(Cursor { range: 0, low }),
+        Some(low) => step.next = Some(JobCursor { range: 0, low }),
         None => step.outcome = Some(filled(table, &definition, job)),
     }
     Ok(step)
@@ -123,6 +123,6 @@ fn filled(table: Table, definition: &Definition, job: &Job) -> (Table, Definitio
         changed.expiry = ExpiryIndex::Ready;
         return (table, changed, None);
     }
-    let changed = definition.with_state(job.index, &IndexState::Ready);
+    let changed = definition.with_state(job.index, &SecondaryIndexState::Ready);
     (table, changed, Some(job.index))
 }

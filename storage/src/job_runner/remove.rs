@@ -6,7 +6,7 @@ use souk_kv::{Direction, Mutation, Scan, Space};
 use super::Step;
 use crate::database::DatabaseState;
 use crate::error::Result;
-use crate::jobs::{Cursor, Job, JobKind};
+use crate::jobs::{Job, JobCursor, JobKind};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
 
@@ -32,8 +32,8 @@ pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) 
         .map(|(key, _)| Mutation::Delete { space, key });
     step.mutations.extend(deletes);
     let range = job.cursor.range;
-    let more = page.next.map(|low| Cursor { range, low });
-    let later = ranges.next().map(|_| Cursor {
+    let more = page.next.map(|low| JobCursor { range, low });
+    let later = ranges.next().map(|_| JobCursor {
         range: range.saturating_add(1),
         low: Bytes::new(),
     });

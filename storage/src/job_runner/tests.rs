@@ -10,7 +10,7 @@ use souk_kv::{Direction, Scan, Space};
 
 use super::*;
 use crate::batch::{ColumnChange, Condition, RowOperation, WriteBatch};
-use crate::catalog::IndexState;
+use crate::catalog::SecondaryIndexState;
 use crate::clock::ManualClock;
 use crate::database::Database;
 use crate::key;
@@ -177,7 +177,10 @@ async fn fills_an_index_across_restarts() {
     let mut steps = 0;
     let mut early = store.database.snapshot().await.unwrap();
     while !store.database.jobs().is_empty() {
-        assert_eq!(store.table.index_state("by_age").unwrap(), IndexState::Building);
+        assert_eq!(
+            store.table.index_state("by_age").unwrap(),
+            SecondaryIndexState::Building
+        );
         let page = early
             .index_range(&store.table, "by_age", &[], None, Direction::Forward, 0)
             .await;
@@ -197,7 +200,10 @@ async fn fills_an_index_across_restarts() {
         early = store.database.snapshot().await.unwrap();
     }
     assert_eq!(steps, 8);
-    assert_eq!(store.table.index_state("by_age").unwrap(), IndexState::Ready);
+    assert_eq!(
+        store.table.index_state("by_age").unwrap(),
+        SecondaryIndexState::Ready
+    );
     store.database.index_ready(&store.table, "by_age").await.unwrap();
     let [expected, found] = store.index("age", "by_age").await;
     assert_eq!(found, expected);

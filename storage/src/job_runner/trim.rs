@@ -9,7 +9,7 @@ use super::{Step, table_of};
 use crate::database::DatabaseState;
 use crate::error::Result;
 use crate::expiry::Expiry;
-use crate::jobs::{Cursor, Job};
+use crate::jobs::{Job, JobCursor};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
 use crate::row::ColumnSelection;
@@ -33,7 +33,7 @@ pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) 
     };
     let page = shared.kv.snapshot().await?.scan(scan).await?;
     step.handled = page.entries.len();
-    step.next = page.next.map(|low| Cursor { range: 0, low });
+    step.next = page.next.map(|low| JobCursor { range: 0, low });
     let mut keys = Vec::new();
     for (key, value) in page.entries {
         if visible.has_surplus(&decode(&key, &value)?) {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Cursor, Job, JobKind};
+use super::{Job, JobCursor, JobKind};
 use crate::codec::{Malformed, Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::key;
@@ -50,7 +50,7 @@ pub(super) fn decode(key: &[u8], value: &Bytes) -> Result<Job> {
             return Err(Malformed("a job of format 1"));
         }
         let handled = reader.varint()?;
-        let cursor = Cursor {
+        let cursor = JobCursor {
             range: reader.u8()?,
             low: Bytes::copy_from_slice(reader.bytes()?),
         };
@@ -80,7 +80,7 @@ mod tests {
             kind: JobKind::FillIndex,
             handled: 300,
             index: 7,
-            cursor: Cursor {
+            cursor: JobCursor {
                 range: 1,
                 low: Bytes::from_static(b"key"),
             },

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use souk_kv::{self as kv, Commit, Direction, Durability, Mutation, Scan, Space};
 
 use crate::catalog::Table;
-use crate::change::{ChangeKind, codec::Encoder};
+use crate::change::{ChangeKind, codec::ChangeEncoder};
 use crate::codec::put_ordered;
 use crate::database::DatabaseState;
 use crate::error::{Error, Result};
@@ -204,7 +204,7 @@ async fn reclaiming_commit<'a>(
         }
     }
     if !changes.is_empty() {
-        let mut log = Encoder::new(now, None, changes.len(), 0);
+        let mut log = ChangeEncoder::new(now, None, changes.len(), 0);
         for (kind, key, value) in &changes {
             log.row(table.id(), *kind, key, value.as_deref());
         }

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use souk_kv::Mutation;
 
-use super::row_change::{self, Outcome};
-use super::target::Target;
+use super::row_change::{self, RowOutcome};
+use super::target::WriteTarget;
 use crate::batch::written::metered;
 use crate::batch::{Condition, Existence, RowOperation, RowWrite, WrittenRow};
 use crate::catalog::Table;
@@ -44,11 +44,11 @@ impl ChangedRow {
 /// Decides a write: what changes, if anything does, and what is given back. `now`: nanoseconds; `matched`: the bytes of text that patterns
 /// have looked at for the other writes of the call.
 pub(crate) fn row(
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     now: i64,
     matched: &mut usize,
 ) -> Result<(Option<ChangedRow>, WrittenRow)> {
-    let Target {
+    let WriteTarget {
         write,
         found,
         is_hidden,
@@ -91,13 +91,13 @@ pub(crate) fn row(
         found.is_some() && (write.hidden.is_none() || is_visible),
         now,
     )?;
-    if *is_hidden && outcome != Outcome::Nothing {
+    if *is_hidden && outcome != RowOutcome::Nothing {
         return Err(failed(ConditionFailure::AlreadyExists));
     }
     let (kind, after) = match outcome {
-        Outcome::Nothing => (None, None),
-        Outcome::Write(kind, row) => (Some(kind), Some(row)),
-        Outcome::Delete => (Some(ChangeKind::Delete), None),
+        RowOutcome::Nothing => (None, None),
+        RowOutcome::Write(kind, row) => (Some(kind), Some(row)),
+        RowOutcome::Delete => (Some(ChangeKind::Delete), None),
     };
     let mut written = WrittenRow::of(&write.returning, &target.key, after.as_ref());
     written.consumed = CapacityUnits::writing(metered(meter, &write.operation, &target.key)) + looked_at;

@@ -11,7 +11,7 @@ use crate::value::{PrimaryKey, Value};
 
 /// What becomes of a row.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum RowOutcome {
     /// There is none, and none will be.
     Nothing,
     /// It is written.
@@ -57,7 +57,7 @@ pub(crate) fn apply(
     before: Option<Row>,
     stored: bool,
     now: i64,
-) -> Result<Outcome> {
+) -> Result<RowOutcome> {
     match operation {
         RowOperation::Put { columns, .. } | RowOperation::Append { columns, .. } => {
             let version = milliseconds(now);
@@ -68,7 +68,7 @@ pub(crate) fn apply(
             let columns = columns.iter().map(cells).collect();
             let revision = before.map_or(0, |row| row.revision);
             let row = Row::new(key.clone(), revision, now, columns);
-            Ok(Outcome::Write(ChangeKind::Put, row))
+            Ok(RowOutcome::Write(ChangeKind::Put, row))
         }
         RowOperation::PutCells { cells, .. } => {
             let mut columns = Columns::new();
@@ -80,11 +80,11 @@ pub(crate) fn apply(
             let revision = before.map_or(0, |row| row.revision);
             let mut row = Row::new(key.clone(), revision, now, columns);
             keep_visible(table, &mut row, now);
-            Ok(Outcome::Write(ChangeKind::Put, row))
+            Ok(RowOutcome::Write(ChangeKind::Put, row))
         }
         RowOperation::Update { changes, .. } => update(table, key, changes, before, now),
-        RowOperation::Delete { .. } if stored => Ok(Outcome::Delete),
-        RowOperation::Delete { .. } => Ok(Outcome::Nothing),
+        RowOperation::Delete { .. } if stored => Ok(RowOutcome::Delete),
+        RowOperation::Delete { .. } => Ok(RowOutcome::Nothing),
     }
 }
 
@@ -94,7 +94,7 @@ fn update(
     changes: &[ColumnChange],
     before: Option<Row>,
     now: i64,
-) -> Result<Outcome> {
+) -> Result<RowOutcome> {
     let creates = |change: &ColumnChange| match change {
         ColumnChange::Put { .. } | ColumnChange::Increment { .. } => true,
         ColumnChange::DeleteVersion { .. } | ColumnChange::DeleteAll { .. } => false,
@@ -102,7 +102,7 @@ fn update(
     let mut row = match before {
         Some(row) => row,
         None if changes.iter().any(creates) => Row::new(key.clone(), 0, now, Columns::new()),
-        None => return Ok(Outcome::Nothing),
+        None => return Ok(RowOutcome::Nothing),
     };
     row.written = now;
     let columns = row.columns_mut();
@@ -130,7 +130,7 @@ fn update(
         }
     }
     keep_visible(table, &mut row, now);
-    Ok(Outcome::Write(ChangeKind::Update, row))
+    Ok(RowOutcome::Write(ChangeKind::Update, row))
 }
 
 /// Drops surplus versions, and those that have expired: a version given by the writer may be that old.

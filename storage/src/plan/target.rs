@@ -16,7 +16,7 @@ use crate::value::{KeyValue, PrimaryKey};
 
 /// Where a write goes, as far as the write itself tells.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum WriteLocation {
     /// To the row of this stored key.
     Row(Bytes),
     /// To a row that gets the next number.
@@ -28,7 +28,7 @@ pub(crate) enum Place {
     },
 }
 
-impl Place {
+impl WriteLocation {
     /// What writers of the same place wait for each other on.
     pub(crate) fn lock(&self) -> &Bytes {
         match self {
@@ -40,7 +40,7 @@ impl Place {
 
 /// A write and its row.
 #[derive(Debug)]
-pub(crate) struct Target<'a> {
+pub(crate) struct WriteTarget<'a> {
     /// The write's place in its batch.
     pub(crate) position: usize,
     pub(crate) write: &'a RowWrite,
@@ -55,7 +55,7 @@ pub(crate) struct Target<'a> {
     pub(crate) blind: bool,
 }
 
-impl Target<'_> {
+impl WriteTarget<'_> {
     /// Notes what is stored. Nothing else is kept of a hidden row than what it is known by at the commit: its writer may name many large
     /// ones that others have written.
     fn take(&mut self, found: Option<Bytes>, now: i64) -> Result<()> {
@@ -96,19 +96,19 @@ fn is_blind(write: &RowWrite) -> bool {
 /// Finds the rows of these writes; appended ones get their numbers. `now`: nanoseconds.
 pub(crate) async fn find<'a>(
     snapshot: &dyn KvSnapshot,
-    writes: impl Iterator<Item = (usize, &'a RowWrite, &'a Place)> + Clone + Send,
+    writes: impl Iterator<Item = (usize, &'a RowWrite, &'a WriteLocation)> + Clone + Send,
     numbers: &mut Numbers,
     now: i64,
-) -> Result<Vec<Target<'a>>> {
+) -> Result<Vec<WriteTarget<'a>>> {
     let counters = writes.clone().filter_map(|(_, _, place)| match place {
-        Place::Row(_) => None,
-        Place::Next { counter, .. } => Some(counter),
+        WriteLocation::Row(_) => None,
+        WriteLocation::Next { counter, .. } => Some(counter),
     });
     numbers.read(snapshot, counters).await?;
     let mut targets = Vec::with_capacity(writes.size_hint().0);
     for (position, write, place) in writes {
         let (key, row) = match (place, &write.operation) {
-            (Place::Next { counter, position }, RowOperation::Append { key, .. }) => {
+            (WriteLocation::Next { counter, position }, RowOperation::Append { key, .. }) => {
                 let key = numbered(key, *position, numbers.next(counter)?)?;
                 let row = key::row(write.table.id(), &key);
                 (Cow::Owned(key), row)
@@ -120,7 +120,7 @@ pub(crate) async fn find<'a>(
                 (Cow::Borrowed(key), place.lock().clone())
             }
         };
-        targets.push(Target {
+        targets.push(WriteTarget {
             position,
             write,
             key,
@@ -186,9 +186,9 @@ mod tests {
         }
         let place = |write: &RowWrite| {
             let key = write.operation.key().expect("a key");
-            Place::Row(key::row(table.id(), key))
+            WriteLocation::Row(key::row(table.id(), key))
         };
-        let places: Vec<Place> = writes.iter().map(place).collect();
+        let places: Vec<WriteLocation> = writes.iter().map(place).collect();
         let writes = writes.iter().zip(&places).enumerate();
         let writes = writes.map(|(position, (write, place))| (position, write, place));
         let snapshot = database.shared.kv.snapshot().await.expect("a snapshot");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::target::{Place, numbered};
+use super::target::{WriteLocation, numbered};
 use crate::batch::{
     CellPut, ColumnChange, Condition, Existence, ReturnRow, RowOperation, RowWrite, WriteBatch,
 };
@@ -19,7 +19,7 @@ use crate::value::Value;
 #[derive(Debug)]
 pub(crate) struct Valid {
     /// Where each write goes.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<WriteLocation>,
     /// Bytes of all of them: keys, names and values.
     pub(crate) bytes: usize,
 }
@@ -51,7 +51,7 @@ pub(crate) fn writes(catalog: &Catalog, writes: &[RowWrite], now: i64) -> Result
         bytes += operation(&schema, &write.operation, milliseconds(now))?;
         let (place, key_bytes) = place(&schema, write)?;
         bytes += key_bytes;
-        if let Place::Row(key) = &place
+        if let WriteLocation::Row(key) = &place
             && !seen.insert(key.clone())
         {
             return Err(Error::invalid(
@@ -66,7 +66,7 @@ pub(crate) fn writes(catalog: &Catalog, writes: &[RowWrite], now: i64) -> Result
 }
 
 /// Where the write goes, and the bytes of its key.
-fn place(schema: &TableSchema, write: &RowWrite) -> Result<(Place, usize)> {
+fn place(schema: &TableSchema, write: &RowWrite) -> Result<(WriteLocation, usize)> {
     let subject = || format!("write to table {:?}", schema.name);
     let id = write.table.id();
     let key = match &write.operation {
@@ -84,7 +84,7 @@ fn place(schema: &TableSchema, write: &RowWrite) -> Result<(Place, usize)> {
                      new rows are appended",
                 ));
             }
-            return Ok((Place::Row(key::row(id, key)), key.size()));
+            return Ok((WriteLocation::Row(key::row(id, key)), key.size()));
         }
     };
     let Some(position) = schema.auto_increment else {
@@ -105,7 +105,7 @@ fn place(schema: &TableSchema, write: &RowWrite) -> Result<(Place, usize)> {
         return Err(Error::invalid(subject(), "has no partition key"));
     };
     let counter = key::counter(id, partition);
-    Ok((Place::Next { counter, position }, full.size()))
+    Ok((WriteLocation::Next { counter, position }, full.size()))
 }
 
 fn returning(returning: &ReturnRow) -> Result<()> {

@@ -156,7 +156,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
     let mut bytes_left = bounded(request.bytes, MAX_SCANNED_BYTES / projection.rules().max(1));
     let mut rows_left = MAX_SCANNED_ROWS;
     let mut rows = Vec::new();
-    let mut room = Room {
+    let mut room = PageRoom {
         rows: limit,
         bytes: bounded(request.returned_bytes, usize::MAX),
     };
@@ -222,7 +222,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
 }
 
 /// What a page still takes.
-struct Room {
+struct PageRoom {
     rows: usize,
     bytes: usize,
 }
@@ -232,7 +232,7 @@ struct Room {
 async fn project(
     projection: &Projection<'_>,
     entries: Vec<(Bytes, Bytes)>,
-    room: &mut Room,
+    room: &mut PageRoom,
     rows: &mut Vec<Row>,
     measured: &mut usize,
 ) -> Result<Option<Bytes>> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use souk_kv::{Commit, Durability, Kv, Mutation, Space, histories::Histories};
 
-use crate::backup::{Backup, BackupFile, Blocks, blocking};
+use crate::backup::{Backup, BackupFile, BlockFileReader, blocking};
 use crate::catalog;
 use crate::change;
 use crate::check::Tables;
@@ -213,12 +213,15 @@ fn files(backup: &Backup, space: Space) -> impl Iterator<Item = &BackupFile> {
 }
 
 /// A file that is read off the async runtime's threads.
-struct Reading(Option<Blocks>);
+struct Reading(Option<BlockFileReader>);
 
 impl Reading {
     async fn open(backup: &Backup, file: &BackupFile) -> Result<Self> {
         let (directory, file) = (backup.directory.clone(), file.clone());
-        let blocks = blocking("reading a backup", move || Blocks::open(&directory, &file)).await?;
+        let blocks = blocking("reading a backup", move || {
+            BlockFileReader::open(&directory, &file)
+        })
+        .await?;
         Ok(Self(Some(blocks)))
     }
 

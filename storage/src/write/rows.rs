@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::limits::{self, MAX_ROWS_COMMIT_BYTES, MAX_WRITE_ATTEMPTS};
 use crate::partitions::WriterGuard;
 use crate::plan::numbers::Numbers;
-use crate::plan::target::{self, Place};
-use crate::plan::{Plan, decide, validate};
+use crate::plan::target::{self, WriteLocation};
+use crate::plan::{CommitPlan, decide, validate};
 
 /// Writes the rows of a batch, in as few commits as they fit in; what became of each, in their order.
 pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Result<Vec<Result<WrittenRow>>> {
@@ -39,7 +39,7 @@ pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Res
         }
     }
     let waits = pending.iter().filter_map(|position| places.get(*position));
-    let _locked = shared.locks.lock(waits.map(Place::lock)).await;
+    let _locked = shared.locks.lock(waits.map(WriteLocation::lock)).await;
     let (mut attempts, mut spent) = (0, Spent::default());
     while !pending.is_empty() {
         attempts += 1;
@@ -119,7 +119,7 @@ struct Spent {
 async fn step(
     shared: &DatabaseState,
     batch: &WriteBatch,
-    places: &[Place],
+    places: &[WriteLocation],
     pending: &[usize],
     mut spent: Spent,
 ) -> Result<Step> {
@@ -133,7 +133,7 @@ async fn step(
     let (sequence, group) = (snapshot.sequence(), snapshot.group());
     drop(snapshot);
     let now = shared.options.clock.now();
-    let mut plan = Plan::new(batch.durability).validated_at(group);
+    let mut plan = CommitPlan::new(batch.durability).validated_at(group);
     let (mut written, mut refused, mut later) = (Vec::new(), Vec::new(), Vec::new());
     for target in &targets {
         if plan.bytes() > MAX_ROWS_COMMIT_BYTES {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use souk_storage::limits::{MAX_INDEXES, MAX_KEY_VALUE_BYTES, MAX_VERSIONS};
 use souk_storage::{
-    Backfill, ColumnChange, Condition, Database, DatabaseOptions, Direction, Error, ErrorKind, IndexState,
-    JobKind, KeyKind, KeyValue, ManualClock, PrimaryKey, Row, RowOperation, RowWrite, SecondaryIndexSchema,
-    Table, TableSchema, TableUpdate, Value, WriteBatch,
+    Backfill, ColumnChange, Condition, Database, DatabaseOptions, Direction, Error, ErrorKind, JobKind,
+    KeyKind, KeyValue, ManualClock, PrimaryKey, Row, RowOperation, RowWrite, SecondaryIndexSchema,
+    SecondaryIndexState, Table, TableSchema, TableUpdate, Value, WriteBatch,
 };
 
 /// The clock at the start, milliseconds.
@@ -195,7 +195,7 @@ async fn creates_and_drops_indexes() {
             .expect("a ready index");
         assert_eq!(
             store.table.index_state("by_color").expect("a state"),
-            IndexState::Ready
+            SecondaryIndexState::Ready
         );
         assert_eq!(store.index("by_color").await.expect("a page"), [1]);
         let again = create(by_color.clone(), Backfill::None).await;

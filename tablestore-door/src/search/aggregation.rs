@@ -1,7 +1,7 @@
 //! Figures that are asked for, and the aggregations of one level.
 
 use bytes::Bytes;
-use souk_engine::index::{Aggregation, Figure, GroupOrder, GroupOrderBy};
+use souk_engine::index::{Aggregation, GroupOrder, GroupOrderBy, MetricKind};
 use souk_tablestore::messages::{GroupBySort, SortOrder};
 use souk_tablestore::{AggregationBody, AggregationNode, GroupByNode, ServiceError};
 
@@ -39,13 +39,13 @@ impl Fields<'_> {
                 })
             };
         match body {
-            AggregationBody::Avg(body) => of(Figure::Avg, &body.field_name, body.missing.as_ref()),
-            AggregationBody::Max(body) => of(Figure::Max, &body.field_name, body.missing.as_ref()),
-            AggregationBody::Min(body) => of(Figure::Min, &body.field_name, body.missing.as_ref()),
-            AggregationBody::Sum(body) => of(Figure::Sum, &body.field_name, body.missing.as_ref()),
-            AggregationBody::Count(body) => of(Figure::Count, &body.field_name, None),
+            AggregationBody::Avg(body) => of(MetricKind::Avg, &body.field_name, body.missing.as_ref()),
+            AggregationBody::Max(body) => of(MetricKind::Max, &body.field_name, body.missing.as_ref()),
+            AggregationBody::Min(body) => of(MetricKind::Min, &body.field_name, body.missing.as_ref()),
+            AggregationBody::Sum(body) => of(MetricKind::Sum, &body.field_name, body.missing.as_ref()),
+            AggregationBody::Count(body) => of(MetricKind::Count, &body.field_name, None),
             AggregationBody::DistinctCount(body) => {
-                of(Figure::DistinctCount, &body.field_name, body.missing.as_ref())
+                of(MetricKind::DistinctCount, &body.field_name, body.missing.as_ref())
             }
             AggregationBody::TopRows(body) => Ok(Aggregation::TopHits {
                 size: body

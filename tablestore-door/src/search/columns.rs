@@ -5,7 +5,7 @@ use souk_engine::SearchIndexDefinition;
 use souk_engine::storage::{PrimaryKey, Row, TableSchema};
 use souk_tablestore::ServiceError;
 use souk_tablestore::messages::{ColumnReturnType, ColumnsToGet};
-use souk_tablestore::plainbuffer::Encoder;
+use souk_tablestore::plainbuffer::PlainBufferEncoder;
 
 use super::fields::enumeration;
 use crate::options::check_columns;
@@ -13,13 +13,13 @@ use crate::value::{told, write_key};
 
 /// What of a row is shown besides its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Columns {
+pub(super) enum ReturnedColumns {
     Nothing,
     All,
     Named(Vec<String>),
 }
 
-impl Columns {
+impl ReturnedColumns {
     /// Reads what is asked for. What is in the index is what its fields come from, as the rows have it.
     pub(super) fn read(
         given: Option<ColumnsToGet>,
@@ -58,7 +58,7 @@ impl Columns {
 
     /// A row in plainbuffer: its key, and those of its columns that are shown, with their newest values.
     pub(super) fn write(&self, schema: &TableSchema, key: &PrimaryKey, row: Option<&Row>) -> Bytes {
-        let mut out = Encoder::new();
+        let mut out = PlainBufferEncoder::new();
         let mut written = out.row();
         write_key(schema, key, &mut written);
         let columns = row.iter().flat_map(|row| row.columns().iter());

@@ -16,13 +16,13 @@ use souk_tablestore::{
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::ReturnedColumns;
 use super::fields::{Fields, client_name, count, name};
 use super::figures::{self, TopRows};
 use super::highlight::{highlight, marked};
 use super::index_name::{self, NamedIndex, find};
 use super::query::query;
-use super::token::{self, Token};
+use super::token::{self, SearchToken};
 use crate::context::{Answered, Context};
 use crate::error::{invalid, missing, refused, unsupported};
 
@@ -112,7 +112,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
     let mut search: SearchQuery =
         decode(request.search_query.take().unwrap_or_default()).map_err(Reason::from)?;
     let token = search.token.take().filter(|token| !token.is_empty());
-    let token = token.map(Token::read).transpose()?;
+    let token = token.map(SearchToken::read).transpose()?;
     let named = find(&definition, &table, request.index_name.as_deref())?;
     let NamedIndex { index, note } = flowing(&definition, &table, named, token.as_ref())?;
     let asked = AskedSearch::take(&mut search)?;
@@ -154,7 +154,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
             profile: false,
         }
     };
-    let columns = Columns::read(request.columns_to_get, index)?;
+    let columns = ReturnedColumns::read(request.columns_to_get, index)?;
     let has_aggregations = (!asked.figures.is_empty(), !asked.groups.is_empty());
     let search = Search {
         min_sequence: context.min_sequence,
@@ -189,7 +189,7 @@ async fn found(context: &Context, mut request: pb::SearchRequest) -> Answered {
         rows,
         is_all_succeeded: Some(true),
         search_hits,
-        next_token: next.map(|inner| Token::new(&index.name, sort.as_ref(), inner).write()),
+        next_token: next.map(|inner| SearchToken::new(&index.name, sort.as_ref(), inner).write()),
         aggs: has_aggregations.0.then(|| aggs.encode_to_vec().into()),
         group_bys: has_aggregations.1.then(|| group_bys.encode_to_vec().into()),
         consumed: None,
@@ -203,7 +203,7 @@ fn flowing<'a>(
     definition: &'a TableDefinition,
     table: &str,
     mut named: NamedIndex<'a>,
-    token: Option<&Token>,
+    token: Option<&SearchToken>,
 ) -> Result<NamedIndex<'a>, ServiceError> {
     let flows = std::mem::take(&mut named.note.flows);
     let mut sharing: Vec<(NamedIndex<'a>, u32)> = Vec::new();
@@ -237,7 +237,7 @@ fn flowing<'a>(
 }
 
 /// The sort that a token continues in. Refuses an offset, or another sort, that is given with the token.
-fn sort_of_token(search: &mut SearchQuery, token: &Token) -> Result<Option<pb::Sort>, ServiceError> {
+fn sort_of_token(search: &mut SearchQuery, token: &SearchToken) -> Result<Option<pb::Sort>, ServiceError> {
     if search.offset() != 0 {
         return Err(invalid("Offset and token cannot be given at the same time."));
     }
@@ -275,7 +275,7 @@ fn offset(given: Option<i32>) -> Result<usize, ServiceError> {
 async fn top_rows(
     handle: &TableHandle,
     schema: &TableSchema,
-    columns: &Columns,
+    columns: &ReturnedColumns,
     aggregations: &[(String, AggregationResult)],
     sequence: i64,
 ) -> Result<TopRows, ServiceError> {

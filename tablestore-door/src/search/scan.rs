@@ -18,12 +18,12 @@ use souk_tablestore::messages::{
 use souk_tablestore::{Answer, QueryNode, Reason, ServiceError, decode};
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::ReturnedColumns;
 use super::fields::{Fields, count};
 use super::find::within;
 use super::index_name::{NamedIndex, find};
 use super::query::query;
-use super::token::{self, Token};
+use super::token::{self, SearchToken};
 use crate::context::{Answered, Context};
 use crate::error::{invalid, missing, refused};
 
@@ -75,7 +75,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
     let token = scan
         .token
         .filter(|token| !token.is_empty())
-        .map(Token::read)
+        .map(SearchToken::read)
         .transpose()?;
     if token.as_ref().is_some_and(|token| token.index != index.name) {
         return Err(token::wrong());
@@ -101,7 +101,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
         .sorted(by_key)
         .page_size(limit.min(MAX_PAGE_SIZE))
         .after(after);
-    let columns = Columns::read(request.columns_to_get, index)?;
+    let columns = ReturnedColumns::read(request.columns_to_get, index)?;
     let search = Search {
         min_sequence: context.min_sequence,
         rows: columns.needs_rows(),
@@ -117,7 +117,7 @@ async fn scanned(context: &Context, request: ParallelScanRequest) -> Answered {
     let next = Some(found.next_page_token).filter(|inner| !inner.is_empty());
     Ok(Answer::ok(&ParallelScanResponse {
         rows,
-        next_token: next.map(|inner| Token::new(&index.name, None, inner).write()),
+        next_token: next.map(|inner| SearchToken::new(&index.name, None, inner).write()),
     }))
 }
 

@@ -13,7 +13,7 @@ const MAX_BYTES: usize = MAX_PAGE_TOKEN_CHARS + (64 << 10);
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Token {
+pub(super) struct SearchToken {
     /// The index, as the engine calls it.
     #[prost(string, tag = "1")]
     pub(super) index: String,
@@ -25,7 +25,7 @@ pub(super) struct Token {
     pub(super) inner: String,
 }
 
-impl Token {
+impl SearchToken {
     pub(super) fn new(index: &str, sort: Option<&Sort>, inner: String) -> Self {
         Self {
             index: index.to_owned(),
@@ -64,13 +64,13 @@ mod tests {
 
     #[test]
     fn a_token_has_as_many_bytes_as_it_may() {
-        let of_bytes = |bytes: usize| Token::new("index", None, "x".repeat(bytes));
+        let of_bytes = |bytes: usize| SearchToken::new("index", None, "x".repeat(bytes));
         let besides = of_bytes(MAX_BYTES).write().len() - MAX_BYTES;
         let longest = of_bytes(MAX_BYTES - besides);
         assert_eq!(longest.write().len(), 448 << 10);
-        assert_eq!(Token::read(longest.write()), Ok(longest));
+        assert_eq!(SearchToken::read(longest.write()), Ok(longest));
         for other in [of_bytes(MAX_BYTES - besides + 1), of_bytes(0)] {
-            assert_eq!(Token::read(other.write()), Err(wrong()));
+            assert_eq!(SearchToken::read(other.write()), Err(wrong()));
         }
     }
 }

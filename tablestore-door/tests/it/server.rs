@@ -7,7 +7,7 @@ use std::time::Duration;
 use souk_access::{Reloaded, Role};
 use souk_chassis::config::ServerConfig;
 use souk_chassis::server::Listener;
-use souk_engine::storage::{DatabaseOptions, IndexState};
+use souk_engine::storage::{DatabaseOptions, SecondaryIndexState};
 use souk_engine::{Engine, EngineConfig, Tables};
 use souk_tablestore_door::{AccessKeys, Door, DoorTimes};
 use tempfile::TempDir;
@@ -114,7 +114,7 @@ impl Server {
     pub(crate) async fn indexed(&self, table: &str, index: &str) {
         let table = self.engine.table(table).expect("a table");
         let ready = async {
-            while table.secondary_index_state(index).expect("an index") != IndexState::Ready {
+            while table.secondary_index_state(index).expect("an index") != SecondaryIndexState::Ready {
                 tokio::task::yield_now().await;
             }
         };

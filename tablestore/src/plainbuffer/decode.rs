@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{CellOperation, HEADER, PlainBufferError, PlainCell, PlainRow, SequenceInfo, tag};
 use crate::crc8::Crc8;
 use crate::limits;
-use crate::reader::{Damage, Reader};
+use crate::reader::{Reader, ReaderError};
 use crate::value::{KeyColumn, KeyElement, Text, Value};
 
 type Result<T, E = PlainBufferError> = std::result::Result<T, E>;
@@ -58,14 +58,14 @@ struct Decoder {
     next: Option<u8>,
 }
 
-impl From<Damage> for PlainBufferError {
-    fn from(damage: Damage) -> Self {
+impl From<ReaderError> for PlainBufferError {
+    fn from(damage: ReaderError) -> Self {
         match damage {
-            Damage::Length(length) => Self::Length(length),
+            ReaderError::Length(length) => Self::Length(length),
             // Only names are read outside of values.
-            Damage::Utf8 => Self::NameEncoding,
+            ReaderError::Utf8 => Self::NameEncoding,
             // Types and booleans are only in values, whose errors name their column: see [`PlainBufferError::from_damage`].
-            Damage::Truncated | Damage::Type(_) | Damage::Boolean => Self::Truncated,
+            ReaderError::Truncated | ReaderError::Type(_) | ReaderError::Boolean => Self::Truncated,
         }
     }
 }
@@ -155,7 +155,7 @@ impl Decoder {
         &mut self,
         name: &Text,
         wrong_type: fn(Text) -> PlainBufferError,
-        read: impl FnOnce(&mut Reader) -> Result<T, Damage>,
+        read: impl FnOnce(&mut Reader) -> Result<T, ReaderError>,
     ) -> Result<T> {
         let length = self.reader.u32()?;
         let before = self.reader.remaining();

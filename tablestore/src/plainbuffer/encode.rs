@@ -12,7 +12,7 @@ const SEQUENCE_BYTES: u32 = 1 + 4 + 1 + 8 + 1 + 4;
 /// Encodes rows, one after the other; no rows are no bytes, not even a header.
 #[must_use]
 pub fn encode<'a>(rows: impl IntoIterator<Item = &'a PlainRow>) -> Bytes {
-    let mut encoder = Encoder::new();
+    let mut encoder = PlainBufferEncoder::new();
     for row in rows {
         let mut out = encoder.row();
         for column in &row.key {
@@ -28,11 +28,11 @@ pub fn encode<'a>(rows: impl IntoIterator<Item = &'a PlainRow>) -> Bytes {
 
 /// Encodes rows without making a [`PlainRow`] of each.
 #[derive(Debug, Default)]
-pub struct Encoder {
+pub struct PlainBufferEncoder {
     out: BytesMut,
 }
 
-impl Encoder {
+impl PlainBufferEncoder {
     /// An encoder without rows.
     #[must_use]
     pub fn new() -> Self {

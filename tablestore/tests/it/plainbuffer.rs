@@ -1,7 +1,7 @@
 //! Plainbuffer: golden bytes, round trips, damage.
 
 use bytes::Bytes;
-use souk_tablestore::plainbuffer::{Encoder, decode_row, decode_rows, encode};
+use souk_tablestore::plainbuffer::{PlainBufferEncoder, decode_row, decode_rows, encode};
 use souk_tablestore::{
     CellOperation, KeyColumn, KeyElement, PlainBufferError, PlainCell, PlainRow, SequenceInfo, Value, limits,
     variant,
@@ -334,7 +334,7 @@ fn rows_and_cells_have_a_number() {
         key: vec![KeyColumn::new("k", 1)],
         ..PlainRow::default()
     };
-    let mut encoder = Encoder::new();
+    let mut encoder = PlainBufferEncoder::new();
     for nth in 0..=limits::MAX_ROWS {
         let bytes = encoder.len();
         let mut row = encoder.row();

@@ -2,8 +2,8 @@
 
 use souk_index::limits::MAX_GROUPINGS;
 use souk_index::{
-    Aggregation, AggregationResult, CalendarUnit, CompositeSource, Datum, Figure, Group, GroupOrder,
-    GroupOrderBy, SourceKind, TimeZone, TopHit, ValueRange,
+    Aggregation, AggregationResult, CalendarUnit, CompositeSource, Datum, Group, GroupOrder, GroupOrderBy,
+    MetricKind, SourceKind, TimeZone, TopHit, ValueRange,
 };
 use souk_proto::search::v1::{aggregation, aggregation_result, group_order};
 
@@ -38,7 +38,7 @@ fn groups_with_figures_inside() {
     let read = read(asked(aggregation::Kind::Terms(terms)), "search", &schema()).expect("it is valid");
     let inside = Aggregation::Figure {
         field: "price".to_owned(),
-        figure: Figure::Sum,
+        figure: MetricKind::Sum,
         missing: Some(QueryValue::Integer(1)),
     };
     let expected = Aggregation::Terms {

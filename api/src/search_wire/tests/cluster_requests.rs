@@ -1,6 +1,6 @@
 //! The search behind `ClusterXxxRequest`, and its answer.
 
-use souk_index::{Aggregation, AggregationResult, Datum, Figure, Group, TopHit};
+use souk_index::{Aggregation, AggregationResult, Datum, Group, MetricKind, TopHit};
 use souk_proto::search::v1::aggregation;
 use souk_proto::shop::v1::{ClusterShopsRequest, cluster_shops_request::Size};
 
@@ -61,7 +61,7 @@ fn clusters_are_a_search_that_groups_by_cells() {
     };
     let mean = Aggregation::Figure {
         field: "rating".to_owned(),
-        figure: Figure::Avg,
+        figure: MetricKind::Avg,
         missing: None,
     };
     let cells = Aggregation::GeoCell {

@@ -23,7 +23,7 @@ const STAYS: Instrument = Instrument {
 };
 
 /// What is said of a stay, and the buckets that it came into.
-async fn stay(source: &'static Source, stays: &Histogram, seconds: f64) -> Value {
+async fn stay(source: &'static Source, stays: &Histogram, seconds: f64) -> FigureValue {
     stays.record(seconds, &[]);
     // Beyond the age up to which figures are told again.
     tokio::time::advance(FIGURES_AGE_MAX).await;
@@ -64,12 +64,12 @@ async fn values_are_sorted_while_somebody_asks() {
     let north = vec![("souk.cafe".to_owned(), "north".to_owned())];
     assert_eq!(
         seats.expect("an instrument").values,
-        [(north, Value::Number(12.0))]
+        [(north, FigureValue::Number(12.0))]
     );
     let again = source.read().await.expect("it lives");
     assert!(Arc::ptr_eq(&first, &again), "read twice within its age");
 
-    let buckets = |count, sum, counts: [u64; 3]| Value::Buckets {
+    let buckets = |count, sum, counts: [u64; 3]| FigureValue::Buckets {
         count,
         sum,
         counts: counts.to_vec(),

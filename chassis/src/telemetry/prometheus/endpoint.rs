@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::{Format, Scraper};
+use super::{ExpositionFormat, Scraper};
 
 const PATH: &str = "/metrics";
 
@@ -101,7 +101,7 @@ async fn answer(request: &Request<Incoming>, scraper: &Scraper) -> Response<Full
         return refusal;
     }
     let accept = request.headers().get(header::ACCEPT);
-    let format = Format::accepted(accept.and_then(|accept| accept.to_str().ok()));
+    let format = ExpositionFormat::accepted(accept.and_then(|accept| accept.to_str().ok()));
     let unavailable = |text: &str| plain(StatusCode::SERVICE_UNAVAILABLE, text);
     let mut response = match tokio::time::timeout(ANSWER_TIMEOUT, scraper.scrape(format)).await {
         Ok(Some(text)) => Response::new(Full::from(text)),

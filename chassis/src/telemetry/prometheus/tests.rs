@@ -38,10 +38,10 @@ const BAKING: Instrument = Instrument {
 
 /// A provider for each role, read by one scraper.
 fn providers() -> (Vec<SdkMeterProvider>, Scraper) {
-    let roles = [None, Some(Role::new("souk-second"))];
+    let roles = [None, Some(ServiceRole::new("souk-second"))];
     let readers = roles.map(|role| (role, Reader::default()));
-    let provider = |(role, reader): &(Option<Role>, Reader)| {
-        let name = role.map_or("souk-first", Role::name);
+    let provider = |(role, reader): &(Option<ServiceRole>, Reader)| {
+        let name = role.map_or("souk-first", ServiceRole::name);
         SdkMeterProvider::builder()
             .with_resource(Resource::builder_empty().with_service_name(name).build())
             .with_reader(reader.clone())
@@ -64,7 +64,10 @@ async fn one_text_has_the_metrics_of_all_roles() {
         [0.5, 1.0, 7.0].iter().for_each(|took| baking.record(*took, &[]));
     }
     HEAT.observe(&providers[0].meter("test"), |now| now.observe(7, &[]));
-    let text = scraper.scrape(Format::Prometheus).await.expect("it lives");
+    let text = scraper
+        .scrape(ExpositionFormat::Prometheus)
+        .await
+        .expect("it lives");
     assert_eq!(
         text,
         r#"# HELP target_info Who is measured
@@ -92,7 +95,10 @@ souk_bread_duration_seconds_count{service_name="souk-second"} 3
 souk_oven_energy_bytes{service_name="souk-first"} 7
 "#
     );
-    let text = scraper.scrape(Format::OpenMetrics).await.expect("it lives");
+    let text = scraper
+        .scrape(ExpositionFormat::OpenMetrics)
+        .await
+        .expect("it lives");
     for line in [
         "# TYPE souk_bread_baked counter",
         "# UNIT souk_bread_duration_seconds seconds",
@@ -106,7 +112,7 @@ souk_oven_energy_bytes{service_name="souk-first"} 7
     for provider in providers {
         provider.shutdown().expect("nothing to send");
     }
-    assert_eq!(scraper.scrape(Format::Prometheus).await, None);
+    assert_eq!(scraper.scrape(ExpositionFormat::Prometheus).await, None);
 }
 
 #[tokio::test]
@@ -118,7 +124,7 @@ async fn buckets_remember_the_trace_of_a_value() {
         .build()
         .expect("good settings");
     let (providers, scraper) = providers();
-    let role = Role::new("souk-second");
+    let role = ServiceRole::new("souk-second");
     let baking = {
         let _entered = role.enter();
         BAKING.histogram(&providers[1].meter("test"))
@@ -137,7 +143,10 @@ async fn buckets_remember_the_trace_of_a_value() {
     });
     // Outside of any span: a value, but no example.
     baking.record(1.0, &labels);
-    let text = scraper.scrape(Format::OpenMetrics).await.expect("it lives");
+    let text = scraper
+        .scrape(ExpositionFormat::OpenMetrics)
+        .await
+        .expect("it lives");
     let example = |le: &str| {
         let line = text.lines().find(|line| line.contains(&format!("le=\"{le}\"")));
         line.and_then(|line| Some(line.split_once(" # ")?.1.to_owned()))
@@ -152,7 +161,10 @@ async fn buckets_remember_the_trace_of_a_value() {
         example("+Inf").is_some_and(|found| found.contains(&traces[1])),
         "{text}"
     );
-    let old = scraper.scrape(Format::Prometheus).await.expect("it lives");
+    let old = scraper
+        .scrape(ExpositionFormat::Prometheus)
+        .await
+        .expect("it lives");
     assert!(!old.contains("trace_id"), "{old}");
 }
 
@@ -214,7 +226,7 @@ async fn the_instruments_of_a_process_are_read_through_its_telemetry() {
         ..TelemetryConfig::default()
     };
     let telemetry = Telemetry::builder(config, "souk-test")
-        .roles([Role::new("souk-order")])
+        .roles([ServiceRole::new("souk-order")])
         .log_lines(|_| {})
         .build()
         .expect("good settings");
@@ -223,7 +235,7 @@ async fn the_instruments_of_a_process_are_read_through_its_telemetry() {
     let text = telemetry
         .scraper()
         .expect("somebody fetches")
-        .scrape(Format::Prometheus)
+        .scrape(ExpositionFormat::Prometheus)
         .await
         .expect("it lives");
     for line in [

@@ -7,9 +7,9 @@ use std::time::UNIX_EPOCH;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 
 use super::super::exemplar::{self, Buckets, Exemplar};
-use super::super::figures::{self, Figure, Value};
-use super::Format;
-use crate::telemetry::Role;
+use super::super::figures::{self, Figure, FigureValue};
+use super::ExpositionFormat;
+use crate::telemetry::ServiceRole;
 
 /// The resource of a role, as a series of its own.
 const TARGET_INFO: &str = "target_info";
@@ -46,7 +46,7 @@ struct Family {
     samples: String,
 }
 
-pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) -> String {
+pub(super) fn render(parts: &[(Option<ServiceRole>, ResourceMetrics)], format: ExpositionFormat) -> String {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut targets = String::new();
     for (role, metrics) in parts {
@@ -64,8 +64,8 @@ pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) 
                 samples: String::new(),
             });
             let exemplars = match format {
-                Format::OpenMetrics => exemplar::of(*role, &figure.name),
-                Format::Prometheus => HashMap::new(),
+                ExpositionFormat::OpenMetrics => exemplar::of(*role, &figure.name),
+                ExpositionFormat::Prometheus => HashMap::new(),
             };
             series(&mut family.samples, &name, figure, &exemplars);
         }
@@ -81,7 +81,7 @@ pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) 
     for (name, family) in families {
         family.write(&mut text, &name, format);
     }
-    if format == Format::OpenMetrics {
+    if format == ExpositionFormat::OpenMetrics {
         text.push_str("# EOF\n");
     }
     text
@@ -89,19 +89,19 @@ pub(super) fn render(parts: &[(Option<Role>, ResourceMetrics)], format: Format) 
 
 impl Family {
     // Writing to a String can't fail.
-    fn write(&self, text: &mut String, name: &str, format: Format) {
+    fn write(&self, text: &mut String, name: &str, format: ExpositionFormat) {
         // The older format wants the name of the series, the newer one that of the family.
         let total = match (self.kind, format) {
-            ("counter", Format::Prometheus) => "_total",
+            ("counter", ExpositionFormat::Prometheus) => "_total",
             _ => "",
         };
         let kind = match (self.kind, format) {
-            ("unknown", Format::Prometheus) => "untyped",
+            ("unknown", ExpositionFormat::Prometheus) => "untyped",
             (kind, _) => kind,
         };
         let _ = writeln!(text, "# HELP {name}{total} {}", escaped(&self.description));
         let _ = writeln!(text, "# TYPE {name}{total} {kind}");
-        if let (Format::OpenMetrics, Some(unit)) = (format, unit_word(&self.unit)) {
+        if let (ExpositionFormat::OpenMetrics, Some(unit)) = (format, unit_word(&self.unit)) {
             let _ = writeln!(text, "# UNIT {name} {unit}");
         }
         text.push_str(&self.samples);
@@ -113,12 +113,12 @@ fn series(out: &mut String, name: &str, figure: Figure, exemplars: &HashMap<Vec<
     let service = Labels::default().with("service_name", &figure.service);
     for (mut attributes, value) in figure.values {
         match value {
-            Value::Number(number) => {
+            FigureValue::Number(number) => {
                 let total = if figure.kind == "counter" { "_total" } else { "" };
                 let labels = service.with_all(&attributes);
                 labels.sample(out, &format!("{name}{total}"), &number, None);
             }
-            Value::Buckets { count, sum, counts } => {
+            FigureValue::Buckets { count, sum, counts } => {
                 // Exemplars are kept by sorted attributes.
                 attributes.sort();
                 let labels = service.with_all(&attributes);

@@ -1,4 +1,4 @@
-//! What was seen in each part of a run, as a table, and what of it must not be.
+//! What was seen in each phase of a run, as a table, and what of it must not be.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ const GROWTH_MAX: [u64; 2] = [512 << 20, 128 << 20];
 /// which who shares two cores with others waits for.
 const SLOWER_MAX: Duration = Duration::from_millis(4);
 
-/// One part of a run.
-pub(super) struct Part {
+/// One phase of a run.
+pub(super) struct RunPhase {
     lasted: Duration,
     page: Page,
     /// The most resident memory of the process in it, in bytes.
@@ -26,7 +26,7 @@ pub(super) struct Part {
     attacks: Vec<(&'static Attack, Arc<Raid>)>,
 }
 
-impl Part {
+impl RunPhase {
     /// Without attacks.
     pub(super) fn quiet(lasted: Duration, page: Page, memory: u64) -> Self {
         Self::attacked(lasted, page, memory, Vec::new())
@@ -47,13 +47,13 @@ impl Part {
     }
 }
 
-/// What is found in a run, part by part; told as it is found.
+/// What is found in a run, phase by phase; told as it is found.
 pub(super) struct Verdict {
     /// 99 of 100 calls of good callers take no longer while nobody attacks.
     usual: Duration,
     /// The most memory while good callers were alone before, in bytes.
     before: u64,
-    /// The most memory so far, in bytes: what grew is blamed on the part in which it did.
+    /// The most memory so far, in bytes: what grew is blamed on the phase in which it did.
     most: u64,
     /// While all attack at once.
     attacked: Duration,
@@ -61,8 +61,8 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// Begins with the part before the first attack.
-    pub(super) fn new(quiet: Part) -> Self {
+    /// Begins with the phase before the first attack.
+    pub(super) fn new(quiet: RunPhase) -> Self {
         let mut verdict = Self {
             usual: quiet.page.all().percentile(99),
             before: quiet.memory,
@@ -77,7 +77,7 @@ impl Verdict {
     }
 
     /// One attack.
-    pub(super) fn alone(&mut self, part: Part) {
+    pub(super) fn alone(&mut self, part: RunPhase) {
         for (attack, raid) in &part.attacks {
             self.tell(attack.name, &part, &raid.tally.to_string());
             self.judge(attack, &raid.tally);
@@ -89,7 +89,7 @@ impl Verdict {
     }
 
     /// All attacks at once.
-    pub(super) fn together(&mut self, part: Part) {
+    pub(super) fn together(&mut self, part: RunPhase) {
         self.tell("all of them", &part, "");
         for (attack, raid) in &part.attacks {
             println!("| – {} | | | | | | {} |", attack.name, raid.tally);
@@ -102,7 +102,7 @@ impl Verdict {
     }
 
     /// The part after the last attack.
-    pub(super) fn afterwards(&mut self, quiet: Part) {
+    pub(super) fn afterwards(&mut self, quiet: RunPhase) {
         self.tell("nobody any more", &quiet, "");
         for (kind, times) in quiet.page.kinds() {
             println!("| – {kind} | | {times} | | | |");
@@ -136,7 +136,7 @@ impl Verdict {
     }
 
     /// A row of the table; good callers and memory are judged by it.
-    fn tell(&mut self, what: &str, part: &Part, ends: &str) {
+    fn tell(&mut self, what: &str, part: &RunPhase, ends: &str) {
         let (lasted, page, times) = (part.lasted, &part.page, part.page.all());
         let grown = part.memory.saturating_sub(self.before);
         let mib = grown >> 20;

@@ -3,7 +3,7 @@
 use h3o::Resolution;
 use tantivy::columnar::MonotonicallyMappableToU64;
 
-use super::{At, Check, Placed};
+use super::{AggregationCheck, At, Placed};
 use crate::aggregate::column::{Kind, Raw};
 use crate::aggregate::node::FieldOf;
 use crate::aggregate::step::inside;
@@ -15,7 +15,7 @@ use crate::schema::{FieldKind, ResolvedField};
 
 /// Which fields an aggregation takes.
 #[derive(Clone, Copy)]
-pub(super) enum Wanted {
+pub(super) enum FieldRequirement {
     /// All but texts and nested objects.
     Value,
     /// All whose values can be keys of groups.
@@ -31,7 +31,7 @@ pub(super) enum Wanted {
     GeoHash(u8),
 }
 
-impl Wanted {
+impl FieldRequirement {
     fn kind(self, field: &FieldKind) -> Option<Kind> {
         let kind = match field {
             FieldKind::Long => Kind::Long,
@@ -71,11 +71,11 @@ impl Wanted {
     }
 }
 
-impl<'a> Check<'a> {
+impl<'a> AggregationCheck<'a> {
     pub(super) fn field(
         &mut self,
         name: &str,
-        wanted: Wanted,
+        wanted: FieldRequirement,
         missing: Option<&QueryValue>,
         at: At<'_>,
     ) -> Option<Placed> {

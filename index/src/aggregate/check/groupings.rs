@@ -2,8 +2,8 @@
 
 use h3o::Resolution;
 
-use super::field::Wanted;
-use super::{At, Check, Grouped, Placed, is_number};
+use super::field::FieldRequirement;
+use super::{AggregationCheck, At, Grouped, Placed, is_number};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::{IntervalBounds, Intervals};
@@ -14,7 +14,7 @@ use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::plan;
 use crate::request::{Aggregation, GroupOrder, GroupOrderBy, Query, QueryValue, ValueRange};
 
-impl Check<'_> {
+impl AggregationCheck<'_> {
     pub(super) fn grouping(&mut self, aggregation: &Aggregation, at: At<'_>) -> Option<Grouped> {
         let inside = aggregation.inside();
         let (by, scope, size, min_doc_count, order) = match aggregation {
@@ -27,7 +27,7 @@ impl Check<'_> {
                 ..
             } => {
                 let fits = self.size(*size, limit!(MAX_TERMS_GROUPS), at);
-                let field = self.field(field, Wanted::Key, missing.as_ref(), at);
+                let field = self.field(field, FieldRequirement::Key, missing.as_ref(), at);
                 let ordered = self.order(order, inside, at);
                 let (field, scope) = field?;
                 fits.and(ordered)?;
@@ -52,7 +52,7 @@ impl Check<'_> {
             }
             Aggregation::Range { field, ranges, .. } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
-                let (field, scope) = self.field(field, Wanted::Number, None, at)?;
+                let (field, scope) = self.field(field, FieldRequirement::Number, None, at)?;
                 counted?;
                 let ranges = ranges.iter().enumerate();
                 let ranges = every(
@@ -75,7 +75,7 @@ impl Check<'_> {
                 ..
             } => {
                 let counted = self.ranges(ranges.len(), "ranges", at);
-                let (field, scope) = self.field(field, Wanted::Point, None, at)?;
+                let (field, scope) = self.field(field, FieldRequirement::Point, None, at)?;
                 counted?;
                 let ranges = self.distances(ranges, at)?;
                 let size = Size::Each(ranges.len());
@@ -118,7 +118,7 @@ impl Check<'_> {
             } => {
                 let ordered = self.order(order, inside, at);
                 let wide = self.interval(*interval, at);
-                let (field, scope) = self.field(field, Wanted::Date, missing.as_ref(), at)?;
+                let (field, scope) = self.field(field, FieldRequirement::Date, missing.as_ref(), at)?;
                 ordered.and(wide)?;
                 let intervals = Intervals::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
                 let (by, scope) = self.by_intervals((field, scope), intervals, bounds, at)?;
@@ -142,7 +142,7 @@ impl Check<'_> {
             let path = format!("{at}.resolution");
             return self.refuse(path, Reason::OutOfRange, message, "use 0 to 15");
         };
-        self.field(field, Wanted::Cell(resolution), None, at)
+        self.field(field, FieldRequirement::Cell(resolution), None, at)
     }
 
     fn geohashes(&mut self, field: &str, characters: u8, at: At<'_>) -> Option<Placed> {
@@ -151,7 +151,7 @@ impl Check<'_> {
             let path = format!("{at}.characters");
             return self.refuse(path, Reason::OutOfRange, message, "use 1 to 12");
         }
-        self.field(field, Wanted::GeoHash(characters), None, at)
+        self.field(field, FieldRequirement::GeoHash(characters), None, at)
     }
 
     fn ranges(&mut self, count: usize, part: &str, at: At<'_>) -> Option<()> {
@@ -239,7 +239,7 @@ impl Check<'_> {
         missing: Option<&QueryValue>,
         at: At<'_>,
     ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Intervals)> {
-        let placed = self.field(field, Wanted::LongOrDouble, missing, at);
+        let placed = self.field(field, FieldRequirement::LongOrDouble, missing, at);
         let wide = interval > 0.0 && interval.is_finite();
         if !wide {
             let (path, message) = (format!("{at}.interval"), format!("{interval} is no width"));

@@ -1,18 +1,18 @@
 //! The sources of composites.
 
-use super::field::Wanted;
-use super::{At, Check, Shaped};
+use super::field::FieldRequirement;
+use super::{AggregationCheck, At, Shaped};
 use crate::aggregate::calendar::Calendar;
 use crate::aggregate::column::Kind;
 use crate::aggregate::histogram::Intervals;
 use crate::aggregate::node::{By, Composite, Shape, Source};
 use crate::error::{Checker, Error, Reason, every};
 use crate::limits::limit;
-use crate::page::{self, Origin};
+use crate::page::{self, PageOrigin};
 use crate::request::{CompositeSource, SourceKind, ValueRange, fingerprint};
 use crate::sort::RawSortValue;
 
-impl Check<'_> {
+impl AggregationCheck<'_> {
     pub(super) fn composite(
         &mut self,
         sources: &[CompositeSource],
@@ -49,7 +49,7 @@ impl Check<'_> {
             let advice = "use fields of the document, or of one NESTED field";
             return self.refuse(path, Reason::OutsideNestedPath, message, advice);
         }
-        let origin = Origin {
+        let origin = PageOrigin {
             request: fingerprint(format_args!("{:?}|{at}|{sources:?}", self.query)),
             design: self.design,
         };
@@ -89,7 +89,7 @@ impl Check<'_> {
         let (at, open) = (At { path, ..at }, ValueRange::default());
         match &source.kind {
             SourceKind::Terms => {
-                let (field, scope) = self.field(&source.field, Wanted::Key, missing, at)?;
+                let (field, scope) = self.field(&source.field, FieldRequirement::Key, missing, at)?;
                 Some((By::Value(field), scope))
             }
             SourceKind::GeoCell { resolution } => {
@@ -108,7 +108,7 @@ impl Check<'_> {
                 offset,
             } => {
                 self.interval(*interval, at)?;
-                let placed = self.field(&source.field, Wanted::Date, missing, at)?;
+                let placed = self.field(&source.field, FieldRequirement::Date, missing, at)?;
                 let intervals = Intervals::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
                 self.by_intervals(placed, intervals, &open, at)
             }

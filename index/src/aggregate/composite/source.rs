@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use tantivy::SegmentReader;
 
 use crate::aggregate::column::{Buffer, Raw};
-use crate::aggregate::keys::Keys;
+use crate::aggregate::keys::GroupKeys;
 use crate::aggregate::node::Source;
 use crate::run::Run;
 use crate::sort::{RawSortValue, rank};
@@ -14,7 +14,7 @@ use crate::sort::{RawSortValue, rank};
 /// all turned over when the highest come first.
 pub(super) struct OpenSource<'a> {
     pub(super) source: &'a Source,
-    pub(super) keys: Keys<'a>,
+    pub(super) keys: GroupKeys<'a>,
     /// The number and the position of a string that the dictionary lacks.
     stranger: Option<(u64, u64)>,
     pub(super) room: [Buffer; 2],
@@ -22,9 +22,9 @@ pub(super) struct OpenSource<'a> {
 
 impl<'a> OpenSource<'a> {
     pub(super) fn open(source: &'a Source, reader: &SegmentReader, run: &Run) -> tantivy::Result<Self> {
-        let keys = Keys::open(&source.by, &[], reader, run)?;
+        let keys = GroupKeys::open(&source.by, &[], reader, run)?;
         let mut stranger = None;
-        if let Keys::Values(values) = &keys
+        if let GroupKeys::Values(values) = &keys
             && let Some((number, bytes)) = values.stranger()
         {
             stranger = Some((number, rank::position(values.strings(), bytes, Ordering::Equal)?));
@@ -38,7 +38,7 @@ impl<'a> OpenSource<'a> {
     }
 
     fn has_strings(&self) -> bool {
-        matches!(&self.keys, Keys::Values(values) if values.has_strings())
+        matches!(&self.keys, GroupKeys::Values(values) if values.has_strings())
     }
 
     pub(super) fn position(&self, key: u64) -> u128 {
@@ -81,7 +81,7 @@ impl<'a> OpenSource<'a> {
         let position = match (sort_value, &self.keys) {
             (RawSortValue::Missing, _) => return Ok(self.turned(0)),
             (RawSortValue::Number(number), _) => *number,
-            (RawSortValue::Bytes(bytes), Keys::Values(values)) => {
+            (RawSortValue::Bytes(bytes), GroupKeys::Values(values)) => {
                 let among = values
                     .stranger()
                     .map_or(Ordering::Less, |(_, stranger)| bytes.as_slice().cmp(stranger));

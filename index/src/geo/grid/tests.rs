@@ -1,5 +1,5 @@
-use super::{Cell, LEVELS, Level, point_cells};
-use crate::geo::stretch::{Relation, Stretch};
+use super::{GridCell, GridLevel, LEVELS, point_cells};
+use crate::geo::stretch::{RectangleRelation, Stretch};
 use crate::geo::tests::{places, random_point, seeded};
 use crate::geo::{Area, BoundingBox, Circle, FULL_TURN, GeoPoint, HALF_TURN, Polygon};
 
@@ -17,13 +17,13 @@ fn cells_nest_and_their_numbers_run_along_rows() {
             places()[random.usize(..places().len())]
         };
         let (latitude, longitude) = (here.lat(), here.lon());
-        let cells: Vec<Cell> = Level::all()
+        let cells: Vec<GridCell> = GridLevel::all()
             .map(|level| level.cell(latitude, longitude))
             .collect();
         assert_eq!(cells.len(), LEVELS);
         for (cell, number) in cells.iter().zip(point_cells(here)) {
             let around = cell.rectangle();
-            assert_eq!((cell.number(), Cell::column(number)), (number, cell.column));
+            assert_eq!((cell.number(), GridCell::column(number)), (number, cell.column));
             assert!((around.south..=around.north).contains(&latitude), "{here:?}");
             assert!(around.longitudes.contains(longitude), "{here:?}");
             let row = cell.level.numbers(cell.row, &(0..=cell.column));
@@ -38,7 +38,8 @@ fn cells_nest_and_their_numbers_run_along_rows() {
             );
         }
     }
-    let numbers = [Level::all().next(), Level::all().last()].map(|level| level.unwrap().numbers(3, &(0..=9)));
+    let numbers =
+        [GridLevel::all().next(), GridLevel::all().last()].map(|level| level.unwrap().numbers(3, &(0..=9)));
     assert!(numbers[0].end() < numbers[1].start());
 }
 
@@ -54,7 +55,7 @@ fn a_stretch_takes_its_columns_once() {
                 _ => random.i64(0..=FULL_TURN),
             },
         };
-        for level in Level::all() {
+        for level in GridLevel::all() {
             let ranges: Vec<_> = level.columns(&stretch).collect();
             for _ in 0..8 {
                 let longitude = random.i64(-HALF_TURN..HALF_TURN);
@@ -149,15 +150,15 @@ fn what_is_known_of_a_cell_is_true_of_its_points() {
             let (latitude, longitude) = (here.lat(), here.lon());
             let contained = area.contains(here);
             assert!(!contained || latitudes.contains(&latitude), "{area:?} {here:?}");
-            for level in Level::all() {
+            for level in GridLevel::all() {
                 let cell = level.cell(latitude, longitude);
                 let (south, north) = level.latitudes(cell.row);
                 let band = area.region().band(south, north);
                 let relation = area.region().relation(&cell.rectangle(), &band);
                 match relation {
-                    Relation::Inside => assert!(contained, "{area:?} {here:?} {cell:?}"),
-                    Relation::Outside => assert!(!contained, "{area:?} {here:?} {cell:?}"),
-                    Relation::Mixed => {}
+                    RectangleRelation::Inside => assert!(contained, "{area:?} {here:?} {cell:?}"),
+                    RectangleRelation::Outside => assert!(!contained, "{area:?} {here:?} {cell:?}"),
+                    RectangleRelation::Mixed => {}
                 }
                 told[relation as usize] += 1;
                 if contained {
@@ -181,7 +182,7 @@ fn what_is_known_of_a_cell_is_true_of_its_points() {
 fn walks_begin_with_few_cells() {
     let level = |area: &Area| {
         let region = area.region();
-        Level::beginning(&region.latitudes(), region.longitudes().width).nth
+        GridLevel::beginning(&region.latitudes(), region.longitudes().width).nth
     };
     for (meters, expected) in [
         (100.0, 3),

@@ -1,13 +1,13 @@
 //! Boxes around runs of a polygon's edges: whether an edge touches a rectangle, without looking at each.
 
-use super::{Edge, Place};
+use super::{Edge, PlaneRectangle};
 
 /// Edges in a box of the lowest level.
 const EDGES_PER_BOX: usize = 4;
 /// Boxes that one question looks at. Edges that are long, slanted and close together make it look at many in vain.
 const LOOKS: usize = 512;
 
-impl Place {
+impl PlaneRectangle {
     const NOTHING: Self = Self {
         x: (i64::MAX, i64::MIN),
         y: (i64::MAX, i64::MIN),
@@ -27,23 +27,32 @@ impl Place {
 pub(super) struct Boxes {
     edges: Vec<Edge>,
     /// The root is at 1, the lowest level begins at `leaves`.
-    bounds: Vec<Place>,
+    bounds: Vec<PlaneRectangle>,
     leaves: usize,
 }
 
 impl Boxes {
     pub(super) fn new(edges: Vec<Edge>) -> Self {
         let leaves = edges.len().div_ceil(EDGES_PER_BOX).next_power_of_two();
-        let around = |edges: &[Edge]| edges.iter().map(Edge::place).fold(Place::NOTHING, Place::with);
-        let mut lowest: Vec<Place> = edges.chunks(EDGES_PER_BOX).map(around).collect();
-        lowest.resize(leaves, Place::NOTHING);
+        let around = |edges: &[Edge]| {
+            edges
+                .iter()
+                .map(Edge::place)
+                .fold(PlaneRectangle::NOTHING, PlaneRectangle::with)
+        };
+        let mut lowest: Vec<PlaneRectangle> = edges.chunks(EDGES_PER_BOX).map(around).collect();
+        lowest.resize(leaves, PlaneRectangle::NOTHING);
         // Level by level from the lowest to the root, then turned around.
         let mut levels = vec![lowest];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
-            let around = |pair: &[Place]| pair.iter().copied().fold(Place::NOTHING, Place::with);
+            let around = |pair: &[PlaneRectangle]| {
+                pair.iter()
+                    .copied()
+                    .fold(PlaneRectangle::NOTHING, PlaneRectangle::with)
+            };
             levels.push(last.chunks(2).map(around).collect());
         }
-        let mut bounds = vec![Place::NOTHING];
+        let mut bounds = vec![PlaneRectangle::NOTHING];
         bounds.extend(levels.into_iter().rev().flatten());
         Self {
             edges,
@@ -53,7 +62,7 @@ impl Boxes {
     }
 
     /// Whether an edge has a place in common with a rectangle, or finding that out would take long.
-    pub(super) fn may_touch(&self, rectangle: &Place) -> bool {
+    pub(super) fn may_touch(&self, rectangle: &PlaneRectangle) -> bool {
         let mut open = vec![1];
         let mut looks = 0;
         while let Some(node) = open.pop() {

@@ -67,7 +67,7 @@ impl Model {
         }
     }
 
-    pub(super) fn plan(&self, query: &Query) -> Plan {
+    pub(super) fn plan(&self, query: &Query) -> QueryPlan {
         plan(&self.layout, &run(), query, "query").unwrap_or_else(|error| panic!("{query:?}: {error}"))
     }
 
@@ -83,12 +83,12 @@ impl Model {
     }
 
     /// Runs a plan, and only tells whether that worked.
-    pub(super) fn search(&self, plan: &Plan) -> tantivy::Result<()> {
+    pub(super) fn search(&self, plan: &QueryPlan) -> tantivy::Result<()> {
         self.searcher.search(&plan.query, &DocSetCollector).map(|_| ())
     }
 
     /// The same with scores.
-    pub(super) fn score(&self, plan: &Plan) -> tantivy::Result<()> {
+    pub(super) fn score(&self, plan: &QueryPlan) -> tantivy::Result<()> {
         let all = TopDocs::with_limit(10).order_by_score();
         self.searcher.search(&plan.query, &all).map(|_| ())
     }

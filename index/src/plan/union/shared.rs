@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use tantivy::{DocId, TERMINATED};
 
-use super::window::Part;
+use super::window::ClauseScorer;
 use crate::columns::NumberColumn;
 
 /// A column of which several clauses select ranges: read once.
-pub(super) struct Shared {
+pub(super) struct SharedColumn {
     column: Arc<NumberColumn>,
     /// The window that was read.
     window: Range<DocId>,
@@ -19,7 +19,7 @@ pub(super) struct Shared {
     values: Vec<u64>,
 }
 
-impl Shared {
+impl SharedColumn {
     /// Reads the window, if it isn't the one that was read last.
     pub(super) fn read(&mut self, window: &Range<DocId>) {
         if self.window != *window {
@@ -42,11 +42,11 @@ impl Shared {
 }
 
 /// Finds the columns of which several of the parts select ranges.
-pub(super) fn share(parts: &mut [Part]) -> Vec<Shared> {
+pub(super) fn share(parts: &mut [ClauseScorer]) -> Vec<SharedColumn> {
     let mut selecting: HashMap<*const NumberColumn, (usize, Option<usize>)> = HashMap::new();
-    let column = |part: &Part| match part {
-        Part::Column { selection, .. } => selection.range().map(|(column, _)| Arc::clone(column)),
-        Part::Everything(_) | Part::Constant { .. } | Part::Scored(_) => None,
+    let column = |part: &ClauseScorer| match part {
+        ClauseScorer::Column { selection, .. } => selection.range().map(|(column, _)| Arc::clone(column)),
+        ClauseScorer::Everything(_) | ClauseScorer::Constant { .. } | ClauseScorer::Scored(_) => None,
     };
     for column in parts.iter().filter_map(column) {
         selecting.entry(Arc::as_ptr(&column)).or_default().0 += 1;
@@ -55,9 +55,9 @@ pub(super) fn share(parts: &mut [Part]) -> Vec<Shared> {
     for part in parts {
         let Some(column) = column(part) else { continue };
         let known = selecting.get_mut(&Arc::as_ptr(&column));
-        if let (Part::Column { shared, .. }, Some((2.., place))) = (part, known) {
+        if let (ClauseScorer::Column { shared, .. }, Some((2.., place))) = (part, known) {
             *shared = Some(*place.get_or_insert_with(|| {
-                all.push(Shared {
+                all.push(SharedColumn {
                     column,
                     window: 0..0,
                     docs: Vec::new(),

@@ -11,7 +11,7 @@ use tantivy::query::{AllScorer, Scorer};
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, DocSet, Score, TERMINATED};
 
 use super::Together;
-use super::shared::{Shared, share};
+use super::shared::{SharedColumn, share};
 use crate::columns::{Cover, behind_block};
 use crate::doc_walk::go_to;
 use crate::plan::selection::Selection;
@@ -25,7 +25,7 @@ const SPAN_MAX: u32 = 4_096;
 const SPAN_GROWTH: u32 = 4;
 
 /// A clause, opened for a segment.
-pub(super) enum Part {
+pub(super) enum ClauseScorer {
     /// All documents, each with this score.
     Everything(Score),
     /// What a column selects.
@@ -42,7 +42,7 @@ pub(super) enum Part {
     Scored(Box<dyn Scorer>),
 }
 
-impl Part {
+impl ClauseScorer {
     pub(super) fn column(selection: Selection, score: Score) -> Self {
         Self::Column {
             selection,
@@ -131,11 +131,11 @@ pub(super) enum Scoring {
 }
 
 impl Scoring {
-    pub(super) fn of(parts: &[Part], together: Option<Together>) -> Self {
+    pub(super) fn of(parts: &[ClauseScorer], together: Option<Together>) -> Self {
         let Some(together) = together else {
             return Self::Unasked;
         };
-        let first = parts.first().and_then(Part::score);
+        let first = parts.first().and_then(ClauseScorer::score);
         match first.filter(|_| parts.iter().all(|part| part.score() == first)) {
             Some(score) => Self::Each(score, together),
             None => Self::Own(together),
@@ -162,8 +162,8 @@ impl WindowEntry {
 
 /// The documents that enough of the clauses match.
 pub(super) struct WindowScorer {
-    parts: Vec<Part>,
-    shared: Vec<Shared>,
+    parts: Vec<ClauseScorer>,
+    shared: Vec<SharedColumn>,
     /// About how many documents the clauses match, summed over them.
     matches: u64,
     needed: u32,
@@ -185,7 +185,7 @@ pub(super) struct WindowScorer {
 impl WindowScorer {
     /// Stands on the first match.
     pub(super) fn new(
-        mut parts: Vec<Part>,
+        mut parts: Vec<ClauseScorer>,
         matches: u64,
         needed: u32,
         scoring: Scoring,
@@ -254,9 +254,9 @@ impl WindowScorer {
                 }
             };
             match part {
-                Part::Everything(_) if counts => self.everywhere += 1,
-                Part::Everything(score) => window.clone().for_each(|doc| add(doc, *score)),
-                Part::Column {
+                ClauseScorer::Everything(_) if counts => self.everywhere += 1,
+                ClauseScorer::Everything(score) => window.clone().for_each(|doc| add(doc, *score)),
+                ClauseScorer::Column {
                     selection,
                     score,
                     shared,
@@ -286,8 +286,8 @@ impl WindowScorer {
                         }
                     }
                 }
-                Part::Constant { docs, score } => docs.take(&window, |doc| add(doc, *score)),
-                Part::Scored(scorer) => {
+                ClauseScorer::Constant { docs, score } => docs.take(&window, |doc| add(doc, *score)),
+                ClauseScorer::Scored(scorer) => {
                     let mut doc = go_to(scorer, window.start);
                     while doc < window.end {
                         add(doc, scorer.score());

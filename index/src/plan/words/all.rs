@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
-use super::cursor::{CODES, Cursor, first_too_long};
+use super::cursor::{CODES, PostingsCursor, first_too_long};
 use crate::doc_walk::settles;
 use crate::pace::Pace;
 use crate::plan::min_score::MinScore;
@@ -17,7 +17,7 @@ use crate::run::Run;
 /// word are passed over by their lengths, and the other words aren't asked about them.
 pub(super) struct AllWords {
     /// In the order of the text.
-    cursors: Vec<Cursor>,
+    cursors: Vec<PostingsCursor>,
     /// The rarest first.
     order: Vec<usize>,
     doc: DocId,
@@ -45,16 +45,16 @@ impl Window {
 
 impl AllWords {
     /// At least one word.
-    pub(super) fn new(cursors: Vec<Cursor>, pace: Pace<Arc<Run>>) -> Self {
+    pub(super) fn new(cursors: Vec<PostingsCursor>, pace: Pace<Arc<Run>>) -> Self {
         let mut all = Self::standing_on(0, cursors, pace);
         all.settle(0);
         all
     }
 
     /// Goes on from a document, which need not have all words.
-    pub(super) fn standing_on(doc: DocId, cursors: Vec<Cursor>, pace: Pace<Arc<Run>>) -> Self {
+    pub(super) fn standing_on(doc: DocId, cursors: Vec<PostingsCursor>, pace: Pace<Arc<Run>>) -> Self {
         let mut order: Vec<usize> = (0..cursors.len()).collect();
-        order.sort_by_key(|nth| cursors.get(*nth).map(Cursor::len));
+        order.sort_by_key(|nth| cursors.get(*nth).map(PostingsCursor::len));
         Self {
             cursors,
             order,
@@ -106,7 +106,7 @@ impl AllWords {
         TERMINATED
     }
 
-    fn leading(&mut self) -> Option<&mut Cursor> {
+    fn leading(&mut self) -> Option<&mut PostingsCursor> {
         self.cursors.get_mut(*self.order.first()?)
     }
 
@@ -181,13 +181,24 @@ impl DocSet for AllWords {
     settles!();
 
     fn size_hint(&self) -> u32 {
-        let rarest = self.cursors.iter().map(Cursor::len).min().unwrap_or_default();
+        let rarest = self
+            .cursors
+            .iter()
+            .map(PostingsCursor::len)
+            .min()
+            .unwrap_or_default();
         // Words are rarely together in every document that has the rarest.
         rarest / self.cursors.len().max(1) as u32
     }
 
     fn cost(&self) -> u64 {
-        u64::from(self.cursors.iter().map(Cursor::len).min().unwrap_or_default())
+        u64::from(
+            self.cursors
+                .iter()
+                .map(PostingsCursor::len)
+                .min()
+                .unwrap_or_default(),
+        )
     }
 }
 

@@ -7,7 +7,7 @@ use tantivy::query::Scorer;
 use tantivy::{DocId, DocSet, Score, TERMINATED};
 
 use super::all::AllWords;
-use super::cursor::{Cursor, first_too_long};
+use super::cursor::{PostingsCursor, first_too_long};
 use crate::pace::Pace;
 use crate::plan::min_score::MinScore;
 use crate::run::Run;
@@ -15,7 +15,7 @@ use crate::run::Run;
 /// The union of words, of which `needed` have to be there.
 pub(super) struct AnyWords {
     /// In the order of the text.
-    cursors: Vec<Cursor>,
+    cursors: Vec<PostingsCursor>,
     needed: u32,
     /// Documents and the words that stand on them, by document.
     order: Vec<(DocId, usize)>,
@@ -35,8 +35,8 @@ struct Pivot {
 
 impl AnyWords {
     /// At least one word.
-    pub(super) fn new(cursors: Vec<Cursor>, needed: u32, pace: Pace<Arc<Run>>) -> Self {
-        let docs = cursors.iter().map(Cursor::doc);
+    pub(super) fn new(cursors: Vec<PostingsCursor>, needed: u32, pace: Pace<Arc<Run>>) -> Self {
+        let docs = cursors.iter().map(PostingsCursor::doc);
         let mut order: Vec<_> = docs.zip(0..).collect();
         order.sort_unstable();
         let mut any = Self {
@@ -83,7 +83,7 @@ impl AnyWords {
     /// Below the min_score, no word may be missing: without another one, whose highest score is no lower, a document has no
     /// higher bound. [`MinScore::sum`] has the proof that rounding loses no document.
     fn without_the_lowest(&self) -> f64 {
-        let highest = || self.cursors.iter().map(Cursor::highest).enumerate();
+        let highest = || self.cursors.iter().map(PostingsCursor::highest).enumerate();
         let lowest = highest().min_by(|(_, one), (_, other)| one.total_cmp(other));
         let others = highest().filter(|(nth, _)| lowest.is_none_or(|(lowest, _)| lowest != *nth));
         others.map(|(_, highest)| highest).sum()
@@ -247,7 +247,7 @@ impl DocSet for AnyWords {
     }
 
     fn size_hint(&self) -> u32 {
-        let most = self.cursors.iter().map(Cursor::len).max();
+        let most = self.cursors.iter().map(PostingsCursor::len).max();
         most.unwrap_or_default()
     }
 

@@ -10,7 +10,7 @@ use crate::doc_walk::go_to;
 use crate::run::Run;
 
 /// Walks a word's documents, and scores them.
-pub(super) struct Cursor {
+pub(super) struct PostingsCursor {
     pub(super) postings: SegmentPostings,
     pub(super) lengths: FieldNormReader,
     pub(super) bm25: Bm25,
@@ -43,7 +43,7 @@ pub(super) fn first_too_long(reaches: impl Fn(u8) -> bool) -> u16 {
     high
 }
 
-impl Cursor {
+impl PostingsCursor {
     pub(super) fn doc(&self) -> DocId {
         self.postings.doc()
     }
@@ -79,7 +79,7 @@ impl Cursor {
         self.bm25.score(length, self.postings.term_freq())
     }
 
-    /// Makes [`Cursor::highest`] and [`Cursor::bound`] tell something, which may take a walk over all documents of the word.
+    /// Makes [`PostingsCursor::highest`] and [`PostingsCursor::bound`] tell something, which may take a walk over all documents of the word.
     pub(super) fn measure(&mut self, run: &Run) -> tantivy::Result<()> {
         if self.ceiling.is_none() {
             run.check_inside()?;
@@ -108,12 +108,12 @@ impl Cursor {
         })
     }
 
-    /// What documents of the block that [`Cursor::bound`] told of score at most when their lengths have this code.
+    /// What documents of the block that [`PostingsCursor::bound`] told of score at most when their lengths have this code.
     pub(super) fn at_length(&self, code: u8) -> f64 {
         self.at_most(|ceiling| ceiling.at_length(code))
     }
 
-    /// The code of the shortest text of the block that [`Cursor::bound`] told of.
+    /// The code of the shortest text of the block that [`PostingsCursor::bound`] told of.
     pub(super) fn shortest(&self) -> u8 {
         self.ceiling.as_ref().map_or(0, Ceiling::shortest)
     }

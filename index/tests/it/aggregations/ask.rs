@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use souk_index::{
-    Aggregation, CalendarUnit, CompositeSource, Figure, GroupOrder, GroupOrderBy, QueryValue, Sort,
+    Aggregation, CalendarUnit, CompositeSource, GroupOrder, GroupOrderBy, MetricKind, QueryValue, Sort,
     SourceKind, ValueRange,
 };
 
@@ -28,14 +28,14 @@ const KEYS: [&str; 13] = [
 const SUMMABLE: [&str; 6] = ["n", "m", "price", "items.qty", "items.weight", "items.parts.size"];
 const DATES: [&str; 2] = ["at", "items.parts.made"];
 const POINTS: [&str; 2] = ["spot", "items.place"];
-const FIGURES: [Figure; 7] = [
-    Figure::Count,
-    Figure::DistinctCount,
-    Figure::Min,
-    Figure::Max,
-    Figure::Avg,
-    Figure::Stats,
-    Figure::Sum,
+const FIGURES: [MetricKind; 7] = [
+    MetricKind::Count,
+    MetricKind::DistinctCount,
+    MetricKind::Min,
+    MetricKind::Max,
+    MetricKind::Avg,
+    MetricKind::Stats,
+    MetricKind::Sum,
 ];
 const UNITS: [CalendarUnit; 9] = [
     CalendarUnit::Millisecond,
@@ -114,10 +114,10 @@ fn leaf(rng: &mut Rng) -> Aggregation {
 fn figure(rng: &mut Rng) -> Aggregation {
     let figure = pick(rng, &FIGURES);
     let field = match figure {
-        Figure::Count | Figure::DistinctCount if rng.u8(..4) == 0 => pick(rng, &POINTS),
-        Figure::Count | Figure::DistinctCount => pick(rng, &KEYS),
-        Figure::Sum => pick(rng, &SUMMABLE),
-        Figure::Min | Figure::Max | Figure::Avg | Figure::Stats => number(rng),
+        MetricKind::Count | MetricKind::DistinctCount if rng.u8(..4) == 0 => pick(rng, &POINTS),
+        MetricKind::Count | MetricKind::DistinctCount => pick(rng, &KEYS),
+        MetricKind::Sum => pick(rng, &SUMMABLE),
+        MetricKind::Min | MetricKind::Max | MetricKind::Avg | MetricKind::Stats => number(rng),
     };
     let missing = if POINTS.contains(&field) {
         None
@@ -135,7 +135,7 @@ fn order(rng: &mut Rng, inside: &Named) -> Vec<GroupOrder> {
     let mut order = Vec::new();
     for _ in 0..rng.usize(..3) {
         let single = inside.iter().find(
-            |(_, inner)| matches!(inner, Aggregation::Figure { figure, .. } if *figure != Figure::Stats),
+            |(_, inner)| matches!(inner, Aggregation::Figure { figure, .. } if *figure != MetricKind::Stats),
         );
         let by = match (rng.u8(..3), single) {
             (0, _) => GroupOrderBy::Key,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use souk_index::{
-    Aggregation, AggregationResult, Datum, Figure, GeoPoint, Group, GroupOrder, GroupOrderBy, QueryValue,
+    Aggregation, AggregationResult, Datum, GeoPoint, Group, GroupOrder, GroupOrderBy, MetricKind, QueryValue,
     Sort, SortValue, TopHit, ValueRange,
 };
 
@@ -445,7 +445,7 @@ fn is_nearest_mean(found: f64, sum: i128, count: i128) -> bool {
     below * count <= twice && twice <= above * count
 }
 
-fn figure_fits(figure: Figure, values: &[Datum], result: &AggregationResult) -> bool {
+fn figure_fits(figure: MetricKind, values: &[Datum], result: &AggregationResult) -> bool {
     let count = values.len() as i64;
     let whole: i128 = values
         .iter()
@@ -487,17 +487,17 @@ fn figure_fits(figure: Figure, values: &[Datum], result: &AggregationResult) -> 
         _ => false,
     };
     match (figure, result) {
-        (Figure::Count, AggregationResult::Value(value)) => *value == Some(Datum::Long(count)),
-        (Figure::DistinctCount, AggregationResult::Value(value)) => {
+        (MetricKind::Count, AggregationResult::Value(value)) => *value == Some(Datum::Long(count)),
+        (MetricKind::DistinctCount, AggregationResult::Value(value)) => {
             let different: BTreeSet<_> = values.iter().map(rank).collect();
             *value == Some(Datum::Long(different.len() as i64))
         }
-        (Figure::Min, AggregationResult::Value(value)) => *value == lowest,
-        (Figure::Max, AggregationResult::Value(value)) => *value == highest,
-        (Figure::Sum, AggregationResult::Value(value)) => sum_fits(value.as_ref()),
-        (Figure::Avg, AggregationResult::Value(value)) => avg_fits(value.as_ref()),
+        (MetricKind::Min, AggregationResult::Value(value)) => *value == lowest,
+        (MetricKind::Max, AggregationResult::Value(value)) => *value == highest,
+        (MetricKind::Sum, AggregationResult::Value(value)) => sum_fits(value.as_ref()),
+        (MetricKind::Avg, AggregationResult::Value(value)) => avg_fits(value.as_ref()),
         (
-            Figure::Stats,
+            MetricKind::Stats,
             AggregationResult::Stats {
                 count: found,
                 sum,

@@ -1,7 +1,7 @@
 //! Figures and groups whose answers are known by hand, in one segment and in several.
 
 use souk_index::{
-    Aggregation, AggregationResult, Datum, Error, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions,
+    Aggregation, AggregationResult, Datum, Error, GroupOrder, GroupOrderBy, Index, IndexOptions, MetricKind,
     Object, QueryValue, ValueRange,
 };
 
@@ -23,7 +23,7 @@ fn index(parts: &[Vec<Object>]) -> Index {
     index
 }
 
-fn figure(field: &str, figure: Figure) -> Aggregation {
+fn figure(field: &str, figure: MetricKind) -> Aggregation {
     Aggregation::Figure {
         field: field.to_owned(),
         figure,
@@ -76,8 +76,8 @@ fn sums_and_means_of_doubles_are_exact_however_documents_lie() {
             Ok(AggregationResult::Value(Some(Datum::Double(number)))) => number,
             other => panic!("no double: {other:?}"),
         };
-        let (sum, avg) = (one(Figure::Sum), one(Figure::Avg));
-        match single(&index, figure("price", Figure::Stats)) {
+        let (sum, avg) = (one(MetricKind::Sum), one(MetricKind::Avg));
+        match single(&index, figure("price", MetricKind::Stats)) {
             Ok(AggregationResult::Stats {
                 sum: of_stats,
                 avg: mean,
@@ -169,7 +169,7 @@ fn by_sum(groups: &[(String, Vec<i64>)], descending: bool) -> Vec<String> {
             descending,
         }],
         missing: None,
-        aggregations: vec![("sum".to_owned(), figure("m", Figure::Sum))],
+        aggregations: vec![("sum".to_owned(), figure("m", MetricKind::Sum))],
     };
     let AggregationResult::Groups { groups, .. } = single(&index, by_sum).expect("it is valid") else {
         panic!("no groups");

@@ -3,7 +3,7 @@
 use souk_index::limits::MAX_KEYWORD_BYTES;
 use souk_index::{
     Aggregation, AggregationResult, Analyzer, Cancellation, CompositeSource, Datum, Document, Error, Field,
-    FieldValue, Figure, GroupOrder, GroupOrderBy, Index, IndexOptions, Object, Operation, Query, Reason,
+    FieldValue, GroupOrder, GroupOrderBy, Index, IndexOptions, MetricKind, Object, Operation, Query, Reason,
     Schema, SearchRequest, Sort, SourceKind, ValueRange,
 };
 
@@ -52,7 +52,7 @@ fn by_count(descending_key: bool) -> Vec<GroupOrder> {
 fn words(size: usize, order: Vec<GroupOrder>) -> Aggregation {
     let sum = Aggregation::Figure {
         field: "n".to_owned(),
-        figure: Figure::Sum,
+        figure: MetricKind::Sum,
         missing: None,
     };
     Aggregation::Terms {
@@ -521,7 +521,7 @@ fn groups_inside_a_composite_over_many_segments_count_for_its_page_only() {
     };
     let sum = Aggregation::Figure {
         field: "m".to_owned(),
-        figure: Figure::Sum,
+        figure: MetricKind::Sum,
         missing: None,
     };
     let composite = Aggregation::Composite {

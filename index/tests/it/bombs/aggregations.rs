@@ -1,7 +1,7 @@
 //! Figures and groups.
 
 use souk_index::{
-    Aggregation, CalendarUnit, CompositeSource, Figure, GeoPoint, GroupOrder, GroupOrderBy, Query,
+    Aggregation, CalendarUnit, CompositeSource, GeoPoint, GroupOrder, GroupOrderBy, MetricKind, Query,
     QueryValue, SearchRequest, Sort, SourceKind, TimeZone, ValueRange, limits,
 };
 
@@ -25,7 +25,7 @@ fn aggregated(aggregations: Named) -> SearchRequest {
         .aggregations(aggregations)
 }
 
-fn figure(field: &str, figure: Figure) -> Aggregation {
+fn figure(field: &str, figure: MetricKind) -> Aggregation {
     Aggregation::Figure {
         field: field.to_owned(),
         figure,
@@ -34,7 +34,7 @@ fn figure(field: &str, figure: Figure) -> Aggregation {
 }
 
 fn distinct(field: &str) -> Named {
-    named("distinct", figure(field, Figure::DistinctCount))
+    named("distinct", figure(field, MetricKind::DistinctCount))
 }
 
 fn percentiles(field: &str, percentages: Vec<f64>) -> Named {
@@ -53,13 +53,13 @@ fn top_hits(size: usize, sort: Vec<Sort>) -> Named {
 /// A figure of every kind: as many as a level may have.
 fn every_figure() -> Named {
     let figures = [
-        ("count", "words", Figure::Count),
-        ("sum", "price", Figure::Sum),
-        ("min", "at", Figure::Min),
-        ("max", "n", Figure::Max),
-        ("avg", "price", Figure::Avg),
-        ("stats", "n", Figure::Stats),
-        ("distinct", "words", Figure::DistinctCount),
+        ("count", "words", MetricKind::Count),
+        ("sum", "price", MetricKind::Sum),
+        ("min", "at", MetricKind::Min),
+        ("max", "n", MetricKind::Max),
+        ("avg", "price", MetricKind::Avg),
+        ("stats", "n", MetricKind::Stats),
+        ("distinct", "words", MetricKind::DistinctCount),
     ];
     let mut all: Named = figures
         .into_iter()
@@ -296,7 +296,10 @@ pub(super) fn ranges() -> Vec<Bomb> {
         ),
         (
             "100 distances in each of 100 distances",
-            aggregated(distances(distances(named("stats", figure("n", Figure::Stats))))),
+            aggregated(distances(distances(named(
+                "stats",
+                figure("n", MetricKind::Stats),
+            )))),
             Either("DEADLINE"),
         ),
         (

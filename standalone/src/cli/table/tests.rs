@@ -11,7 +11,7 @@ use souk_proto::r#type::v1::{Value, value::Kind};
 use souk_table_svc::TableServices;
 
 use super::*;
-use crate::load::checkpoint::Checkpoint;
+use crate::load::checkpoint::LoadCheckpoint;
 
 #[derive(Parser)]
 struct Souk {
@@ -193,7 +193,7 @@ async fn an_import_that_is_under_way_isnt_begun_again() -> Result<(), CommandErr
     let (begin, resume) = (import(&arguments[..6])?, import(&arguments)?);
     let (_, checkpoint) = begin.state(&server);
     fs::write(&checkpoint, "of the first")?;
-    let first = Checkpoint::lock(&checkpoint)?;
+    let first = LoadCheckpoint::lock(&checkpoint)?;
     for second in [&begin, &resume] {
         let told = second.run(target.clone(), &server).await;
         let told = told.expect_err("the first is under way").to_string();

@@ -11,12 +11,12 @@ use uuid::Uuid;
 
 use super::table;
 use crate::cli::stores::{CommandError, say};
-use crate::load::checkpoint::Checkpoint;
+use crate::load::checkpoint::LoadCheckpoint;
 use crate::load::progress::Progress;
 use crate::load::reject::Rejects;
 use crate::load::{self, LoadError, LoadOutputs, LoadPlan, STREAMS};
 use crate::table::export::{self, ExportPlan};
-use crate::table::format::Format;
+use crate::table::format::FileFormat;
 use crate::table::rows::TableRows;
 
 #[derive(Clone, Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct ImportArgs {
     file: PathBuf,
     /// File format; by default that of the file name extension.
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// Writes rejected rows to this file, one JSON object each with row, id, code and reason, instead of to standard error.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl ImportArgs {
         std::fs::create_dir_all(&self.state)?;
         let (import, state) = self.state(server);
         // Before anything that another import reads or empties.
-        let _lock = Checkpoint::lock(&state)?;
+        let _lock = LoadCheckpoint::lock(&state)?;
         // With its length: a file that has changed isn't gone on with.
         let name = format!("{import}, {bytes} bytes");
         let mut checkpoint = match self.resume {
@@ -83,8 +83,8 @@ impl ImportArgs {
                 )
                 .into());
             }
-            true => Checkpoint::resume(&state, &name)?,
-            false => Checkpoint::start(Some(&state), &name),
+            true => LoadCheckpoint::resume(&state, &name)?,
+            false => LoadCheckpoint::start(Some(&state), &name),
         };
         let mut rejects = match &self.rejects {
             Some(path) => Rejects::file(path, self.resume)?,
@@ -132,7 +132,7 @@ pub(super) struct ExportArgs {
     file: Option<PathBuf>,
     /// File format; by default that of the file name extension.
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// Additional columns of CSV and Parquet, as name:type, after the key columns and the declared ones.
     #[arg(long, value_name = "NAME:TYPE", value_delimiter = ',')]
     columns: Vec<String>,
@@ -169,8 +169,8 @@ impl ExportArgs {
     }
 }
 
-fn format(given: Option<Format>, path: &Path) -> Result<Format, CommandError> {
-    let format = given.or_else(|| Format::of_name(path));
+fn format(given: Option<FileFormat>, path: &Path) -> Result<FileFormat, CommandError> {
+    let format = given.or_else(|| FileFormat::of_name(path));
     Ok(format.ok_or("unknown file name extension; pass --format ndjson, csv or parquet")?)
 }
 

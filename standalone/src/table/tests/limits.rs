@@ -59,7 +59,13 @@ fn answering(message: &ExportRowsResponse) -> Result<Client, Box<dyn std::error:
 #[tokio::test]
 async fn an_answer_has_so_many_bytes() -> TestResult {
     let folder = tempfile::tempdir()?;
-    let plan = || plan(&all_types("large"), Format::Ndjson, folder.path().join("rows"));
+    let plan = || {
+        plan(
+            &all_types("large"),
+            FileFormat::Ndjson,
+            folder.path().join("rows"),
+        )
+    };
     let largest = answer_of(ANSWER_BYTES_MAX);
     assert_eq!(largest.encoded_len(), ANSWER_BYTES_MAX);
     let report = export::run(answering(&largest)?, plan(), &Progress::quiet()).await?;

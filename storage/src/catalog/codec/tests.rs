@@ -27,13 +27,21 @@ fn changed() -> Definition {
     let definition = Definition::new(sample());
     let (definition, _) = definition.without_index("i").unwrap();
     let (definition, _) = definition
-        .with_index(SecondaryIndexSchema::new("j", ["c"]), IndexState::Ready, true)
+        .with_index(
+            SecondaryIndexSchema::new("j", ["c"]),
+            SecondaryIndexState::Ready,
+            true,
+        )
         .unwrap();
     let (definition, index) = definition
-        .with_index(SecondaryIndexSchema::new("k", ["d"]), IndexState::Building, false)
+        .with_index(
+            SecondaryIndexSchema::new("k", ["d"]),
+            SecondaryIndexState::Building,
+            false,
+        )
         .unwrap();
     let reason = "no".to_owned();
-    definition.with_state(index.number, &IndexState::Failed { reason })
+    definition.with_state(index.number, &SecondaryIndexState::Failed { reason })
 }
 
 #[test]

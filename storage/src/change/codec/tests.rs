@@ -12,7 +12,7 @@ fn sample() -> (Vec<u8>, Change) {
     };
     let columns = [("a".to_owned(), cell)].into_iter().collect();
     let row = Row::new(key.clone(), 5, 1_000_000, columns);
-    let mut encoder = Encoder::new(1_000_001, Some("t"), 2, 0);
+    let mut encoder = ChangeEncoder::new(1_000_001, Some("t"), 2, 0);
     encoder.row(
         TableId(3),
         ChangeKind::Put,
@@ -76,7 +76,7 @@ fn what_is_told_of_a_deleted_row_stands_where_older_versions_dont_look() {
     };
     let columns = [("owner".to_owned(), cell)].into_iter().collect();
     let parting = Row::new(key.clone(), 5, 1_000_000, columns);
-    let mut encoder = Encoder::new(1_000_001, None, 1, 0);
+    let mut encoder = ChangeEncoder::new(1_000_001, None, 1, 0);
     let told = row_codec::encode(&parting);
     encoder.row(TableId(3), ChangeKind::Delete, &key.encode(), Some(&told));
     let mut bytes = encoder.finish();

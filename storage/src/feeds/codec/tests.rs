@@ -3,8 +3,8 @@ use std::time::Duration;
 use super::*;
 use crate::value::PrimaryKey;
 
-fn definition(delivers: Delivers) -> Definition {
-    Definition {
+fn definition(delivers: Delivers) -> FeedDefinition {
+    FeedDefinition {
         created: 1_700_000_000_000_000_000,
         delivers,
         tables: vec![TableId(1), TableId(300)],
@@ -14,10 +14,12 @@ fn definition(delivers: Delivers) -> Definition {
 }
 
 fn checkpoints() -> Vec<Checkpoint> {
-    let row = Cut::row(TableId(300), &PrimaryKey::string("a\0b").unwrap());
+    let row = BaseCursor::row(TableId(300), &PrimaryKey::string("a\0b").unwrap());
     let stages = [
-        Stage::Base { cut: Cut::start() },
-        Stage::Base { cut: row },
+        Stage::Base {
+            cursor: BaseCursor::start(),
+        },
+        Stage::Base { cursor: row },
         Stage::Changes,
         Stage::Finished,
         Stage::Lost,
@@ -35,7 +37,7 @@ fn checkpoints() -> Vec<Checkpoint> {
 fn reads_what_it_wrote_and_nothing_shorter() {
     let whole = definition(Delivers::BaseAndChanges);
     let shard = Some(FeedShard { index: 2, count: 300 });
-    let part = Definition {
+    let part = FeedDefinition {
         shard,
         ..whole.clone()
     };
@@ -61,7 +63,7 @@ fn takes_tokens_of_its_feed_and_history_only() {
     restored.begin(7);
     for delivers in [Delivers::Base, Delivers::Changes, Delivers::BaseAndChanges] {
         let definition = definition(delivers);
-        let other = Definition {
+        let other = FeedDefinition {
             created: 0,
             ..definition.clone()
         };
@@ -93,12 +95,12 @@ fn takes_tokens_of_its_feed_and_history_only() {
 fn orders_cuts_like_rows() {
     let low = PrimaryKey::integer(-5);
     let high = PrimaryKey::integer(5);
-    let cut = Cut::row(TableId(2), &high);
-    assert!(cut.is_above(TableId(1), &high.encode()));
-    assert!(cut.is_above(TableId(2), &low.encode()));
-    assert!(!cut.is_above(TableId(2), &high.encode()));
-    assert!(!cut.is_above(TableId(3), &low.encode()));
-    assert!(!Cut::table(TableId(2)).is_above(TableId(2), &low.encode()));
-    assert_eq!(cut.place(), (TableId(2), Some(high)));
-    assert_eq!(Cut::table(TableId(2)).place(), (TableId(2), None));
+    let cursor = BaseCursor::row(TableId(2), &high);
+    assert!(cursor.is_above(TableId(1), &high.encode()));
+    assert!(cursor.is_above(TableId(2), &low.encode()));
+    assert!(!cursor.is_above(TableId(2), &high.encode()));
+    assert!(!cursor.is_above(TableId(3), &low.encode()));
+    assert!(!BaseCursor::table(TableId(2)).is_above(TableId(2), &low.encode()));
+    assert_eq!(cursor.place(), (TableId(2), Some(high)));
+    assert_eq!(BaseCursor::table(TableId(2)).place(), (TableId(2), None));
 }

@@ -53,7 +53,7 @@ async fn finishes_what_was_begun_when_it_is_killed() {
             for index in &table.schema().indexes {
                 assert_eq!(
                     table.index_state(&index.name).expect("a state"),
-                    IndexState::Ready
+                    SecondaryIndexState::Ready
                 );
                 let column = &index.columns[0];
                 entries += filling::agrees(&database, &table, &index.name, column, &[]).await;

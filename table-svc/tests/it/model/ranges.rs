@@ -29,14 +29,14 @@ enum End {
     Without(Vec<Datum>),
 }
 
-/// A part of an order of keys.
+/// An interval of an order of keys.
 #[derive(Clone, Debug)]
-enum Part {
+enum KeyInterval {
     Prefix(Vec<Datum>),
     Between(End, End),
 }
 
-impl Part {
+impl KeyInterval {
     /// `draw` gives keys as there may be.
     fn draw(random: &mut Rng, mut draw: impl FnMut(&mut Rng) -> Vec<Datum>) -> Self {
         let mut first = |random: &mut Rng| {
@@ -129,7 +129,7 @@ impl Part {
 }
 
 /// What of the rows a range shows, in its order.
-fn shown(table: &Table, rows: &Rows, part: &Part, asked: &Asked, descending: bool) -> Vec<WireRow> {
+fn shown(table: &Table, rows: &Rows, part: &KeyInterval, asked: &Asked, descending: bool) -> Vec<WireRow> {
     let names = table.key_names();
     let rows = rows.iter().filter(|(key, _)| part.has(key));
     let rows = rows.filter_map(|(key, row)| {
@@ -168,7 +168,7 @@ impl Program {
         let within = self.within(name);
         let rows = self.rows(name, within);
         let asked = Asked::draw(&mut self.random, &table.key_names(), self.now);
-        let part = Part::draw(&mut self.random, |random| table.draw_key(random));
+        let part = KeyInterval::draw(&mut self.random, |random| table.draw_key(random));
         let descending = self.random.bool();
         let page_size = match self.random.u8(..4) {
             0 => 0,
@@ -218,7 +218,7 @@ impl Program {
     async fn stream(&mut self, name: &'static str, table: &Table) {
         let rows = self.rows(name, None);
         let asked = Asked::draw(&mut self.random, &table.key_names(), self.now);
-        let part = Part::draw(&mut self.random, |random| table.draw_key(random));
+        let part = KeyInterval::draw(&mut self.random, |random| table.draw_key(random));
         let descending = self.random.bool();
         let mut breaks = self.random.bool();
         let mut request = StreamRowsRequest {
@@ -348,7 +348,7 @@ impl Program {
         };
         let rows = self.rows(name, None);
         let known = secondary.entries(table, &rows);
-        let part = Part::draw(&mut self.random, |random| {
+        let part = KeyInterval::draw(&mut self.random, |random| {
             let there = random.choice(known.keys()).cloned();
             let drawn = |random: &mut Rng| {
                 let values = secondary.columns.iter().map(|column| {

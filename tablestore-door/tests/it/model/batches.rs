@@ -18,7 +18,7 @@ use super::{Fault, Program, TABLES};
 use crate::client::{row, rows};
 
 /// Rows that are written to a table together.
-struct Part {
+struct TableBatch {
     name: &'static str,
     /// As it is; whichever where it isn't there.
     table: Table,
@@ -26,7 +26,7 @@ struct Part {
     writes: Vec<Write>,
 }
 
-impl Part {
+impl TableBatch {
     /// How many of its writes are of the row of one.
     fn times(&self, write: &Write) -> usize {
         let same = self.writes.iter().filter(|other| write.is_of_row_of(other));
@@ -76,13 +76,13 @@ impl Program {
             let others = TABLES.into_iter().filter(|name| *name != first);
             names.extend(others.filter(|_| self.random.u8(..4) == 0));
         }
-        let parts: Vec<Part> = names
+        let parts: Vec<TableBatch> = names
             .into_iter()
             .map(|name| self.part(name, within, false))
             .collect();
         let request = self.batch(&parts, within, false);
         let answer: Result<pb::BatchWriteRowResponse, _> = self.call("BatchWriteRow", &request).await;
-        if parts.iter().any(Part::repeats_on_condition) {
+        if parts.iter().any(TableBatch::repeats_on_condition) {
             return Fault::Invalid.is(&answer.expect_err("a row twice, on a condition"));
         }
         let answer = answer.expect("an answer");
@@ -104,7 +104,12 @@ impl Program {
 
     /// Rows are written in their order, each on top of those before. What the table takes in no state, the transaction neither, refuses
     /// the others with it, but for those before one that is there again.
-    fn check_each(&mut self, part: &Part, within: Option<usize>, told: Vec<RowInBatchWriteRowResponse>) {
+    fn check_each(
+        &mut self,
+        part: &TableBatch,
+        within: Option<usize>,
+        told: Vec<RowInBatchWriteRowResponse>,
+    ) {
         let mut told = told.into_iter();
         let steps = part.steps();
         for (nth, step) in steps.iter().enumerate() {
@@ -269,7 +274,7 @@ impl Program {
 
     fn check_written(
         &mut self,
-        part: &Part,
+        part: &TableBatch,
         within: Option<usize>,
         write: &Write,
         done: Done,
@@ -285,7 +290,7 @@ impl Program {
     }
 
     /// Rows for a table: but for mistakes of one partition in a transaction, and where all or none are to be written.
-    fn part(&mut self, name: &'static str, within: Option<usize>, is_together: bool) -> Part {
+    fn part(&mut self, name: &'static str, within: Option<usize>, is_together: bool) -> TableBatch {
         let known = self.tables.get(name).cloned();
         let rows = known
             .as_ref()
@@ -297,7 +302,7 @@ impl Program {
         let of_transaction = within.map(|nth| self.held[nth].partition.clone());
         let drawn = is_together.then(|| table.draw_key(random).swap_remove(0));
         let partition = of_transaction.or(drawn);
-        let mut part = Part {
+        let mut part = TableBatch {
             name,
             table,
             is_there,
@@ -329,7 +334,12 @@ impl Program {
         part
     }
 
-    fn batch(&self, parts: &[Part], within: Option<usize>, is_together: bool) -> pb::BatchWriteRowRequest {
+    fn batch(
+        &self,
+        parts: &[TableBatch],
+        within: Option<usize>,
+        is_together: bool,
+    ) -> pb::BatchWriteRowRequest {
         let tables = parts.iter().map(|part| {
             let rows = part.writes.iter().map(|write| RowInBatchWriteRowRequest {
                 r#type: write.change.kind().into(),

@@ -15,7 +15,7 @@ use super::table::{Rows, Table, key_told, wire_key};
 use super::{Fault, Program};
 use crate::client::{Refused, row, rows};
 
-/// A place of a cut between keys.
+/// A column of an end of a range.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Minimum,
@@ -23,10 +23,10 @@ enum Place {
     Maximum,
 }
 
-/// A cut between keys.
-type Cut = Vec<Place>;
+/// An end of a range, a place for each column of the key.
+type RangeEnd = Vec<Place>;
 
-fn draw_cut(random: &mut Rng, columns: &[(&'static str, Kind)]) -> Cut {
+fn draw_end(random: &mut Rng, columns: &[(&'static str, Kind)]) -> RangeEnd {
     let places = columns.iter().map(|(_, kind)| match random.u8(..6) {
         0 => Place::Minimum,
         1 => Place::Maximum,
@@ -35,13 +35,13 @@ fn draw_cut(random: &mut Rng, columns: &[(&'static str, Kind)]) -> Cut {
     places.collect()
 }
 
-fn against(key: &Key, cut: &Cut) -> Ordering {
+fn against(key: &Key, end: &RangeEnd) -> Ordering {
     let key = key.iter().cloned().map(Place::At);
-    key.cmp(cut.iter().cloned())
+    key.cmp(end.iter().cloned())
 }
 
-fn wire_cut(columns: &[(&'static str, Kind)], cut: &Cut) -> Bytes {
-    let places = cut.iter().zip(columns).map(|(place, (name, _))| {
+fn wire_end(columns: &[(&'static str, Kind)], end: &RangeEnd) -> Bytes {
+    let places = end.iter().zip(columns).map(|(place, (name, _))| {
         let value = match place {
             Place::Minimum => KeyElement::Minimum,
             Place::Maximum => KeyElement::Maximum,
@@ -117,7 +117,7 @@ impl Program {
     ) {
         let random = &mut self.random;
         let is_forward = random.bool();
-        let (start, end) = (draw_cut(random, columns), draw_cut(random, columns));
+        let (start, end) = (draw_end(random, columns), draw_end(random, columns));
         let limit = (random.u8(..4) > 0).then(|| random.usize(1..6));
         let mut request = pb::GetRangeRequest {
             table_name: name.to_owned(),
@@ -129,8 +129,8 @@ impl Program {
             time_range: asked.time_wire(),
             max_versions: asked.versions_wire(),
             limit: limit.map(|limit| i32::try_from(limit).expect("few")),
-            inclusive_start_primary_key: wire_cut(columns, &start),
-            exclusive_end_primary_key: wire_cut(columns, &end),
+            inclusive_start_primary_key: wire_end(columns, &start),
+            exclusive_end_primary_key: wire_end(columns, &end),
             filter: asked.filter_wire(),
             start_column: asked.start_wire(),
             end_column: asked.end_wire(),
@@ -188,7 +188,7 @@ impl Program {
             return;
         };
         let random = &mut self.random;
-        let (start, end) = (draw_cut(random, &table.keys), draw_cut(random, &table.keys));
+        let (start, end) = (draw_end(random, &table.keys), draw_end(random, &table.keys));
         let asked = Asked::of_export(random, &table.key_names(), self.now);
         let answer = self.exported(name, &table, &asked, [&start, &end]).await;
         if start >= end {
@@ -215,13 +215,13 @@ impl Program {
         name: &str,
         table: &Table,
         asked: &Asked,
-        [start, end]: [&Cut; 2],
+        [start, end]: [&RangeEnd; 2],
     ) -> Result<Vec<PlainRow>, Refused> {
         let mut request = pb::BulkExportRequest {
             table_name: name.to_owned(),
             columns_to_get: asked.columns_wire(),
-            inclusive_start_primary_key: wire_cut(&table.keys, start),
-            exclusive_end_primary_key: wire_cut(&table.keys, end),
+            inclusive_start_primary_key: wire_end(&table.keys, start),
+            exclusive_end_primary_key: wire_end(&table.keys, end),
             filter: asked.filter_wire(),
             ..pb::BulkExportRequest::default()
         };
@@ -275,7 +275,7 @@ impl Program {
         let cuts = points
             .iter()
             .map(|key| key.iter().cloned().map(Place::At).collect());
-        let cuts: Vec<Cut> = [first].into_iter().chain(cuts).chain([last]).collect();
+        let cuts: Vec<RangeEnd> = [first].into_iter().chain(cuts).chain([last]).collect();
         assert!(cuts.is_sorted_by(|one, next| one < next), "{points:?}");
         let rows = self.rows(name, None);
         // Those that have expired may be stored.

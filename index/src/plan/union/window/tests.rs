@@ -32,13 +32,13 @@ impl Scorer for Listed {
 }
 
 /// A clause as a part, and its documents with their scores.
-type Sample = (Part, BTreeMap<DocId, Score>);
+type Sample = (ClauseScorer, BTreeMap<DocId, Score>);
 
 fn sample(random: &mut fastrand::Rng, max_doc: DocId, alike: bool) -> Sample {
     let score = if alike { 0.3 } else { random.f32() * 10.0 };
     if random.u8(..8) == 0 {
         return (
-            Part::Everything(score),
+            ClauseScorer::Everything(score),
             (0..max_doc).map(|doc| (doc, score)).collect(),
         );
     }
@@ -47,12 +47,12 @@ fn sample(random: &mut fastrand::Rng, max_doc: DocId, alike: bool) -> Sample {
     if alike || random.bool() {
         let mut gathered = DocSetBuilder::new(max_doc, &crate::allowance::Allowance::default());
         docs.iter().for_each(|doc| gathered.insert(*doc));
-        let part = Part::constant(gathered.into_scorer(score).expect("there is room"), score);
+        let part = ClauseScorer::constant(gathered.into_scorer(score).expect("there is room"), score);
         return (part, docs.into_iter().map(|doc| (doc, score)).collect());
     }
     let docs: Vec<(DocId, Score)> = docs.into_iter().map(|doc| (doc, random.f32())).collect();
     let expected = docs.iter().copied().collect();
-    (Part::Scored(Box::new(Listed { docs, at: 0 })), expected)
+    (ClauseScorer::Scored(Box::new(Listed { docs, at: 0 })), expected)
 }
 
 /// Documents that enough clauses have, with the scores that are their clauses' in order.
@@ -117,7 +117,7 @@ fn windows_find_what_is_counted_document_by_document() {
 fn a_cancelled_tally_ends_and_says_why() {
     let cancellation = Cancellation::none();
     let run = Arc::new(Run::new(cancellation.clone()));
-    let parts = vec![Part::Everything(1.0)];
+    let parts = vec![ClauseScorer::Everything(1.0)];
     let mut scorer = WindowScorer::new(parts, 100_000, 1, Scoring::Unasked, &run, 100_000);
     assert_eq!(scorer.advance(), 1);
     cancellation.cancel();

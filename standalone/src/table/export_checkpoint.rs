@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::load::checkpoint::{self, Checkpoint, CheckpointError, CheckpointLock};
+use crate::load::checkpoint::{self, CheckpointError, CheckpointLock, LoadCheckpoint};
 
 /// What a file has of a table. Everything up to here is on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct ExportCheckpoint {
     /// Which server; none in a checkpoint of an earlier version.
     #[serde(default)]
     pub(super) server: String,
@@ -30,7 +30,7 @@ pub(super) struct Place {
 
 /// Why an export can't go on.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum ExportCheckpointError {
     /// The file.
     #[error("the checkpoint {path} can't be read or written")]
     Io {
@@ -82,39 +82,39 @@ pub enum PlaceError {
     },
 }
 
-impl Place {
+impl ExportCheckpoint {
     /// Where it is kept, of the file at `path`.
     pub(super) fn path(path: &Path) -> PathBuf {
         path.with_added_extension("resume")
     }
 
     /// Locks the export to the file at `path`.
-    pub(super) fn lock(path: &Path) -> Result<CheckpointLock, PlaceError> {
-        Checkpoint::lock(&Self::path(path)).map_err(|error| match error {
-            CheckpointError::InUse { .. } => PlaceError::InUse {
+    pub(super) fn lock(path: &Path) -> Result<CheckpointLock, ExportCheckpointError> {
+        LoadCheckpoint::lock(&Self::path(path)).map_err(|error| match error {
+            CheckpointError::InUse { .. } => ExportCheckpointError::InUse {
                 path: path.to_owned(),
             },
-            error => PlaceError::Lock(error),
+            error => ExportCheckpointError::Lock(error),
         })
     }
 
     /// Reads where an export is; its beginning when there is no such file.
-    pub(super) fn read(path: &Path, wanted: Self) -> Result<Self, PlaceError> {
+    pub(super) fn read(path: &Path, wanted: Self) -> Result<Self, ExportCheckpointError> {
         let text = match fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(wanted),
             Err(source) => {
                 let path = path.to_owned();
-                return Err(PlaceError::Io { path, source });
+                return Err(ExportCheckpointError::Io { path, source });
             }
         };
         let place: Self = serde_json::from_slice(&text).map_err(|source| {
             let path = path.to_owned();
-            PlaceError::Damaged { path, source }
+            ExportCheckpointError::Damaged { path, source }
         })?;
         if (&place.server, &place.table, &place.shape) != (&wanted.server, &wanted.table, &wanted.shape) {
             let of = |place: &Self| format!("{} of {} as {}", place.table, place.server, place.shape);
-            return Err(PlaceError::Other {
+            return Err(ExportCheckpointError::Other {
                 path: path.to_owned(),
                 found: of(&place),
                 wanted: of(&wanted),
@@ -124,22 +124,22 @@ impl Place {
     }
 
     /// Keeps it. A crash or a power cut leaves the old or the new one.
-    pub(super) fn save(&self, path: &Path) -> Result<(), PlaceError> {
+    pub(super) fn save(&self, path: &Path) -> Result<(), ExportCheckpointError> {
         let saved = serde_json::to_vec(self)
             .map_err(io::Error::from)
             .and_then(|text| checkpoint::replace(path, &text));
         saved.map_err(|source| {
             let path = path.to_owned();
-            PlaceError::Io { path, source }
+            ExportCheckpointError::Io { path, source }
         })
     }
 
     /// There is nothing left to go on with.
-    pub(super) fn remove(path: &Path) -> Result<(), PlaceError> {
+    pub(super) fn remove(path: &Path) -> Result<(), ExportCheckpointError> {
         match fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 let path = path.to_owned();
-                Err(PlaceError::Io { path, source })
+                Err(ExportCheckpointError::Io { path, source })
             }
             _ => Ok(()),
         }

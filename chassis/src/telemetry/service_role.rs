@@ -1,6 +1,6 @@
 //! Several services in one process, each with its own `service.name`.
 //!
-//! A role is a value in the OpenTelemetry context, which spans inherit. The layers of a server set it for calls, [`Role::scope`] for the
+//! A role is a value in the OpenTelemetry context, which spans inherit. The layers of a server set it for calls, [`ServiceRole::scope`] for the
 //! start and background tasks of a service. Meters have the role in whose scope they are made.
 
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::TelemetryError;
 /// One service among several in a process, by its `service.name`. What runs in no role is the process's own.
 ///
 /// ```
-/// use souk_chassis::telemetry::Role;
-/// let order = Role::new("souk-order");
+/// use souk_chassis::telemetry::ServiceRole;
+/// let order = ServiceRole::new("souk-order");
 /// let _entered = order.enter();
-/// assert_eq!(Role::current(), Some(order));
+/// assert_eq!(ServiceRole::current(), Some(order));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Role(&'static str);
+pub struct ServiceRole(&'static str);
 
-impl Role {
+impl ServiceRole {
     /// The role of the service with this `service.name`.
     pub const fn new(service: &'static str) -> Self {
         Self(service)
@@ -70,14 +70,14 @@ impl Role {
 #[derive(Clone, Debug)]
 pub(super) struct ByRole<T> {
     process: T,
-    roles: Arc<[(Role, T)]>,
+    roles: Arc<[(ServiceRole, T)]>,
 }
 
 impl<T> ByRole<T> {
     /// What is made for the process, and for each of its `roles`.
     pub(super) fn try_new(
-        roles: &[Role],
-        make: impl Fn(Option<Role>) -> Result<T, TelemetryError>,
+        roles: &[ServiceRole],
+        make: impl Fn(Option<ServiceRole>) -> Result<T, TelemetryError>,
     ) -> Result<Self, TelemetryError> {
         let own = roles.iter().map(|role| Ok((*role, make(Some(*role))?)));
         let roles = own.collect::<Result<_, TelemetryError>>()?;
@@ -86,12 +86,12 @@ impl<T> ByRole<T> {
     }
 
     /// That of `role`, or the process's when there is none.
-    pub(super) fn of(&self, role: Option<Role>) -> &T {
+    pub(super) fn of(&self, role: Option<ServiceRole>) -> &T {
         let own = self.roles.iter().find(|(known, _)| Some(*known) == role);
         own.map_or(&self.process, |(_, own)| own)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Option<Role>, &T)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Option<ServiceRole>, &T)> {
         let own = self.roles.iter().map(|(role, own)| (Some(*role), own));
         std::iter::once((None, &self.process)).chain(own)
     }
@@ -112,7 +112,9 @@ impl Tracer for RoleTracer {
     type Span = Span;
 
     fn build_with_context(&self, builder: SpanBuilder, parent: &Context) -> Span {
-        self.0.of(Role::of(parent)).build_with_context(builder, parent)
+        self.0
+            .of(ServiceRole::of(parent))
+            .build_with_context(builder, parent)
     }
 }
 
@@ -121,6 +123,6 @@ pub(super) struct RoleMeters(pub(super) ByRole<SdkMeterProvider>);
 
 impl MeterProvider for RoleMeters {
     fn meter_with_scope(&self, scope: InstrumentationScope) -> Meter {
-        self.0.of(Role::current()).meter_with_scope(scope)
+        self.0.of(ServiceRole::current()).meter_with_scope(scope)
     }
 }

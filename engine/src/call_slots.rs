@@ -1,4 +1,4 @@
-//! Places for calls that take long, as watches: a bounded number, of which no caller takes more than its share.
+//! Slots for calls that take long, as watches: a bounded number, of which no caller takes more than its share.
 //!
 //! A caller gets one more while it holds less than is free (the dynamic threshold of shared buffers, Choudhury and Hahne 1998):
 //! alone it has half at most, two have a third each, and something is left for the next.
@@ -12,7 +12,7 @@ use crate::error::LimitOf;
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct CallSlots {
     max: usize,
     taken: Mutex<Taken>,
 }
@@ -23,14 +23,14 @@ struct Taken {
     by_caller: HashMap<Arc<str>, usize>,
 }
 
-/// A place, given back when dropped.
+/// A slot, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct CallSlot {
+    places: Arc<CallSlots>,
     caller: Option<Arc<str>>,
 }
 
-impl Places {
+impl CallSlots {
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -48,11 +48,11 @@ impl Places {
         self.taken.lock().all
     }
 
-    /// A place; where callers can't be told apart, there is no share.
+    /// A slot; where callers can't be told apart, there is no share.
     ///
     /// # Errors
     /// Whose limit is reached.
-    pub(crate) fn take(self: &Arc<Self>, caller: Option<Arc<str>>) -> Result<Place, LimitOf> {
+    pub(crate) fn take(self: &Arc<Self>, caller: Option<Arc<str>>) -> Result<CallSlot, LimitOf> {
         let mut taken = self.taken.lock();
         let free = self.max.saturating_sub(taken.all);
         if free == 0 {
@@ -66,14 +66,14 @@ impl Places {
             *held += 1;
         }
         taken.all += 1;
-        Ok(Place {
+        Ok(CallSlot {
             places: Arc::clone(self),
             caller,
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for CallSlot {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock();
         taken.all -= 1;
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     /// Takes for a caller until it gets no more.
-    fn all(places: &Arc<Places>, caller: Option<&str>) -> (Vec<Place>, LimitOf) {
+    fn all(places: &Arc<CallSlots>, caller: Option<&str>) -> (Vec<CallSlot>, LimitOf) {
         let mut taken = Vec::new();
         loop {
             match places.take(caller.map(Arc::from)) {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn each_gets_as_much_as_it_leaves_and_gives_it_back() {
-        let places = Places::new(90);
+        let places = CallSlots::new(90);
         let (first, why) = all(&places, Some("first"));
         assert_eq!((first.len(), why), (45, LimitOf::Caller));
         let (second, why) = all(&places, Some("second"));

@@ -16,7 +16,7 @@ const POPULATION_MAX: f64 = 25_000_000.0;
 
 /// One town.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Town {
     pub(super) name: &'static str,
     pub(super) name_zh: &'static str,
     pub(super) country: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Place {
     population: f64,
 }
 
-impl Place {
+impl Town {
     /// The name that its shops are searched by: Chinese in China.
     pub(super) fn local_name(&self) -> &'static str {
         if self.country == "CN" {
@@ -72,16 +72,16 @@ pub(super) fn near(latitude: f64, longitude: f64, radius_km: f64, random: &mut R
 }
 
 /// All towns, and how to draw one.
-pub(super) struct Places {
-    places: Vec<Place>,
+pub(super) struct Towns {
+    places: Vec<Town>,
     weights: WeightedIndex,
 }
 
 /// The towns of the source; a row whose numbers don't read is left out.
-pub(super) static TOWNS: LazyLock<Places> = LazyLock::new(|| {
+pub(super) static TOWNS: LazyLock<Towns> = LazyLock::new(|| {
     let read = |row: [&'static str; 7]| {
         let [_, name, name_zh, country, latitude, longitude, population] = row;
-        Some(Place {
+        Some(Town {
             name,
             name_zh,
             country,
@@ -90,8 +90,8 @@ pub(super) static TOWNS: LazyLock<Places> = LazyLock::new(|| {
             population: population.parse().ok()?,
         })
     };
-    let places: Vec<Place> = PLACES.rows::<7>().filter_map(read).collect();
-    let weight = |place: &Place| {
+    let places: Vec<Town> = PLACES.rows::<7>().filter_map(read).collect();
+    let weight = |place: &Town| {
         let population = place.population.min(POPULATION_MAX);
         if place.country == "CN" {
             WEIGHT_CHINA * population
@@ -100,12 +100,12 @@ pub(super) static TOWNS: LazyLock<Places> = LazyLock::new(|| {
         }
     };
     let weights = WeightedIndex::new(places.iter().map(weight));
-    Places { places, weights }
+    Towns { places, weights }
 });
 
-impl Places {
+impl Towns {
     /// One town; none when the source is empty.
-    pub(super) fn draw(&self, random: &mut RowRandom) -> Option<&Place> {
+    pub(super) fn draw(&self, random: &mut RowRandom) -> Option<&Town> {
         self.places.get(self.weights.draw(random))
     }
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Some of the bytes that a counter tells of.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldBytes {
     bytes: usize,
     of: Arc<AtomicUsize>,
 }
 
-impl Held {
+impl HeldBytes {
     pub(crate) fn new(bytes: usize, of: &Arc<AtomicUsize>) -> Self {
         of.fetch_add(bytes, Ordering::Relaxed);
         Self {
@@ -26,7 +26,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.of.fetch_sub(self.bytes, Ordering::Relaxed);
     }
