@@ -1,5 +1,7 @@
 //! The RPCs of `souk.table.v1.TableService`.
 
+mod one_write;
+
 use std::collections::BTreeSet;
 use std::convert::{Infallible, identity};
 use std::future::ready;
@@ -15,7 +17,7 @@ use souk_api::{ExportRequest, Result, Rows};
 use souk_chassis::status::{self, FieldPath, StatusBuilder, Violations};
 use souk_engine::storage::limits::MAX_TRANSACTION_LIFE;
 use souk_engine::storage::{CapacityUnits, RangeRequest, Row};
-use souk_engine::{Engine, EngineError, ExportBlock, ReadView, RequestId, RowsPage, TableDefinition, trace};
+use souk_engine::{Engine, EngineError, ExportBlock, ReadView, RowsPage, TableDefinition, trace};
 use souk_proto::table::v1 as pb;
 use souk_proto::table::v1::row_write::Operation;
 use souk_proto::table::v1::table_service_server::TableService;
@@ -23,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status};
 
+use self::one_write::OneWrite;
 use crate::consumer_group::checkpoint;
 use crate::read::{self, PAGE_ROWS_MAX};
 use crate::rows::{RowsToWire, consumed, split};
@@ -39,22 +42,6 @@ pub(crate) struct TableApi {
     /// The names of the tables of other services.
     taken: Arc<BTreeSet<String>>,
     draining: CancellationToken,
-}
-
-/// A call that writes one row.
-struct OneWrite {
-    table: String,
-    write: pb::RowWrite,
-    request_id: Option<RequestId>,
-    transaction_id: String,
-}
-
-/// What became of it.
-struct OneWritten {
-    /// What was to be given back of the row.
-    row: Option<pb::Row>,
-    sequence: i64,
-    consumed: Option<pb::CapacityUnits>,
 }
 
 impl TableApi {
@@ -81,37 +68,6 @@ impl TableApi {
             .build()),
             false => Ok(()),
         }
-    }
-
-    /// Writes one row.
-    async fn write_one(&self, one: OneWrite, mut violations: Violations) -> Result<OneWritten> {
-        settle_name(&one.table, &violations)?;
-        let rows = self.rows(&one.table)?;
-        let definition = rows.definition();
-        let asked = write::asked(one.write.returning.as_ref());
-        let write = write::one(one.write, &definition.schema, &mut violations);
-        let transaction = read::transaction(&one.transaction_id, &mut violations);
-        if one.request_id.is_some() && !one.transaction_id.is_empty() {
-            not_in_transaction(&mut violations);
-        }
-        let (write, transaction) = checked(write.zip(transaction), violations)?;
-        let (written, sequence) = match transaction {
-            Some(id) => {
-                let written = rows.write_in(id, vec![write], false).await.map_err(refused)?;
-                let written: Vec<_> = written.into_iter().collect::<Result<_, _>>().map_err(refused)?;
-                (written, 0)
-            }
-            None => {
-                let written = rows.write(vec![write], one.request_id).await.map_err(refused)?;
-                (written.value, written.sequence)
-            }
-        };
-        let written = written.into_iter().next().unwrap_or_default();
-        Ok(OneWritten {
-            row: RowsToWire::new(definition, false).written(&written, asked),
-            sequence,
-            consumed: Some(consumed(written.consumed)),
-        })
     }
 }
 

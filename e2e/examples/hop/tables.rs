@@ -2,6 +2,9 @@
 //! of a table that holds the same (`souk.table.v1`), and as such rows by the endpoint for Tablestore's own clients; and what
 //! tables themselves cost.
 
+mod asking;
+mod orders;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,33 +12,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use prost_types::Timestamp;
 use souk_chassis::client::Channel;
-use souk_e2e::data::{self, SeededRandom};
+use souk_e2e::data;
 use souk_e2e::process::Process;
 use souk_proto::index::v1::GetIndexRequest;
 use souk_proto::index::v1::index_service_client::IndexServiceClient;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
-use souk_proto::order::v1::{BatchCreateOrdersRequest, CreateOrderRequest, GetOrderRequest, Order};
-use souk_proto::search::v1::{FieldDefinition, HitsMode, Index, Search, SubFieldDefinition};
-use souk_proto::table::v1::row_write::Operation;
+use souk_proto::order::v1::{BatchCreateOrdersRequest, GetOrderRequest, Order};
+use souk_proto::search::v1::{FieldDefinition, HitsMode, Search};
 use souk_proto::table::v1::table_service_client::TableServiceClient;
 use souk_proto::table::v1::{
-    BatchWriteRowsRequest, ColumnType, CreateTableRequest, DefinedColumn, DeleteTableRequest, GetRowRequest,
-    KeyColumn, KeyType, PutRowRequest, RowPut, RowWrite, SearchIndex, SearchRowsRequest, SecondaryIndex,
-    Table,
+    BatchWriteRowsRequest, CreateTableRequest, DeleteTableRequest, PutRowRequest, SearchRowsRequest,
 };
-use souk_proto::r#type::v1::{Value, value::Kind};
-use souk_tablestore::{KeyElement, PlainCell, PlainRow, Value as PlainValue, messages, plainbuffer};
+use souk_tablestore::PlainCell;
 use tempfile::TempDir;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use self::asking::{Asking, Way, What};
+use self::orders::{cells, columns, fields, get_row, key, order, order_id, row_write, table};
 use crate::connections::{Connection, Threads};
 use crate::endpoint::{self, Endpoint};
 use crate::front::{REST, WARM_UP, rested};
-use crate::load::{Call, Caller, Rate, call_for};
+use crate::load::{Caller, Rate, call_for};
 use crate::proxy::cpu_of;
 use crate::{Options, from_each_in_turn};
 
@@ -45,163 +45,11 @@ const ROWS: u64 = 20_000;
 const BATCH: u64 = 200;
 /// Tables that are created one after the other, of each kind.
 const CREATED: usize = 100;
-/// Columns of a row whose order wasn't paid.
-const COLUMNS_MIN: usize = 17;
-/// Hits of a search.
-const HITS: usize = 20;
-/// Steps through the rows by which they are read: no two readings in a row are of neighbours.
-const STRIDE: u64 = 7_919;
 
 /// What is compared: a table with the columns and indexes of orders, another one of the same without indexes, and one for the endpoint.
 const INDEXED: &str = "orders_of_users";
 const BARE: &str = "orders_without_index";
 const SIGNED: &str = "signed";
-
-const KEY: &str = "order_id";
-const TIMES: [&str; 4] = ["order_time", "pay_time", "create_time", "update_time"];
-
-/// By what a call goes.
-#[derive(Clone, Copy, Debug)]
-enum Way {
-    Typed,
-    /// `souk.table.v1`, to this table.
-    Rows(&'static str),
-    /// The endpoint, to the table [`SIGNED`].
-    Endpoint,
-}
-
-/// What a call does.
-#[derive(Clone, Copy, Debug)]
-enum What {
-    Put,
-    Get,
-    /// Finds the newest orders of a consumer.
-    Newest(HitsMode),
-}
-
-/// Does the same over and over, each time to another row.
-#[derive(Clone)]
-struct Asking {
-    what: What,
-    way: Way,
-    orders: OrderServiceClient<Channel>,
-    tables: TableServiceClient<Channel>,
-    endpoint: Endpoint,
-    /// The next number of all who put rows the same way.
-    next: Arc<AtomicU64>,
-}
-
-impl Call for Asking {
-    async fn call(&mut self) -> anyhow::Result<()> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        match self.what {
-            What::Put => self.put(number).await,
-            What::Get => self.get(number * STRIDE % ROWS).await,
-            What::Newest(mode) => self.newest(number % data::CONSUMERS, mode).await.map(drop),
-        }
-    }
-}
-
-impl Asking {
-    async fn put(&mut self, number: u64) -> anyhow::Result<()> {
-        let order = order(number);
-        let sequence = match self.way {
-            Way::Typed => {
-                let request = CreateOrderRequest {
-                    order: Some(order),
-                    ..CreateOrderRequest::default()
-                };
-                self.orders.create_order(request).await?.into_inner().sequence
-            }
-            Way::Rows(table) => {
-                let request = PutRowRequest {
-                    table: table.to_owned(),
-                    key: key(&order.order_id),
-                    columns: columns(&order),
-                    ..PutRowRequest::default()
-                };
-                self.tables.put_row(request).await?.into_inner().sequence
-            }
-            Way::Endpoint => {
-                let put: messages::PutRowResponse = self.endpoint.call("PutRow", &signed_put(&order)).await?;
-                i64::from(put.consumed.capacity_unit.write.unwrap_or_default())
-            }
-        };
-        anyhow::ensure!(sequence > 0, "order {number} wasn't written");
-        Ok(())
-    }
-
-    /// Reads a row, and looks whether it is the one.
-    async fn get(&mut self, number: u64) -> anyhow::Result<()> {
-        let id = order_id(number);
-        let (found, columns) = match self.way {
-            Way::Typed => {
-                let request = GetOrderRequest {
-                    order_id: id.clone(),
-                    min_sequence: 0,
-                };
-                let order = self.orders.get_order(request).await?.into_inner().order;
-                (order.map(|order| order.order_id), usize::MAX)
-            }
-            Way::Rows(table) => {
-                let row = self.tables.get_row(get_row(table, &id)).await?.into_inner().row;
-                let row = row.unwrap_or_default();
-                (text(row.key.first()), row.columns.len())
-            }
-            Way::Endpoint => {
-                let row = self.signed_row(&id).await?;
-                let found = row.key.first().map(|column| column.value.clone());
-                let is_it = found == Some(KeyElement::from(id.as_str()));
-                (is_it.then(|| id.clone()), row.cells.len())
-            }
-        };
-        anyhow::ensure!(
-            found.as_ref() == Some(&id) && columns >= COLUMNS_MIN,
-            "{:?}: {found:?} with {columns} columns instead of {id}",
-            self.way
-        );
-        Ok(())
-    }
-
-    /// Finds the newest orders of a consumer: their ids.
-    async fn newest(&mut self, consumer: u64, mode: HitsMode) -> anyhow::Result<Vec<String>> {
-        let request = data::newest_of_consumer(consumer, mode);
-        let found: Vec<_> = match self.way {
-            Way::Rows(table) => {
-                let request = SearchRowsRequest {
-                    table: table.to_owned(),
-                    search: request.search,
-                };
-                let hits = self.tables.search_rows(request).await?.into_inner().hits;
-                let ids = hits.into_iter().map(|hit| text(hit.row?.key.first()));
-                ids.flatten().collect()
-            }
-            Way::Typed | Way::Endpoint => {
-                let hits = self.orders.search_orders(request).await?.into_inner().hits;
-                let ids = hits.into_iter().map(|hit| Some(hit.resource?.order_id));
-                ids.flatten().collect()
-            }
-        };
-        anyhow::ensure!(
-            found.len() == HITS,
-            "{:?}: {} orders of consumer {consumer}",
-            self.way,
-            found.len()
-        );
-        Ok(found)
-    }
-
-    async fn signed_row(&self, id: &str) -> anyhow::Result<PlainRow> {
-        let request = messages::GetRowRequest {
-            table_name: SIGNED.to_owned(),
-            primary_key: plainbuffer::encode([&plain_row(id, Vec::new())]),
-            max_versions: Some(1),
-            ..messages::GetRowRequest::default()
-        };
-        let found: messages::GetRowResponse = self.endpoint.call("GetRow", &request).await?;
-        Ok(plainbuffer::decode_row(found.row)?)
-    }
-}
 
 /// A `souk serve` with the same rows in all tables.
 struct Served {
@@ -580,169 +428,6 @@ async fn search_first(
     let hits = tables.search_rows(request).await?.into_inner().hits;
     anyhow::ensure!(hits.len() == 1, "{} rows in {table}", hits.len());
     Ok(())
-}
-
-/// A table for orders: with all indexes that orders have, whose searched fields are these, or with none.
-fn table(name: &str, fields: Option<&Vec<FieldDefinition>>) -> Table {
-    let by_consumer = SecondaryIndex {
-        name: "by_consumer".to_owned(),
-        columns: vec!["consumer_id".to_owned(), "order_time".to_owned()],
-        ..SecondaryIndex::default()
-    };
-    Table {
-        name: name.to_owned(),
-        key: vec![KeyColumn {
-            name: KEY.to_owned(),
-            r#type: KeyType::String.into(),
-            auto_increment: false,
-        }],
-        columns: TIMES
-            .map(|name| DefinedColumn {
-                name: name.to_owned(),
-                r#type: ColumnType::Time.into(),
-            })
-            .to_vec(),
-        indexes: fields.map(|_| by_consumer).into_iter().collect(),
-        search_index: fields.map(|fields| SearchIndex {
-            fields: fields.clone(),
-        }),
-        ..Table::default()
-    }
-}
-
-/// The fields of an index, as they are defined for another one.
-fn fields(index: &Index) -> Vec<FieldDefinition> {
-    let mut fields: Vec<FieldDefinition> = Vec::new();
-    for field in &index.fields {
-        match field.field.split_once('.') {
-            None => fields.push(FieldDefinition {
-                field: field.field.clone(),
-                r#type: field.r#type,
-                analyzer: field.analyzer.clone(),
-                array: field.array,
-                ..FieldDefinition::default()
-            }),
-            // One behind another is a view of that one.
-            Some((_, name)) => fields.last_mut().into_iter().for_each(|of| {
-                of.sub_fields.push(SubFieldDefinition {
-                    name: name.to_owned(),
-                    r#type: field.r#type,
-                    analyzer: field.analyzer.clone(),
-                });
-            }),
-        }
-    }
-    fields
-}
-
-fn order(number: u64) -> Order {
-    data::order(number, &mut SeededRandom::new(number))
-}
-
-fn order_id(number: u64) -> String {
-    format!("o{number:010}")
-}
-
-fn text_value(text: &str) -> Value {
-    Value {
-        kind: Some(Kind::StringValue(text.to_owned())),
-    }
-}
-
-fn key(id: &str) -> Vec<Value> {
-    vec![text_value(id)]
-}
-
-fn text(value: Option<&Value>) -> Option<String> {
-    match value?.kind.as_ref()? {
-        Kind::StringValue(text) => Some(text.clone()),
-        _ => None,
-    }
-}
-
-/// The columns that a row has of an order. The last three a service writes by itself.
-fn columns(order: &Order) -> BTreeMap<String, Value> {
-    let text = |text: &String| Some(Kind::StringValue(text.clone()));
-    let time = |time: &Option<Timestamp>| time.map(Kind::TimeValue);
-    let columns = [
-        ("consumer_id", text(&order.consumer_id)),
-        ("consumer_name", text(&order.consumer_name)),
-        ("salesperson_id", text(&order.salesperson_id)),
-        ("salesperson_name", text(&order.salesperson_name)),
-        ("product_id", text(&order.product_id)),
-        ("product_name", text(&order.product_name)),
-        ("product_brand", text(&order.product_brand)),
-        ("product_type", text(&order.product_type)),
-        ("order_time", time(&order.order_time)),
-        ("pay_time", time(&order.pay_time)),
-        ("paid", Some(Kind::BoolValue(order.paid))),
-        ("unit_price_cents", order.unit_price_cents.map(Kind::IntValue)),
-        ("quantity", Some(Kind::IntValue(order.quantity))),
-        ("total_price_cents", order.total_price_cents.map(Kind::IntValue)),
-        ("currency_code", text(&order.currency_code)),
-        ("create_time", time(&order.order_time)),
-        ("update_time", time(&order.order_time)),
-        ("edition", Some(Kind::IntValue(1))),
-    ];
-    let there = columns.into_iter().filter(|(_, kind)| kind.is_some());
-    there
-        .map(|(name, kind)| (name.to_owned(), Value { kind }))
-        .collect()
-}
-
-fn row_write(order: &Order) -> RowWrite {
-    RowWrite {
-        operation: Some(Operation::Put(RowPut {
-            key: key(&order.order_id),
-            columns: columns(order),
-            cells: Vec::new(),
-        })),
-        ..RowWrite::default()
-    }
-}
-
-fn get_row(table: &str, id: &str) -> GetRowRequest {
-    GetRowRequest {
-        table: table.to_owned(),
-        key: key(id),
-        ..GetRowRequest::default()
-    }
-}
-
-/// The same columns for the endpoint, where times are numbers.
-fn cells(order: &Order) -> Vec<PlainCell> {
-    let cells = columns(order).into_iter().filter_map(|(name, value)| {
-        let value = match value.kind? {
-            Kind::StringValue(text) => PlainValue::String(text.into()),
-            Kind::IntValue(number) => PlainValue::Integer(number),
-            Kind::DoubleValue(number) => PlainValue::Double(number),
-            Kind::BoolValue(truth) => PlainValue::Boolean(truth),
-            Kind::BytesValue(bytes) => PlainValue::Binary(bytes),
-            Kind::TimeValue(at) => PlainValue::Integer(at.seconds * 1_000_000_000 + i64::from(at.nanos)),
-        };
-        Some(PlainCell::new(name, value))
-    });
-    cells.collect()
-}
-
-fn plain_row(id: &str, cells: Vec<PlainCell>) -> PlainRow {
-    PlainRow {
-        key: vec![souk_tablestore::KeyColumn::new(KEY, KeyElement::from(id))],
-        cells,
-        ..PlainRow::default()
-    }
-}
-
-fn signed_put(order: &Order) -> messages::PutRowRequest {
-    messages::PutRowRequest {
-        table_name: SIGNED.to_owned(),
-        row: plainbuffer::encode([&plain_row(&order.order_id, cells(order))]),
-        condition: messages::Condition {
-            row_existence: messages::RowExistenceExpectation::Ignore.into(),
-            column_condition: None,
-        },
-        ..messages::PutRowRequest::default()
-    }
 }
 
 /// The lower quartile, the median and the upper quartile.

@@ -6,12 +6,20 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt as _, Full};
 use prost::Message as _;
+use souk_api::testing::random;
+use souk_chassis::client::Client;
+use souk_chassis::methods::Methods;
+use souk_proto::FILE_DESCRIPTOR_SET;
 use souk_proto::table::v1::ExportRowsResponse;
 use tonic::body::Body;
+use tower::service_fn;
 
-use super::super::parquet::PIECES_MAX;
-use super::*;
-use crate::table::export::ANSWER_BYTES_MAX;
+use super::{TestResult, all_types, any_row, plan, string, value};
+use crate::load::progress::Progress;
+use crate::table::columns::FileColumns;
+use crate::table::export::{self, ANSWER_BYTES_MAX};
+use crate::table::format::FileFormat;
+use crate::table::parquet::{PIECES_MAX, Pieces};
 
 /// A row whose answer has so many bytes.
 fn answer_of(bytes: usize) -> ExportRowsResponse {
