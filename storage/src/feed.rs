@@ -6,16 +6,16 @@
 //!
 //! # How rows and changes fit together
 //!
-//! The position is a cut, a key in the order of all rows, and a sequence: the rows before the cut have been delivered as
-//! they were at that sequence. A page of base rows is read from a snapshot of just that sequence and moves the cut.
+//! The position is a cursor, a key in the order of all rows, and a sequence: the rows before the cursor have been delivered as
+//! they were at that sequence. A page of base rows is read from a snapshot of just that sequence and moves the cursor.
 //!
 //! When the snapshot is gone (a restart, or it grew too old), a new one is taken. First the changes from the position up
-//! to the new snapshot's sequence are delivered, of rows before the cut alone: rows behind it will be read from the new
+//! to the new snapshot's sequence are delivered, of rows before the cursor alone: rows behind it will be read from the new
 //! snapshot. So a change is delivered if and only if its sequence is above the one at which its row was read. The
 //! position stays small, and the log is held back for no longer than a snapshot lives.
 //!
-//! A page that was delivered but not acknowledged may hold rows behind the cut that are deleted before it is read again.
-//! Therefore those changes include deletes of rows behind the cut that the new snapshot doesn't have, if such rows may
+//! A page that was delivered but not acknowledged may hold rows behind the cursor that are deleted before it is read again.
+//! Therefore those changes include deletes of rows behind the cursor that the new snapshot doesn't have, if such rows may
 //! have been delivered. So a delete may be of a row that was never delivered.
 //!
 //! ```

@@ -35,7 +35,7 @@ fn is_long() -> bool {
     std::env::var_os("SOUK_LONG").is_some()
 }
 
-/// How long each part of a run takes, the parts of attacks at least.
+/// How long each phase of a run takes, the phases of attacks at least.
 struct Times {
     /// Before the first attack. As long as all of them at once: good callers alone fill buffers and caches for minutes.
     before: Duration,
@@ -112,8 +112,8 @@ async fn good_callers_are_served_whoever_attacks() -> anyhow::Result<()> {
 
     let mut verdict = Verdict::new(quiet(&ground, &ledger, times.before).await?);
     for attack in ATTACKS {
-        let part = attacked(&ground, &ledger, std::slice::from_ref(attack), times.alone).await?;
-        verdict.alone(part);
+        let phase = attacked(&ground, &ledger, std::slice::from_ref(attack), times.alone).await?;
+        verdict.alone(phase);
     }
     verdict.together(attacked(&ground, &ledger, ATTACKS, times.together).await?);
     verdict.afterwards(quiet(&ground, &ledger, times.afterwards).await?);

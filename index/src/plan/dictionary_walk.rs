@@ -15,7 +15,7 @@ use super::glob::Glob;
 use super::selection::{Select, Selected};
 use crate::run::Run;
 
-/// Bytes that are compared with parts of a pattern between two looks at the deadline.
+/// Bytes that are compared with tokens of a pattern between two looks at the deadline.
 const STEPS_PER_CHECK: usize = 64 * 1024;
 /// What it takes to decode a term, in such steps.
 const STEPS_OF_TERM: usize = 64;
@@ -52,7 +52,7 @@ impl Matcher {
         }
     }
 
-    /// At most so many bytes of a term are compared with each of so many parts.
+    /// At most so many bytes of a term are compared with each of so many tokens.
     fn steps(&self, term: &[u8]) -> usize {
         match self {
             Self::All | Self::Suffix(_) | Self::Infix(_) => term.len(),

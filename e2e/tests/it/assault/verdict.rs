@@ -77,9 +77,9 @@ impl Verdict {
     }
 
     /// One attack.
-    pub(super) fn alone(&mut self, part: RunPhase) {
-        for (attack, raid) in &part.attacks {
-            self.tell(attack.name, &part, &raid.tally.to_string());
+    pub(super) fn alone(&mut self, phase: RunPhase) {
+        for (attack, raid) in &phase.attacks {
+            self.tell(attack.name, &phase, &raid.tally.to_string());
             self.judge(attack, &raid.tally);
             if !attack.must.is_empty() && !raid.tally.has(attack.must) {
                 let (name, tally) = (attack.name, &raid.tally);
@@ -89,19 +89,19 @@ impl Verdict {
     }
 
     /// All attacks at once.
-    pub(super) fn together(&mut self, part: RunPhase) {
-        self.tell("all of them", &part, "");
-        for (attack, raid) in &part.attacks {
+    pub(super) fn together(&mut self, phase: RunPhase) {
+        self.tell("all of them", &phase, "");
+        for (attack, raid) in &phase.attacks {
             println!("| – {} | | | | | | {} |", attack.name, raid.tally);
             self.judge(attack, &raid.tally);
         }
-        for (kind, times) in part.page.kinds() {
+        for (kind, times) in phase.page.kinds() {
             println!("| – {kind} | | {times} | | | |");
         }
-        self.attacked = part.page.all().percentile(99);
+        self.attacked = phase.page.all().percentile(99);
     }
 
-    /// The part after the last attack.
+    /// The phase after the last attack.
     pub(super) fn afterwards(&mut self, quiet: RunPhase) {
         self.tell("nobody any more", &quiet, "");
         for (kind, times) in quiet.page.kinds() {
@@ -136,9 +136,9 @@ impl Verdict {
     }
 
     /// A row of the table; good callers and memory are judged by it.
-    fn tell(&mut self, what: &str, part: &RunPhase, ends: &str) {
-        let (lasted, page, times) = (part.lasted, &part.page, part.page.all());
-        let grown = part.memory.saturating_sub(self.before);
+    fn tell(&mut self, what: &str, phase: &RunPhase, ends: &str) {
+        let (lasted, page, times) = (phase.lasted, &phase.page, phase.page.all());
+        let grown = phase.memory.saturating_sub(self.before);
         let mib = grown >> 20;
         println!(
             "| {what} | {lasted:.1?} | {times} | {} | +{mib} MiB | {ends} |",
@@ -154,8 +154,8 @@ impl Verdict {
         if times.count() == 0 {
             self.wrong(format!("{what}: no call of a good caller is answered"));
         }
-        let risen = part.memory > self.most;
-        self.most = self.most.max(part.memory);
+        let risen = phase.memory > self.most;
+        self.most = self.most.max(phase.memory);
         if grown > GROWTH_MAX[usize::from(is_long())] && risen {
             self.wrong(format!("{what}: {mib} MiB of memory more than without attacks"));
         }
