@@ -90,11 +90,11 @@ impl Traced {
             description: self.description.clone(),
             ..ProfileNode::default()
         };
-        for opening in self.cost.0.lock().iter() {
-            if segment.is_none_or(|segment| segment == opening.segment) {
-                node.candidates += u64::from(opening.candidates);
-                node.time += opening.time;
-                node.opened += opening.times;
+        for cost in self.cost.0.lock().iter() {
+            if segment.is_none_or(|segment| segment == cost.segment) {
+                node.candidates += u64::from(cost.candidates);
+                node.time += cost.time;
+                node.opened += cost.times;
             }
         }
         node
@@ -118,14 +118,14 @@ impl Cost {
     /// Notes that the clause was opened, how many candidates it has there, and what that took.
     pub(crate) fn opened(&self, reader: &SegmentReader, candidates: u32, time: Duration) {
         let segment = reader.segment_id();
-        let mut openings = self.0.lock();
-        match openings.iter_mut().find(|opening| opening.segment == segment) {
-            Some(opening) => {
-                opening.candidates = candidates;
-                opening.time += time;
-                opening.times += 1;
+        let mut costs = self.0.lock();
+        match costs.iter_mut().find(|cost| cost.segment == segment) {
+            Some(cost) => {
+                cost.candidates = candidates;
+                cost.time += time;
+                cost.times += 1;
             }
-            None => openings.push(SegmentCost {
+            None => costs.push(SegmentCost {
                 segment,
                 candidates,
                 time,

@@ -134,8 +134,8 @@ pub(crate) fn fingerprint(text: fmt::Arguments<'_>) -> u64 {
             Ok(())
         }
     }
-    let mut feed = FingerprintWriter(Xxh3::new());
+    let mut writer = FingerprintWriter(Xxh3::new());
     // Writing to a hash can't fail.
-    let _ = fmt::write(&mut feed, text);
-    feed.0.digest()
+    let _ = fmt::write(&mut writer, text);
+    writer.0.digest()
 }

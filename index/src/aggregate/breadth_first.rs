@@ -17,7 +17,7 @@ use super::column::{Buffer, Kind, Raw};
 use super::gathered::GatheredGroups;
 use super::keys::GroupKeys;
 use super::node::{By, Grouping, Node, Shape, Size};
-use super::second_pass::{KeptSegment, SecondPass};
+use super::second_pass::{AggregationPass, KeptSegment};
 use super::slots::Slots;
 use crate::bits::Bits;
 use crate::limits::{DOCUMENTS_PER_CHECK, MAX_AGGREGATION_GROUPS, MAX_STRING_BYTES, MAX_TERMS_GROUPS};
@@ -288,7 +288,7 @@ impl Candidates {
         mut self,
         armed: &Armed<'_>,
         groups: &mut GatheredGroups,
-        second: &mut SecondPass<'_>,
+        second: &mut AggregationPass<'_>,
     ) -> Result<()> {
         let node = armed.node;
         let (grouping, ranking) = ranked(node)?;
@@ -338,7 +338,7 @@ fn take_again(
     chosen: &[(Raw, u64)],
     armed: &Armed<'_>,
     groups: &mut GatheredGroups,
-    second: &mut SecondPass<'_>,
+    second: &mut AggregationPass<'_>,
 ) -> Result<()> {
     let node = armed.node;
     second.budget.segment();

@@ -17,7 +17,7 @@ use super::budget::Account;
 use super::column::{Buffer, Raw};
 use super::gathered::Gathered;
 use super::node::{Composite, Node, Shape};
-use super::second_pass::{KeptSegment, SecondPass};
+use super::second_pass::{AggregationPass, KeptSegment};
 use crate::bits::Bits;
 use crate::error::Error;
 use crate::limits::{MAX_DOCUMENT_KEYS, limit};
@@ -282,7 +282,7 @@ impl Pages {
     }
 
     /// Takes what is inside the groups of the page.
-    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut SecondPass<'_>) -> Result<()> {
+    pub(super) fn settle(&mut self, armed: &Armed<'_>, second: &mut AggregationPass<'_>) -> Result<()> {
         let node = armed.node;
         let Shape::Composite(composite) = &node.shape else {
             return Ok(());
@@ -303,7 +303,7 @@ impl Pages {
         segment: &KeptSegment,
         armed: &Armed<'_>,
         composite: &Composite,
-        second: &mut SecondPass<'_>,
+        second: &mut AggregationPass<'_>,
     ) -> Result<()> {
         let node = armed.node;
         second.budget.segment();

@@ -38,8 +38,8 @@ impl KeptSegment {
     }
 }
 
-/// What a pass over documents takes.
-pub(super) struct SecondPass<'a> {
+/// What a pass over documents takes, be it the first or the second.
+pub(super) struct AggregationPass<'a> {
     pub(super) run: &'a Run,
     pub(super) budget: Budget,
     pub(super) layout: &'a Layout,
@@ -50,7 +50,7 @@ pub(super) struct SecondPass<'a> {
     pub(super) visited: u32,
 }
 
-impl<'a> SecondPass<'a> {
+impl<'a> AggregationPass<'a> {
     /// For documents in ascending order, whose scores are nothing where they don't differ.
     pub(super) fn context<'c>(
         &'c mut self,

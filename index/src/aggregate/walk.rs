@@ -9,7 +9,7 @@ use super::budget::Budget;
 use super::conclude::Conclusion;
 use super::gathered::Gathered;
 use super::node::Prepared;
-use super::second_pass::SecondPass;
+use super::second_pass::AggregationPass;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::result::AggregationResult;
@@ -19,7 +19,7 @@ pub(crate) struct AggregationWalk<'a> {
     prepared: &'a Prepared,
     armed: Vec<Armed<'a>>,
     gathered: Vec<Gathered>,
-    pass: SecondPass<'a>,
+    pass: AggregationPass<'a>,
 }
 
 impl<'a> AggregationWalk<'a> {
@@ -36,7 +36,7 @@ impl<'a> AggregationWalk<'a> {
             armed: armed.collect::<tantivy::Result<_>>()?,
             gathered: Gathered::all(&prepared.nodes, true),
             prepared,
-            pass: SecondPass {
+            pass: AggregationPass {
                 run,
                 budget: Budget::new(run.allowance()),
                 layout,
@@ -95,7 +95,7 @@ impl<'a> AggregationWalk<'a> {
 pub(crate) struct SegmentWalk<'s, 'a> {
     branches: Vec<Branch<'s>>,
     gathered: &'s mut [Gathered],
-    pass: &'s mut SecondPass<'a>,
+    pass: &'s mut AggregationPass<'a>,
     /// All documents, where some aggregation goes through them again to compare scores that differ.
     scored: Scored,
     /// All documents are of group 0.

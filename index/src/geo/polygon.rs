@@ -145,11 +145,11 @@ impl Region for Polygon {
         let Stretch { west, width } = rectangle.longitudes;
         let mut relation = RectangleRelation::Outside;
         for x in self.turns(west, width) {
-            let place = PlaneRectangle {
+            let there = PlaneRectangle {
                 x: (x, x + width),
                 y: (south, north),
             };
-            if self.boxes.may_touch(&place) {
+            if self.boxes.may_touch(&there) {
                 return RectangleRelation::Mixed;
             }
             // Without an edge in it, all of it is where its corner is.
@@ -178,7 +178,7 @@ impl Edge {
     }
 
     /// The rectangle around it.
-    fn place(&self) -> PlaneRectangle {
+    fn bounding_box(&self) -> PlaneRectangle {
         let (x, y) = (self.x(), self.y());
         PlaneRectangle { x, y }
     }

@@ -19,8 +19,8 @@ const LONGEST_ENTITY: usize = 6;
 /// The best fragments of a field's texts, while they are found.
 pub(super) struct Best<'t> {
     highlight: &'t Highlight,
-    pieces: Vec<FragmentCandidate<'t>>,
-    /// The rank of the last of enough pieces.
+    candidates: Vec<FragmentCandidate<'t>>,
+    /// The rank of the last of enough candidates.
     worst: Option<Rank>,
     run: &'t Run,
 }
@@ -58,7 +58,7 @@ impl<'t> Best<'t> {
     pub(super) fn new(highlight: &'t Highlight, run: &'t Run) -> Self {
         Self {
             highlight,
-            pieces: Vec::new(),
+            candidates: Vec::new(),
             worst: None,
             run,
         }
@@ -85,7 +85,7 @@ impl<'t> Best<'t> {
             let rank = rank(score, inside.len(), (value, range.start));
             if self.worst.is_none_or(|worst| rank < worst) {
                 let bytes = size_of_val(inside) + size_of::<FragmentCandidate<'_>>();
-                self.pieces.push(FragmentCandidate {
+                self.candidates.push(FragmentCandidate {
                     text,
                     value,
                     range,
@@ -93,7 +93,7 @@ impl<'t> Best<'t> {
                     _held: self.run.allowance().take(bytes)?,
                     spans: inside.to_vec(),
                 });
-                if self.pieces.len() >= 2 * self.highlight.number_of_fragments {
+                if self.candidates.len() >= 2 * self.highlight.number_of_fragments {
                     self.crowd_out();
                 }
             }
@@ -103,21 +103,21 @@ impl<'t> Best<'t> {
 
     /// Keeps as many as are wanted.
     fn crowd_out(&mut self) {
-        self.pieces.sort_by_key(FragmentCandidate::rank);
-        self.pieces.truncate(self.highlight.number_of_fragments);
-        self.worst = self.pieces.last().map(FragmentCandidate::rank);
+        self.candidates.sort_by_key(FragmentCandidate::rank);
+        self.candidates.truncate(self.highlight.number_of_fragments);
+        self.worst = self.candidates.last().map(FragmentCandidate::rank);
     }
 
     /// The best ones, in the order that is wanted. `held` takes their memory.
     pub(super) fn write(mut self, held: &mut Grant) -> tantivy::Result<Vec<Fragment>> {
         self.crowd_out();
         if self.highlight.order == FragmentOrder::Text {
-            self.pieces.sort_by_key(FragmentCandidate::place);
+            self.candidates.sort_by_key(FragmentCandidate::place);
         }
-        let mut fragments = Vec::with_capacity(self.pieces.len());
-        for piece in self.pieces {
+        let mut fragments = Vec::with_capacity(self.candidates.len());
+        for candidate in self.candidates {
             self.run.check_inside()?;
-            fragments.push(fragment(piece, self.highlight, held)?);
+            fragments.push(fragment(candidate, self.highlight, held)?);
         }
         Ok(fragments)
     }
@@ -197,11 +197,11 @@ fn widened(text: &str, core: Range<usize>, room: Range<usize>, size: usize) -> R
 }
 
 fn fragment(
-    piece: FragmentCandidate<'_>,
+    candidate: FragmentCandidate<'_>,
     highlight: &Highlight,
     held: &mut Grant,
 ) -> Result<Fragment, AllowanceExceeded> {
-    let (text, range, spans) = (piece.text, &piece.range, &piece.spans);
+    let (text, range, spans) = (candidate.text, &candidate.range, &candidate.spans);
     let longest = match highlight.encoder {
         Encoder::Plain => 1,
         Encoder::Html => LONGEST_ENTITY,
@@ -224,10 +224,10 @@ fn fragment(
     held.absorb(own);
     Ok(Fragment {
         text: shown,
-        value: piece.value,
-        range: piece.range,
-        marks: piece.spans,
-        score: piece.score,
+        value: candidate.value,
+        range: candidate.range,
+        marks: candidate.spans,
+        score: candidate.score,
     })
 }
 

@@ -22,23 +22,23 @@ pub(super) struct Seek {
 /// What is looked for.
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    /// Each token of a form.
-    Tokens(TokenForm),
+    /// Each token that matches.
+    Tokens(TokenMatcher),
     /// Words, if enough of them are there.
     Words { words: Vec<Word>, needed: usize },
     /// Words one after the other.
     Phrase(Phrase),
 }
 
-/// The form of a token.
+/// Which tokens match: some spellings, or the ones of a range that a pattern matches.
 #[derive(Clone, Debug)]
-pub(super) enum TokenForm {
+pub(super) enum TokenMatcher {
     Any(HashSet<String>),
     /// Those between two bounds that match.
     Between((Bound<String>, Bound<String>), Matcher),
 }
 
-impl TokenForm {
+impl TokenMatcher {
     pub(super) fn matches(&self, token: &str) -> bool {
         match self {
             Self::Any(tokens) => tokens.contains(token),
@@ -104,10 +104,10 @@ fn leaf(query: &Query, path: &str, analyzer: &Analyzer) -> Option<Seek> {
         return None;
     }
     let short = |text: &str| text.len() <= MAX_MATCH_TEXT_BYTES;
-    let between = |bounds, matcher| What::Tokens(TokenForm::Between(bounds, matcher));
+    let between = |bounds, matcher| What::Tokens(TokenMatcher::Between(bounds, matcher));
     let what = match query {
-        Query::Term { value, .. } => What::Tokens(TokenForm::Any(strings(std::slice::from_ref(value)))),
-        Query::Terms { values, .. } => What::Tokens(TokenForm::Any(strings(values))),
+        Query::Term { value, .. } => What::Tokens(TokenMatcher::Any(strings(std::slice::from_ref(value)))),
+        Query::Terms { values, .. } => What::Tokens(TokenMatcher::Any(strings(values))),
         Query::Range { lower, upper, .. } => between((bound(lower)?, bound(upper)?), Matcher::All),
         Query::Prefix { value, .. } => between(beginning_with(value), Matcher::All),
         Query::Suffix { value, .. } => between(beginning_with(""), Matcher::Suffix(value.clone())),

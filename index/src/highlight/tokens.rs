@@ -56,9 +56,9 @@ pub(super) fn marks(
     let mut others: HashMap<&Analyzer, Tokens> = HashMap::new();
     for seek in seeks {
         match &seek.what {
-            What::Tokens(form) => {
+            What::Tokens(matcher) => {
                 let mut found = own.none()?;
-                own.add_spelled(&spellings, |token| form.matches(token), &mut found)?;
+                own.add_spelled(&spellings, |token| matcher.matches(token), &mut found)?;
                 own.mark(&found, seek.weight)?;
             }
             What::Words { words, needed } => {

@@ -65,7 +65,7 @@ impl SloppyPhraseQuery {
         similarity: Option<Bm25>,
     ) -> tantivy::Result<Option<SloppyPhraseScorer>> {
         let index = reader.inverted_index(self.field)?;
-        let mut tokens: Vec<PhraseTerm> = Vec::new();
+        let mut terms: Vec<PhraseTerm> = Vec::new();
         let mut sorted: Vec<&(u32, Term)> = self.terms.iter().collect();
         sorted.sort_by(|(a_place, a), (b_place, b)| (a, a_place).cmp(&(b, b_place)));
         for same in sorted.chunk_by(|(_, a), (_, b)| a == b) {
@@ -75,16 +75,16 @@ impl SloppyPhraseQuery {
             };
             let places = same.iter().map(|(place, _)| *place).collect();
             let positions = Vec::new();
-            tokens.push(PhraseTerm {
+            terms.push(PhraseTerm {
                 postings,
                 places,
                 positions,
             });
         }
-        tokens.sort_by_key(|token| token.postings.size_hint());
-        let having = tokens.iter().map(|token| f64::from(token.postings.size_hint()));
+        terms.sort_by_key(|term| term.postings.size_hint());
+        let having = terms.iter().map(|term| f64::from(term.postings.size_hint()));
         let candidates = having.reduce(|all, having| all * having / f64::from(reader.max_doc()));
-        let held = tokens.len() * size_of::<PhraseTerm>();
+        let held = terms.len() * size_of::<PhraseTerm>();
         let places = self.terms.iter().map(|(place, _)| *place);
         let norms = match similarity {
             Some(_) => reader.fieldnorms_readers().get_field(self.field)?,
@@ -94,7 +94,7 @@ impl SloppyPhraseQuery {
             candidates: candidates.unwrap_or_default(),
             ends: Vec::new(),
             last: places.max().unwrap_or_default(),
-            tokens,
+            terms,
             slop: self.slop,
             doc: 0,
             pace: Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK),
@@ -162,7 +162,7 @@ struct PhraseTerm {
 
 pub(super) struct SloppyPhraseScorer {
     /// The rarest first.
-    tokens: Vec<PhraseTerm>,
+    terms: Vec<PhraseTerm>,
     /// About how many documents have all of them.
     candidates: f64,
     slop: u64,
@@ -207,13 +207,13 @@ impl SloppyPhraseScorer {
     /// The first document from `candidate` on that has all terms.
     fn align(&mut self, mut candidate: DocId) -> DocId {
         let mut agreed = 0;
-        while agreed < self.tokens.len() {
+        while agreed < self.terms.len() {
             if self.pace.stops(agreed as u32) {
                 return TERMINATED;
             }
             agreed = 0;
-            for token in &mut self.tokens {
-                let doc = go_to(&mut token.postings, candidate);
+            for term in &mut self.terms {
+                let doc = go_to(&mut term.postings, candidate);
                 if doc == TERMINATED {
                     return TERMINATED;
                 }
@@ -232,16 +232,16 @@ impl SloppyPhraseScorer {
         if self.slop == 0 {
             return self.count_exact();
         }
-        for token in &mut self.tokens {
-            let count = token.postings.term_freq();
+        for term in &mut self.terms {
+            let count = term.postings.term_freq();
             self.pace.step(count / POSITIONS_PER_STEP)?;
-            token.positions.clear();
-            self.held.reserve(&mut token.positions, count as usize)?;
-            token.postings.positions(&mut token.positions);
+            term.positions.clear();
+            self.held.reserve(&mut term.positions, count as usize)?;
+            term.postings.positions(&mut term.positions);
         }
-        let words = self.tokens.iter().map(|token| PhraseWord {
-            places: &token.places,
-            positions: &token.positions,
+        let words = self.terms.iter().map(|term| PhraseWord {
+            places: &term.places,
+            positions: &term.positions,
         });
         let words: SmallVec<[PhraseWord<'_>; 8]> = words.collect();
         let enough = if self.similarity.is_some() { u32::MAX } else { 1 };
@@ -252,21 +252,21 @@ impl SloppyPhraseScorer {
     /// How often the phrase occurs in the document without a slop. Stops reading positions once no end is left.
     fn count_exact(&mut self) -> tantivy::Result<u32> {
         self.ends.clear();
-        for (nth, token) in self.tokens.iter_mut().enumerate() {
-            let (count, positions) = (token.postings.term_freq(), &mut token.positions);
+        for (nth, term) in self.terms.iter_mut().enumerate() {
+            let (count, positions) = (term.postings.term_freq(), &mut term.positions);
             self.pace.step(count / POSITIONS_PER_STEP)?;
-            let mut places = token.places.iter().map(|place| self.last - place);
+            let mut places = term.places.iter().map(|place| self.last - place);
             if nth == 0
                 && let Some(moved_by) = places.next()
             {
                 self.held.reserve(&mut self.ends, count as usize)?;
-                token.postings.positions_with_offset(moved_by, &mut self.ends);
+                term.postings.positions_with_offset(moved_by, &mut self.ends);
             }
             for (nth_place, moved_by) in places.enumerate() {
                 if nth_place == 0 {
                     positions.clear();
                     self.held.reserve(positions, count as usize)?;
-                    token.postings.positions_with_offset(0, positions);
+                    term.postings.positions_with_offset(0, positions);
                 } else {
                     self.pace.step(count / POSITIONS_PER_STEP)?;
                 }
@@ -313,11 +313,11 @@ impl DocSet for SloppyPhraseScorer {
     settles!();
 
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
-        if target >= TERMINATED || self.pace.stops(self.tokens.len() as u32) {
+        if target >= TERMINATED || self.pace.stops(self.terms.len() as u32) {
             return SeekDangerResult::SeekLowerBound(TERMINATED);
         }
-        for token in &mut self.tokens {
-            let doc = go_to(&mut token.postings, target);
+        for term in &mut self.terms {
+            let doc = go_to(&mut term.postings, target);
             if doc > target {
                 return SeekDangerResult::SeekLowerBound(doc);
             }
@@ -337,12 +337,12 @@ impl DocSet for SloppyPhraseScorer {
 
     /// tantivy's estimate for its own: a phrase is rarer than documents with all of its words.
     fn size_hint(&self) -> u32 {
-        (self.candidates / (10 * self.tokens.len()) as f64) as u32
+        (self.candidates / (10 * self.terms.len()) as f64) as u32
     }
 
     /// tantivy's estimate for its own: reading positions is dear.
     fn cost(&self) -> u64 {
-        (self.candidates * (10 * self.tokens.len()) as f64) as u64
+        (self.candidates * (10 * self.terms.len()) as f64) as u64
     }
 }
 

@@ -37,7 +37,7 @@ impl Boxes {
         let around = |edges: &[Edge]| {
             edges
                 .iter()
-                .map(Edge::place)
+                .map(Edge::bounding_box)
                 .fold(PlaneRectangle::NOTHING, PlaneRectangle::with)
         };
         let mut lowest: Vec<PlaneRectangle> = edges.chunks(EDGES_PER_BOX).map(around).collect();

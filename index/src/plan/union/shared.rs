@@ -41,21 +41,21 @@ impl SharedColumn {
     }
 }
 
-/// Finds the columns of which several of the parts select ranges.
-pub(super) fn share(parts: &mut [ClauseScorer]) -> Vec<SharedColumn> {
+/// Finds the columns of which several of the clauses select ranges.
+pub(super) fn share(clauses: &mut [ClauseScorer]) -> Vec<SharedColumn> {
     let mut selecting: HashMap<*const NumberColumn, (usize, Option<usize>)> = HashMap::new();
-    let column = |part: &ClauseScorer| match part {
+    let column = |clause: &ClauseScorer| match clause {
         ClauseScorer::Column { selection, .. } => selection.range().map(|(column, _)| Arc::clone(column)),
         ClauseScorer::Everything(_) | ClauseScorer::Constant { .. } | ClauseScorer::Scored(_) => None,
     };
-    for column in parts.iter().filter_map(column) {
+    for column in clauses.iter().filter_map(column) {
         selecting.entry(Arc::as_ptr(&column)).or_default().0 += 1;
     }
     let mut all = Vec::new();
-    for part in parts {
-        let Some(column) = column(part) else { continue };
+    for clause in clauses {
+        let Some(column) = column(clause) else { continue };
         let known = selecting.get_mut(&Arc::as_ptr(&column));
-        if let (ClauseScorer::Column { shared, .. }, Some((2.., place))) = (part, known) {
+        if let (ClauseScorer::Column { shared, .. }, Some((2.., place))) = (clause, known) {
             *shared = Some(*place.get_or_insert_with(|| {
                 all.push(SharedColumn {
                     column,

@@ -131,12 +131,12 @@ pub(super) enum Scoring {
 }
 
 impl Scoring {
-    pub(super) fn of(parts: &[ClauseScorer], together: Option<Together>) -> Self {
+    pub(super) fn of(clauses: &[ClauseScorer], together: Option<Together>) -> Self {
         let Some(together) = together else {
             return Self::Unasked;
         };
-        let first = parts.first().and_then(ClauseScorer::score);
-        match first.filter(|_| parts.iter().all(|part| part.score() == first)) {
+        let first = clauses.first().and_then(ClauseScorer::score);
+        match first.filter(|_| clauses.iter().all(|clause| clause.score() == first)) {
             Some(score) => Self::Each(score, together),
             None => Self::Own(together),
         }
@@ -162,7 +162,7 @@ impl WindowEntry {
 
 /// The documents that enough of the clauses match.
 pub(super) struct WindowScorer {
-    parts: Vec<ClauseScorer>,
+    clauses: Vec<ClauseScorer>,
     shared: Vec<SharedColumn>,
     /// About how many documents the clauses match, summed over them.
     matches: u64,
@@ -185,7 +185,7 @@ pub(super) struct WindowScorer {
 impl WindowScorer {
     /// Stands on the first match.
     pub(super) fn new(
-        mut parts: Vec<ClauseScorer>,
+        mut clauses: Vec<ClauseScorer>,
         matches: u64,
         needed: u32,
         scoring: Scoring,
@@ -193,8 +193,8 @@ impl WindowScorer {
         max_doc: DocId,
     ) -> Self {
         let mut scorer = Self {
-            shared: share(&mut parts),
-            parts,
+            shared: share(&mut clauses),
+            clauses,
             matches,
             needed,
             scoring,
@@ -240,7 +240,7 @@ impl WindowScorer {
         self.entries.resize(window.len(), WindowEntry::default());
         self.everywhere = 0;
         let counts = matches!(self.scoring, Scoring::Unasked | Scoring::Each(..));
-        for part in &mut self.parts {
+        for clause in &mut self.clauses {
             let entries = self.entries.as_mut_slice();
             let mut add = |doc: DocId, score: Score| {
                 let place = doc.checked_sub(window.start).map(|place| place as usize);
@@ -253,7 +253,7 @@ impl WindowScorer {
                     entry.add(score);
                 }
             };
-            match part {
+            match clause {
                 ClauseScorer::Everything(_) if counts => self.everywhere += 1,
                 ClauseScorer::Everything(score) => window.clone().for_each(|doc| add(doc, *score)),
                 ClauseScorer::Column {

@@ -31,7 +31,7 @@ impl Scorer for Listed {
     }
 }
 
-/// A clause as a part, and its documents with their scores.
+/// A clause, and its documents with their scores.
 type Sample = (ClauseScorer, BTreeMap<DocId, Score>);
 
 fn sample(random: &mut fastrand::Rng, max_doc: DocId, alike: bool) -> Sample {
