@@ -54,6 +54,7 @@ struct Held<T> {
     bytes: usize,
 }
 
+/// What one watch has read ahead, and its bytes in the log.
 #[derive(Debug)]
 struct ReadAheadBuffer<T> {
     bytes: usize,

@@ -36,7 +36,7 @@ pub(crate) struct Bounds {
     frequency: u32,
 }
 
-/// Entries of a list one after the other.
+/// Consecutive entries of a posting list, and what bounds their scores.
 #[derive(Clone, Copy, Debug)]
 struct PostingBlock {
     last: DocId,

@@ -41,7 +41,7 @@ const _: () = assert!(
     (26 + MAX_SORTS * (5 + MAX_STRING_BYTES) + 5 + MAX_KEY_BYTES).div_ceil(3) * 4 <= MAX_PAGE_TOKEN_CHARS
 );
 
-/// What a token belongs to.
+/// The request and the design of the index that a page token belongs to, as fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageOrigin {
     pub(crate) request: u64,

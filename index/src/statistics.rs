@@ -42,7 +42,7 @@ impl Texts {
 /// A segment with the number of its deleted documents, which only grows.
 type State = (SegmentId, u32);
 
-/// What is known of the segments of an index.
+/// Statistics of the documents and words of an index for BM25 scores, kept by segment.
 #[derive(Debug, Default)]
 pub(crate) struct CollectionStatistics {
     /// The texts that deleted documents take away; under none of them, those of the whole segment.

@@ -128,7 +128,7 @@ impl ColumnFilter {
     }
 }
 
-/// Filters so far.
+/// Counts the nodes of filters against their limit.
 #[derive(Default)]
 struct FilterBudget {
     nodes: usize,

@@ -35,7 +35,7 @@ impl<R: Resource> Resources<R> {
     }
 }
 
-/// The orders by which hits are told.
+/// The sort orders whose values are told with hits.
 pub(crate) struct SortOrders {
     /// That of the hits.
     pub(crate) hits: Vec<Sort>,

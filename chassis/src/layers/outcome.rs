@@ -30,7 +30,7 @@ fn without_status() -> Outcome {
     Err(Status::unknown("the response ended without a grpc-status"))
 }
 
-/// Is told once how a call ended.
+/// Observes a call: what it sends and, once, how it ended.
 pub trait CallObserver: Send + Unpin + 'static {
     /// The call is over.
     fn ended(self, outcome: Outcome);

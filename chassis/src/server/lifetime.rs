@@ -14,6 +14,7 @@ const JITTER: u32 = 10;
 /// Time for a client that never called to hear that the connection ends; one that doesn't answer is hung up on.
 const GOODBYE: Duration = Duration::from_secs(3);
 
+/// Why the client of a connection is told to leave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaveReason {
     /// It has its age.

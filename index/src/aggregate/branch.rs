@@ -162,7 +162,7 @@ pub(super) struct Branch<'a> {
     pub(super) work: Work<'a>,
 }
 
-/// The figures of a segment, by the numbers of the groups around.
+/// The metrics of a segment, by the numbers of the groups around.
 pub(super) enum SegmentMetrics {
     Numbers(Kind, MetricKind, Vec<Numbers>),
     Distinct(SegmentDistinct),

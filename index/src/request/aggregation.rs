@@ -144,7 +144,7 @@ pub enum Aggregation {
     },
 }
 
-/// What is told of the values of a field.
+/// Which metric of the values of a field is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// How many there are.
