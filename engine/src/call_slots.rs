@@ -26,7 +26,7 @@ struct Taken {
 /// A slot, given back when dropped.
 #[derive(Debug)]
 pub(crate) struct CallSlot {
-    places: Arc<CallSlots>,
+    slots: Arc<CallSlots>,
     caller: Option<Arc<str>>,
 }
 
@@ -67,7 +67,7 @@ impl CallSlots {
         }
         taken.all += 1;
         Ok(CallSlot {
-            places: Arc::clone(self),
+            slots: Arc::clone(self),
             caller,
         })
     }
@@ -75,7 +75,7 @@ impl CallSlots {
 
 impl Drop for CallSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.slots.taken.lock();
         taken.all -= 1;
         if let Some(caller) = &self.caller
             && let Some(held) = taken.by_caller.get_mut(caller)
@@ -93,11 +93,11 @@ mod tests {
     use super::*;
 
     /// Takes for a caller until it gets no more.
-    fn all(places: &Arc<CallSlots>, caller: Option<&str>) -> (Vec<CallSlot>, LimitOf) {
+    fn all(slots: &Arc<CallSlots>, caller: Option<&str>) -> (Vec<CallSlot>, LimitOf) {
         let mut taken = Vec::new();
         loop {
-            match places.take(caller.map(Arc::from)) {
-                Ok(place) => taken.push(place),
+            match slots.take(caller.map(Arc::from)) {
+                Ok(slot) => taken.push(slot),
                 Err(full) => return (taken, full),
             }
         }
@@ -105,19 +105,19 @@ mod tests {
 
     #[test]
     fn each_gets_as_much_as_it_leaves_and_gives_it_back() {
-        let places = CallSlots::new(90);
-        let (first, why) = all(&places, Some("first"));
+        let slots = CallSlots::new(90);
+        let (first, why) = all(&slots, Some("first"));
         assert_eq!((first.len(), why), (45, LimitOf::Caller));
-        let (second, why) = all(&places, Some("second"));
+        let (second, why) = all(&slots, Some("second"));
         assert_eq!((second.len(), why), (23, LimitOf::Caller));
         drop(first);
-        let (third, _) = all(&places, Some("third"));
+        let (third, _) = all(&slots, Some("third"));
         assert!(!third.is_empty(), "there is more again");
-        let (rest, why) = all(&places, None);
+        let (rest, why) = all(&slots, None);
         assert_eq!(why, LimitOf::All);
-        assert_eq!(places.take(Some("fourth".into())).err(), Some(LimitOf::All));
+        assert_eq!(slots.take(Some("fourth".into())).err(), Some(LimitOf::All));
         drop((second, third, rest));
-        assert_eq!((places.taken(), places.taken.lock().by_caller.len()), (0, 0));
-        assert_eq!(all(&places, Some("first")).0.len(), 45);
+        assert_eq!((slots.taken(), slots.taken.lock().by_caller.len()), (0, 0));
+        assert_eq!(all(&slots, Some("first")).0.len(), 45);
     }
 }

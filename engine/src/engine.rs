@@ -35,11 +35,11 @@ use crate::open_table::{Home, OpenTable};
 use crate::read_ahead::ReadAhead;
 use crate::resource::Resource;
 use crate::search_pool::SearchPool;
-use crate::slices::{SNAPSHOT_BOUNDS, Snapshots};
+use crate::slices::{SNAPSHOT_LIMITS, Snapshots};
 use crate::stored;
 use crate::table::{SCANS_MAX, SPLITS_MAX, TableHandle};
 use crate::transactions::Transactions;
-use crate::views::{VIEW_BOUNDS, Views};
+use crate::views::{VIEW_LIMITS, Views};
 use crate::watch::WATCHES_MAX;
 
 /// The tables that code declares. An engine opens them along with those of its catalog.
@@ -215,8 +215,8 @@ impl Engine {
             database,
             clock,
             searches: SearchPool::new(config.search_threads),
-            snapshots: Snapshots::new(SNAPSHOT_BOUNDS, closing.clone()),
-            views: Views::new(VIEW_BOUNDS, closing.clone()),
+            snapshots: Snapshots::new(SNAPSHOT_LIMITS, closing.clone()),
+            views: Views::new(VIEW_LIMITS, closing.clone()),
             watches: CallSlots::new(WATCHES_MAX),
             splits: CallSlots::new(SPLITS_MAX),
             scans: CallSlots::new(SCANS_MAX),

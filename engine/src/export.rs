@@ -106,7 +106,7 @@ impl TableHandle {
     /// # Errors
     /// [`EngineError::ExportExpired`], also when the stream wasn't read for [`LEASE`], [`EngineError::TooManyExports`],
     /// [`EngineError::ExportTokenInvalid`], [`EngineError::SequenceAhead`], [`EngineError::SnapshotBehind`];
-    /// [`EngineError::TooManyScans`] where a block needs to look further for own rows than one read goes, without a place.
+    /// [`EngineError::TooManyScans`] where a block needs to look further for own rows than one read goes, without a slot.
     pub async fn export(
         &self,
         start: ExportStart<'_>,
@@ -224,17 +224,17 @@ impl TableHandle {
         }
         // Whoever looks far reads the rows of others, maybe all of them, for a block.
         let scattered = cursor.scope.is_scattered();
-        let place = scattered
+        let slot = scattered
             .then(|| self.inner.scans.take(self.caller()))
             .transpose();
-        let without_place = place.as_ref().err().copied();
+        let without_slot = slot.as_ref().err().copied();
         loop {
             self.check_going()?;
             let Page {
                 rows: page,
                 sequence,
                 ended,
-            } = self.next_rows(cursor, without_place).await?;
+            } = self.next_rows(cursor, without_slot).await?;
             let mut items = page.rows;
             items.retain(|row| cursor.scope.sees(row));
             // What a limited export is resumed from is a row that its caller has seen: the next key may be another's.
@@ -243,7 +243,7 @@ impl TableHandle {
                 (Some(next), _) if !cursor.scope.is_limited() => Some(next.clone()),
                 (Some(_), Some(last)) => Some(last.key.clone()),
                 (Some(next), None) => {
-                    may_look_on(without_place)?;
+                    may_look_on(without_slot)?;
                     cursor.next = Next::Key(next.clone());
                     continue;
                 }
@@ -269,7 +269,7 @@ impl TableHandle {
 
     /// The rows from where the cursor is; whoever calls moves it on. A task of its own reads them: it lets go of the snapshot
     /// when it has, while a stream goes on when its client likes.
-    async fn next_rows(&self, cursor: &ExportCursor, without_place: Option<LimitOf>) -> Result<Page> {
+    async fn next_rows(&self, cursor: &ExportCursor, without_slot: Option<LimitOf>) -> Result<Page> {
         let (table, lease, slice) = (self.clone(), cursor.lease, cursor.slice);
         let scope = cursor.scope.clone();
         let from = match &cursor.next {
@@ -277,7 +277,7 @@ impl TableHandle {
             Next::Beginning | Next::End => None,
         };
         let reading = async move {
-            let (start, end) = table.slice_bounds(&scope, lease, slice, without_place).await?;
+            let (start, end) = table.slice_bounds(&scope, lease, slice, without_slot).await?;
             let mut request = RangeRequest {
                 limit: BLOCK_ROWS,
                 bytes: BLOCK_BYTES,
@@ -320,7 +320,7 @@ impl TableHandle {
         scope: &Scope,
         lease: u64,
         slice: Slice,
-        without_place: Option<LimitOf>,
+        without_slot: Option<LimitOf>,
     ) -> Result<(KeyBound, KeyBound)> {
         let definition = self.open.definition();
         let first = definition.schema.key.first();
@@ -332,7 +332,7 @@ impl TableHandle {
         let points = scan
             .finish(|from| async move {
                 if from.is_some() {
-                    may_look_on(without_place)?;
+                    may_look_on(without_slot)?;
                 }
                 self.scanned_page(scope, lease, from).await
             })
@@ -381,9 +381,9 @@ impl TableHandle {
     }
 }
 
-/// Refuses to look further for own rows than one read goes, without a place.
-fn may_look_on(without_place: Option<LimitOf>) -> Result<()> {
-    match without_place {
+/// Refuses to look further for own rows than one read goes, without a slot.
+fn may_look_on(without_slot: Option<LimitOf>) -> Result<()> {
+    match without_slot {
         Some(of) => Err(EngineError::TooManyScans { max: SCANS_MAX, of }),
         None => Ok(()),
     }

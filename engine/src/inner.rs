@@ -78,14 +78,14 @@ impl Inner {
         self.tables.read().get(name).map(Arc::clone)
     }
 
-    /// A place for a watch, or for a call that waits as one does.
+    /// A slot for a watch, or for a call that waits as one does.
     ///
     /// # Errors
     /// [`EngineError::TooManyWatches`].
-    pub(crate) fn watch_place(&self, caller: Option<Arc<str>>) -> Result<CallSlot> {
-        let place = self.watches.take(caller);
+    pub(crate) fn watch_slot(&self, caller: Option<Arc<str>>) -> Result<CallSlot> {
+        let slot = self.watches.take(caller);
         let max = self.watches.max();
-        place.map_err(|of| EngineError::TooManyWatches { max, of })
+        slot.map_err(|of| EngineError::TooManyWatches { max, of })
     }
 
     /// Has the health count the indexes that there are now.

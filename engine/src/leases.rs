@@ -22,7 +22,7 @@ const SWEEP: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub(crate) struct Leases<T> {
     kept: Arc<Mutex<HashMap<u64, Kept<T>>>>,
-    bounds: LeaseLimits,
+    limits: LeaseLimits,
 }
 
 /// How many leases there are at most, and for how long.
@@ -47,7 +47,7 @@ impl<T> Clone for Leases<T> {
     fn clone(&self) -> Self {
         Self {
             kept: Arc::clone(&self.kept),
-            bounds: self.bounds,
+            limits: self.limits,
         }
     }
 }
@@ -72,10 +72,10 @@ impl<T> Kept<T> {
 
 impl<T: Clone + Send + 'static> Leases<T> {
     /// Room for some values, swept until `closing`. Must be called inside a tokio runtime.
-    pub(crate) fn new(bounds: LeaseLimits, closing: CancellationToken) -> Self {
+    pub(crate) fn new(limits: LeaseLimits, closing: CancellationToken) -> Self {
         let leases = Self {
             kept: Arc::default(),
-            bounds,
+            limits,
         };
         let swept = leases.clone();
         tokio::spawn(async move {
@@ -95,7 +95,7 @@ impl<T: Clone + Send + 'static> Leases<T> {
     /// # Errors
     /// When there is no room.
     pub(crate) fn keep(&self, value: T, lease: Duration, caller: Option<Arc<str>>) -> Result<u64, Full> {
-        let LeaseLimits { count, share, .. } = self.bounds;
+        let LeaseLimits { count, share, .. } = self.limits;
         let mut kept = self.swept();
         if caller.is_some() {
             let full = Full {
@@ -157,7 +157,7 @@ impl<T: Clone + Send + 'static> Leases<T> {
     /// Those whose time isn't over.
     fn swept(&self) -> MutexGuard<'_, HashMap<u64, Kept<T>>> {
         let mut kept = self.kept.lock();
-        kept.retain(|_, kept| !kept.is_due(self.bounds.age));
+        kept.retain(|_, kept| !kept.is_due(self.limits.age));
         kept
     }
 
@@ -192,12 +192,12 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(60);
 
     fn leases<T: Clone + Send + 'static>(count: usize) -> Leases<T> {
-        let bounds = LeaseLimits {
+        let limits = LeaseLimits {
             count,
             share: 2,
             age: 10 * LEASE,
         };
-        Leases::new(bounds, CancellationToken::new())
+        Leases::new(limits, CancellationToken::new())
     }
 
     fn full(max: usize, of: LimitOf) -> Full {

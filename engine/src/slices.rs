@@ -25,7 +25,7 @@ pub const SNAPSHOTS_OF_CALLER_MAX: usize = 2;
 /// Most slices of one snapshot.
 pub const SLICES_MAX: u16 = 64;
 
-pub(crate) const SNAPSHOT_BOUNDS: LeaseLimits = LeaseLimits {
+pub(crate) const SNAPSHOT_LIMITS: LeaseLimits = LeaseLimits {
     count: SNAPSHOTS_MAX,
     share: SNAPSHOTS_OF_CALLER_MAX,
     age: SNAPSHOT_AGE_MAX,

@@ -22,7 +22,7 @@ pub const VIEWS_OF_CALLER_MAX: usize = 4;
 /// Longest time that a view is kept, however often it is used.
 pub const VIEW_AGE_MAX: Duration = Duration::from_secs(3_600);
 
-pub(crate) const VIEW_BOUNDS: LeaseLimits = LeaseLimits {
+pub(crate) const VIEW_LIMITS: LeaseLimits = LeaseLimits {
     count: VIEWS_MAX,
     share: VIEWS_OF_CALLER_MAX,
     age: VIEW_AGE_MAX,

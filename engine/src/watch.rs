@@ -25,8 +25,8 @@ pub const WATCHES_MAX: usize = 1_024;
 /// Changes that are read from the log at a time.
 const CHANGES_PER_READ: usize = 256;
 
-/// Where a watch is.
-struct WatchPosition {
+/// How far a watch is, and what it reads on with.
+struct WatchCursor {
     reader: Arc<Reader>,
     /// What was given last.
     after: u64,
@@ -36,7 +36,7 @@ struct WatchPosition {
     /// Events that were read behind what was given.
     ahead: Option<Ahead>,
     /// Counts this watch while it is open.
-    _place: CallSlot,
+    _slot: CallSlot,
 }
 
 /// Reads for a watch.
@@ -87,7 +87,7 @@ impl TableHandle {
         after_sequence: Option<u64>,
     ) -> Result<impl Stream<Item = Result<WatchEvent<RowChange>>> + Send + use<>> {
         let scope = self.scope()?;
-        let place = self.inner.watch_place(self.caller())?;
+        let slot = self.inner.watch_slot(self.caller())?;
         let sequences = self.inner.database.subscribe();
         let (after, first) = match after_sequence {
             Some(after) => (self.check_start(after).await?, None),
@@ -105,17 +105,17 @@ impl TableHandle {
             scope,
             table: self.clone(),
         };
-        let follower = WatchPosition {
+        let cursor = WatchCursor {
             reader: Arc::new(reader),
             after,
             sequences,
             first,
             ahead: None,
-            _place: place,
+            _slot: slot,
         };
-        Ok(stream::try_unfold(follower, |mut follower| async move {
-            let event = follower.next().await?;
-            Ok(Some((event, follower)))
+        Ok(stream::try_unfold(cursor, |mut cursor| async move {
+            let event = cursor.next().await?;
+            Ok(Some((event, cursor)))
         }))
     }
 
@@ -133,7 +133,7 @@ impl TableHandle {
     }
 }
 
-impl WatchPosition {
+impl WatchCursor {
     async fn next(&mut self) -> Result<WatchEvent<RowChange>> {
         if let Some(first) = self.first.take() {
             return Ok(first);

@@ -189,7 +189,7 @@ impl TableHandle {
         wait: Duration,
     ) -> Result<ShardRecords> {
         let inner = &self.inner;
-        let _place = inner.watch_place(self.caller())?;
+        let _slot = inner.watch_slot(self.caller())?;
         let mut until = Instant::now() + wait.min(READ_WAIT_MAX);
         if let Some(answer_by) = self.wait().answer_by() {
             until = until.min(answer_by);

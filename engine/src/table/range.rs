@@ -21,7 +21,7 @@ impl TableHandle {
     ///
     /// # Errors
     /// As [`TableHandle::get`]; [`EngineError::InvalidRow`]; [`EngineError::DeadlineExceeded`] when no own row was found by the
-    /// deadline; [`EngineError::TooManyScans`] when none was found by one read without a place; [`EngineError::Closing`].
+    /// deadline; [`EngineError::TooManyScans`] when none was found by one read without a slot; [`EngineError::Closing`].
     pub async fn range(&self, request: &RangeRequest, min_sequence: u64) -> Result<Written<RangePage>> {
         self.range_in(request, ReadView::Sequence(min_sequence)).await
     }
@@ -78,7 +78,7 @@ impl TableHandle {
         (request.limit, request.bytes, request.returned_bytes) = (0, 0, 0);
         let wait = self.wait();
         // Whoever looks far reads the rows of others, maybe all of them, for an answer that may be empty.
-        let place = self.inner.scans.take(self.caller());
+        let slot = self.inner.scans.take(self.caller());
         loop {
             self.check_going()?;
             let page = snapshot.range(&self.open.table, &request).await?;
@@ -96,7 +96,7 @@ impl TableHandle {
                 true => wait.until(),
                 false => wait.answer_by(),
             };
-            let refused = match &place {
+            let refused = match &slot {
                 Err(of) => Some(EngineError::TooManyScans {
                     max: SCANS_MAX,
                     of: *of,

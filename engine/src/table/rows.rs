@@ -287,8 +287,8 @@ impl TableHandle {
     /// [`EngineError::NoOwnRows`] to callers who meet own rows alone; [`EngineError::TooManySplits`]; as [`Snapshot::split_points`].
     pub async fn splits(&self, bytes: usize) -> Result<Splits> {
         self.check_all(&self.scope()?)?;
-        let place = self.inner.splits.take(self.caller());
-        let _place = place.map_err(|of| EngineError::TooManySplits { max: SPLITS_MAX, of })?;
+        let slot = self.inner.splits.take(self.caller());
+        let _slot = slot.map_err(|of| EngineError::TooManySplits { max: SPLITS_MAX, of })?;
         self.access("range", async {
             let snapshot = self.snapshot(0).await?;
             Ok(snapshot.split_points(&self.open.table, bytes).await?)
