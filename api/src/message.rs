@@ -1,12 +1,12 @@
 //! Resources whose records are messages of the contract, as `souk_codegen` generates them.
 
-mod change;
+mod update;
 
-pub use change::CheckedUpdate;
 use prost_types::Timestamp;
 use souk_chassis::status::{FieldPath, Violations};
 use souk_engine::{Resource, Stored};
 use souk_proto::rules::Validate;
+pub use update::CheckedUpdate;
 
 use crate::wire::{UpdateMask, WRITE_BATCH_MAX, time_to_wire};
 

@@ -57,13 +57,13 @@ pub(crate) fn front(
     });
     let web = service_fn(move |request| web.call(request));
     let asks_nobody = !config.auth.authenticates_callers();
-    let pages = config.web.pages();
+    let allowed_origins = config.web.allowed_origins();
     let ways = Arc::new(Ways {
         behind,
         console: (config.web.console == ConsoleMode::On).then(Console::new),
         hosts: Hosts(asks_nobody.then(|| config.auth.hosts.clone())),
-        web: BoxCloneSyncService::new(pages.layer().layer(web)),
-        pages: asks_nobody.then_some(pages),
+        web: BoxCloneSyncService::new(allowed_origins.layer().layer(web)),
+        allowed_origins: asks_nobody.then_some(allowed_origins),
     });
     Ok(service_fn(move |request| ways.call(request)))
 }
@@ -93,8 +93,8 @@ struct Ways {
     hosts: Hosts,
     /// `None` when it is off.
     console: Option<Console>,
-    /// The pages for which a browser may call without having asked; `None` where callers say who they are, which it doesn't do for a page.
-    pages: Option<AllowedOrigins>,
+    /// The origins for whose pages a browser may call without having asked; `None` where callers say who they are, which it doesn't do for a page.
+    allowed_origins: Option<AllowedOrigins>,
     web: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
 }
 
@@ -111,7 +111,11 @@ impl Ways {
             self.preflight(request)
         } else if let Some(file) = self.console.as_ref().and_then(|console| console.answer(&request)) {
             self.behind.own(request.into_parts().0, None, ready(file))
-        } else if let Some(refusal) = self.pages.as_ref().and_then(|pages| pages.check(&request).err()) {
+        } else if let Some(refusal) = self
+            .allowed_origins
+            .as_ref()
+            .and_then(|allowed| allowed.check(&request).err())
+        {
             self.misled(request, refusal)
         } else {
             Box::pin(self.web.clone().oneshot(request))

@@ -106,14 +106,14 @@ impl WebConfig {
         }
     }
 
-    /// The pages that these settings allow.
-    pub(crate) fn pages(&self) -> AllowedOrigins {
+    /// The origins whose pages these settings allow.
+    pub(crate) fn allowed_origins(&self) -> AllowedOrigins {
         let patterns = self.origins.iter().filter_map(|origin| Pattern::parse(origin));
         AllowedOrigins(patterns.collect())
     }
 }
 
-/// The pages that may call.
+/// The origins whose pages may call.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedOrigins(Arc<[Pattern]>);
 
@@ -295,7 +295,7 @@ mod tests {
                 request = request.header(*name, *value);
             }
             config
-                .pages()
+                .allowed_origins()
                 .check(&request.body(()).expect("a request"))
                 .is_ok()
         };

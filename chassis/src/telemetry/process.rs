@@ -18,21 +18,21 @@ pub(super) fn observe(meter: &Meter) {
     let began = Instant::now();
     UPTIME.observe_seconds(meter, move |now| now.observe(began.elapsed().as_secs_f64(), &[]));
     CPU_TIME.observe_seconds(meter, |now| {
-        if let Some(figures) = ProcStat::read() {
-            now.observe(figures.user_seconds, &[KeyValue::new("cpu.mode", "user")]);
-            now.observe(figures.system_seconds, &[KeyValue::new("cpu.mode", "system")]);
+        if let Some(stat) = ProcStat::read() {
+            now.observe(stat.user_seconds, &[KeyValue::new("cpu.mode", "user")]);
+            now.observe(stat.system_seconds, &[KeyValue::new("cpu.mode", "system")]);
         }
     });
     let observe = |instrument: Instrument, figure: fn(&ProcStat) -> u64| {
         instrument.observe(meter, move |now| {
-            if let Some(figures) = ProcStat::read() {
-                now.observe(figure(&figures), &[]);
+            if let Some(stat) = ProcStat::read() {
+                now.observe(figure(&stat), &[]);
             }
         });
     };
-    observe(MEMORY_USAGE, |figures| figures.resident_bytes);
-    observe(MEMORY_VIRTUAL, |figures| figures.virtual_bytes);
-    observe(THREADS, |figures| figures.threads);
+    observe(MEMORY_USAGE, |stat| stat.resident_bytes);
+    observe(MEMORY_VIRTUAL, |stat| stat.virtual_bytes);
+    observe(THREADS, |stat| stat.threads);
     FILE_DESCRIPTORS.observe(meter, |now| {
         if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
             // The listing has one open itself.
