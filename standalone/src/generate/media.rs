@@ -150,9 +150,9 @@ pub fn row(seed: u64, index: u64) -> Media {
     let user = 1 + USER_RANKS.draw(&mut random);
     let file = file_info(&mut random);
     let tags = tags(&mut random);
-    let place = TOWNS.draw(&mut random);
-    let position = place.filter(|_| random.percent(80));
-    let position = position.map(|place| place.around(&mut random));
+    let town = TOWNS.draw(&mut random);
+    let position = town.filter(|_| random.percent(80));
+    let position = position.map(|town| town.around(&mut random));
     // The square root makes later years more frequent.
     let seconds = FIRST_SECOND + (random.fraction().sqrt() * SPAN_SECONDS) as i64;
     let visual = file.pixels.is_some();
@@ -162,11 +162,11 @@ pub fn row(seed: u64, index: u64) -> Media {
     } else {
         0
     };
-    let title = match (place, tags.first()) {
-        (Some(place), Some((_, chinese, _))) if place.country == "CN" => {
-            format!("{}的{chinese}", place.any_chinese_name())
+    let title = match (town, tags.first()) {
+        (Some(town), Some((_, chinese, _))) if town.country == "CN" => {
+            format!("{}的{chinese}", town.any_chinese_name())
         }
-        (Some(place), Some((english, _, _))) => format!("{english} in {}", place.name),
+        (Some(town), Some((english, _, _))) => format!("{english} in {}", town.name),
         _ => String::new(),
     };
     let media_id = format!("m{index:010}");

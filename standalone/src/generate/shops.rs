@@ -189,17 +189,17 @@ fn by_lake(index: u64, random: &mut RowRandom) -> Shop {
 }
 
 fn invented(index: u64, random: &mut RowRandom) -> Shop {
-    let Some(place) = TOWNS.draw(random) else {
+    let Some(town) = TOWNS.draw(random) else {
         return by_lake(index, random);
     };
-    let position = place.around(random);
-    let address = names::street(place.country, random);
-    let city = place.local_name().to_owned();
-    let family = place.country == "CN" && random.percent(FAMILY_PERCENT);
+    let position = town.around(random);
+    let address = names::street(town.country, random);
+    let city = town.local_name().to_owned();
+    let family = town.country == "CN" && random.percent(FAMILY_PERCENT);
     let brand = if family {
         None
     } else {
-        BRANDED.draw(place.country, random)
+        BRANDED.draw(town.country, random)
     };
     let shop = match brand {
         Some(brand) => Shop {

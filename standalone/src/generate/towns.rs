@@ -73,7 +73,7 @@ pub(super) fn near(latitude: f64, longitude: f64, radius_km: f64, random: &mut R
 
 /// All towns, and how to draw one.
 pub(super) struct Towns {
-    places: Vec<Town>,
+    towns: Vec<Town>,
     weights: WeightedIndex,
 }
 
@@ -90,22 +90,22 @@ pub(super) static TOWNS: LazyLock<Towns> = LazyLock::new(|| {
             population: population.parse().ok()?,
         })
     };
-    let places: Vec<Town> = PLACES.rows::<7>().filter_map(read).collect();
-    let weight = |place: &Town| {
-        let population = place.population.min(POPULATION_MAX);
-        if place.country == "CN" {
+    let towns: Vec<Town> = PLACES.rows::<7>().filter_map(read).collect();
+    let weight = |town: &Town| {
+        let population = town.population.min(POPULATION_MAX);
+        if town.country == "CN" {
             WEIGHT_CHINA * population
         } else {
             population
         }
     };
-    let weights = WeightedIndex::new(places.iter().map(weight));
-    Towns { places, weights }
+    let weights = WeightedIndex::new(towns.iter().map(weight));
+    Towns { towns, weights }
 });
 
 impl Towns {
     /// One town; none when the source is empty.
     pub(super) fn draw(&self, random: &mut RowRandom) -> Option<&Town> {
-        self.places.get(self.weights.draw(random))
+        self.towns.get(self.weights.draw(random))
     }
 }

@@ -81,27 +81,27 @@ impl Drop for CheckpointLock {
     }
 }
 
-/// How far a load has come. Batches end in any order; the place is where none is missing before.
+/// How far a load has come. Batches end in any order; the position is where none is missing before.
 #[derive(Debug)]
 pub struct LoadCheckpoint {
     path: Option<PathBuf>,
-    place: LoadPosition,
+    position: LoadPosition,
     /// Batches that are done behind one that isn't: rows and refused rows.
     ahead: BTreeMap<u64, (u64, u64)>,
 }
 
 impl LoadCheckpoint {
-    /// A load from the start; its place is written to `path`, if any.
+    /// A load from the start; its position is written to `path`, if any.
     #[must_use]
     pub fn start(path: Option<&Path>, dataset: &str) -> Self {
-        let place = LoadPosition {
+        let position = LoadPosition {
             dataset: dataset.to_owned(),
             run: Uuid::new_v4().to_string(),
             ..LoadPosition::default()
         };
         Self {
             path: path.map(Path::to_owned),
-            place,
+            position,
             ahead: BTreeMap::new(),
         }
     }
@@ -118,15 +118,15 @@ impl LoadCheckpoint {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(checkpoint),
             Err(source) => return Err(CheckpointError::Io { path, source }),
         };
-        let place: LoadPosition = match serde_json::from_slice(&text) {
-            Ok(place) => place,
+        let position: LoadPosition = match serde_json::from_slice(&text) {
+            Ok(position) => position,
             Err(source) => return Err(CheckpointError::Damaged { path, source }),
         };
-        if place.dataset != dataset {
-            let (found, wanted) = (place.dataset, dataset.to_owned());
+        if position.dataset != dataset {
+            let (found, wanted) = (position.dataset, dataset.to_owned());
             return Err(CheckpointError::Other { path, found, wanted });
         }
-        checkpoint.place = place;
+        checkpoint.position = position;
         Ok(checkpoint)
     }
 
@@ -164,39 +164,39 @@ impl LoadCheckpoint {
     /// A name of this load and of those that resume it alone.
     #[must_use]
     pub fn run(&self) -> &str {
-        &self.place.run
+        &self.position.run
     }
 
     /// Batches that need not be sent again.
     #[must_use]
     pub fn batches(&self) -> u64 {
-        self.place.batches
+        self.position.batches
     }
 
     /// Rows in those batches.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        self.place.rows
+        self.position.rows
     }
 
     /// Rows that were refused so far.
     #[must_use]
     pub fn rejected(&self) -> u64 {
-        self.place.rejected + self.ahead.values().map(|(_, rejected)| rejected).sum::<u64>()
+        self.position.rejected + self.ahead.values().map(|(_, rejected)| rejected).sum::<u64>()
     }
 
     /// Whether the load came to its end.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.place.complete
+        self.position.complete
     }
 
     pub(super) fn finish(&mut self, batch: u64, rows: u64, rejected: u64) {
         self.ahead.insert(batch, (rows, rejected));
-        while let Some((rows, rejected)) = self.ahead.remove(&self.place.batches) {
-            self.place.batches += 1;
-            self.place.rows += rows;
-            self.place.rejected += rejected;
+        while let Some((rows, rejected)) = self.ahead.remove(&self.position.batches) {
+            self.position.batches += 1;
+            self.position.rows += rows;
+            self.position.rejected += rejected;
         }
     }
 
@@ -205,7 +205,7 @@ impl LoadCheckpoint {
     /// # Errors
     /// When the file can't be written.
     pub fn complete(&mut self) -> Result<(), CheckpointError> {
-        self.place.complete = true;
+        self.position.complete = true;
         self.save()
     }
 
@@ -229,7 +229,7 @@ impl LoadCheckpoint {
     /// When the file can't be written.
     pub fn save(&self) -> Result<(), CheckpointError> {
         let Some(path) = &self.path else { return Ok(()) };
-        write(path, &self.place).map_err(|source| CheckpointError::Io {
+        write(path, &self.position).map_err(|source| CheckpointError::Io {
             path: path.clone(),
             source,
         })
@@ -237,8 +237,8 @@ impl LoadCheckpoint {
 }
 
 /// With neither the old nor the new one, the name of the load would be lost, which keeps rows from being written twice.
-fn write(path: &Path, place: &LoadPosition) -> io::Result<()> {
-    replace(path, &serde_json::to_vec(place)?)
+fn write(path: &Path, position: &LoadPosition) -> io::Result<()> {
+    replace(path, &serde_json::to_vec(position)?)
 }
 
 /// Replaces a file, durably: a crash or a power cut leaves the old or the new one.

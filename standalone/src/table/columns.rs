@@ -171,13 +171,13 @@ enum CellLocation {
 pub(crate) struct FileColumn {
     pub(crate) name: String,
     pub(crate) cells: CellType,
-    place: CellLocation,
+    location: CellLocation,
 }
 
 impl FileColumn {
     /// Whether each row that is read from a table has a value.
     pub(crate) fn is_key(&self) -> bool {
-        matches!(self.place, CellLocation::Key(_))
+        matches!(self.location, CellLocation::Key(_))
     }
 }
 
@@ -236,7 +236,7 @@ impl FileColumns {
                 return Err(ColumnsError::Twice { name });
             }
             let in_key = table.key.iter().position(|column| column.name == name);
-            let place = match (in_key, cells) {
+            let location = match (in_key, cells) {
                 (Some(nth), _) => CellLocation::Key(nth),
                 (None, CellType::Columns) if name == OTHERS => CellLocation::Others,
                 (None, CellType::Columns) => return Err(ColumnsError::NotOthers { name }),
@@ -254,7 +254,11 @@ impl FileColumns {
                     wanted,
                 });
             }
-            placed.push(FileColumn { name, cells, place });
+            placed.push(FileColumn {
+                name,
+                cells,
+                location,
+            });
         }
         let mut needed = table.key.iter().filter(|column| !column.auto_increment);
         if let Some(missing) = needed.find(|column| !names.contains(&column.name)) {
@@ -289,7 +293,7 @@ impl FileColumns {
     pub(crate) fn cells(&self, mut row: Row) -> Result<Vec<Option<Kind>>, String> {
         let mut cells: Vec<_> = self
             .iter()
-            .map(|column| match column.place {
+            .map(|column| match column.location {
                 CellLocation::Key(nth) => row.key.get(nth)?.kind.clone(),
                 CellLocation::Column => {
                     let value = row.columns.get(&column.name)?.kind.as_ref()?;
@@ -303,7 +307,7 @@ impl FileColumns {
         let others = self
             .columns
             .iter()
-            .position(|column| column.place == CellLocation::Others);
+            .position(|column| column.location == CellLocation::Others);
         if let Some(cell) = others.and_then(|nth| cells.get_mut(nth)) {
             *cell = self.others(row.columns)?.map(Kind::StringValue);
         }
@@ -325,9 +329,9 @@ impl FileColumns {
         };
         let mut others = BTreeMap::new();
         for (column, cell) in self.iter().zip(cells) {
-            let FileColumn { name, place, .. } = column;
+            let FileColumn { name, location, .. } = column;
             let cell = cell.map_err(|reason| format!("column {name:?}: {reason}"))?;
-            match (place, cell) {
+            match (location, cell) {
                 (_, None) => {}
                 (CellLocation::Key(nth), cell) => {
                     if let Some(value) = key.get_mut(*nth) {

@@ -31,9 +31,9 @@ use crate::load::progress::Progress;
 
 /// Most bytes of an answer: the largest row with its names comes alone, and has 16 MiB.
 pub const ANSWER_BYTES_MAX: usize = 20 << 20;
-/// How often the place of an export is kept.
-const PLACE_INTERVAL: Duration = Duration::from_secs(1);
-/// What a row is kept as in a place.
+/// How often the checkpoint of an export is saved.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// What a key is kept as in a checkpoint.
 const KEY: &str = "souk.table.v1.Key";
 
 /// What is exported, and to where.
@@ -71,9 +71,9 @@ pub enum ExportError {
     /// The columns.
     #[error(transparent)]
     Columns(#[from] ColumnsError),
-    /// Where it is.
+    /// Its checkpoint.
     #[error(transparent)]
-    Place(#[from] ExportCheckpointError),
+    Checkpoint(#[from] ExportCheckpointError),
     /// The file.
     #[error("the rows can't be written")]
     Io(#[from] io::Error),
@@ -97,7 +97,7 @@ pub enum ExportError {
 /// [`ExportError`]. With a file, `--resume` goes on behind what is in it.
 pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Result<ExportReport, ExportError> {
     let columns = FileColumns::of_table(&plan.table, &plan.columns)?;
-    let mut place = ExportCheckpoint {
+    let mut checkpoint = ExportCheckpoint {
         server: plan.server.clone(),
         table: plan.table.name.clone(),
         shape: match plan.format {
@@ -111,41 +111,41 @@ pub async fn run(target: Client, plan: ExportPlan, progress: &Progress) -> Resul
     let _lock = plan.path.as_deref().map(ExportCheckpoint::lock).transpose()?;
     let kept = plan.path.as_deref().map(ExportCheckpoint::path);
     if let Some(kept) = kept.as_deref().filter(|_| plan.resume) {
-        place = ExportCheckpoint::read(kept, place)?;
+        checkpoint = ExportCheckpoint::read(kept, checkpoint)?;
     }
-    progress.add(place.rows);
+    progress.add(checkpoint.rows);
     let keys = MessageJson::of(KEY)?;
-    let mut pages = Pages::open(target, &plan.table.name, &place, &keys)?;
+    let mut pages = Pages::open(target, &plan.table.name, &checkpoint, &keys)?;
     // Before the file is opened, which empties it: an older one stays when the service has no rows for us.
     let mut next = pages.next().await?;
     if let Some(kept) = kept.as_deref().filter(|_| !plan.resume) {
         ExportCheckpoint::remove(kept)?;
     }
-    let mut sink = Sink::open(&plan, columns, place.mark)?;
+    let mut sink = Sink::open(&plan, columns, checkpoint.mark)?;
     let (mut saved, mut report) = (Instant::now(), ExportReport::default());
     while let Some(page) = next {
         if let Some(last) = page.rows.last() {
             let values = last.key.clone();
-            place.key = keys.write(&Key { values }).map_err(ExportError::Row)?;
+            checkpoint.key = keys.write(&Key { values }).map_err(ExportError::Row)?;
         }
-        (place.token, report.sequence) = (page.token, page.sequence);
+        (checkpoint.token, report.sequence) = (page.token, page.sequence);
         let rows = page.rows.len() as u64;
         for row in page.rows {
             sink.write(row)?;
         }
-        place.rows += rows;
+        checkpoint.rows += rows;
         progress.add(rows);
         if let Some(kept) = &kept
-            && let Some(mark) = sink.settle(saved.elapsed() >= PLACE_INTERVAL)?
+            && let Some(mark) = sink.settle(saved.elapsed() >= CHECKPOINT_INTERVAL)?
         {
             saved = Instant::now();
-            place.mark = mark;
-            place.save(kept)?;
+            checkpoint.mark = mark;
+            checkpoint.save(kept)?;
         }
         next = pages.next().await?;
     }
     sink.finish(kept.as_deref())?;
-    report.rows = place.rows;
+    report.rows = checkpoint.rows;
     Ok(report)
 }
 
@@ -183,16 +183,16 @@ impl Pages {
     fn open(
         target: Client,
         table: &str,
-        place: &ExportCheckpoint,
+        checkpoint: &ExportCheckpoint,
         keys: &MessageJson,
     ) -> Result<Self, ExportError> {
-        let key = match place.key.as_str() {
+        let key = match checkpoint.key.as_str() {
             "" => None,
             json => Some(keys.read(json.as_bytes()).map_err(ExportError::Row)?),
         };
         let source = match &key {
-            Some(_) if place.token.is_empty() => Source::Table,
-            _ => Source::Snapshot(place.token.clone()),
+            Some(_) if checkpoint.token.is_empty() => Source::Table,
+            _ => Source::Snapshot(checkpoint.token.clone()),
         };
         Ok(Self {
             service: TableServiceClient::new(target).max_decoding_message_size(ANSWER_BYTES_MAX),

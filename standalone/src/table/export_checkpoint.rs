@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::checkpoint::{self, CheckpointError, CheckpointLock, LoadCheckpoint};
 
-/// What a file has of a table. Everything up to here is on the disk.
+/// How far the file of an export has come. Everything up to here is on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ExportCheckpoint {
     /// Which server; none in a checkpoint of an earlier version.
@@ -108,19 +108,24 @@ impl ExportCheckpoint {
                 return Err(ExportCheckpointError::Io { path, source });
             }
         };
-        let place: Self = serde_json::from_slice(&text).map_err(|source| {
+        let found: Self = serde_json::from_slice(&text).map_err(|source| {
             let path = path.to_owned();
             ExportCheckpointError::Damaged { path, source }
         })?;
-        if (&place.server, &place.table, &place.shape) != (&wanted.server, &wanted.table, &wanted.shape) {
-            let of = |place: &Self| format!("{} of {} as {}", place.table, place.server, place.shape);
+        if (&found.server, &found.table, &found.shape) != (&wanted.server, &wanted.table, &wanted.shape) {
+            let of = |checkpoint: &Self| {
+                format!(
+                    "{} of {} as {}",
+                    checkpoint.table, checkpoint.server, checkpoint.shape
+                )
+            };
             return Err(ExportCheckpointError::Other {
                 path: path.to_owned(),
-                found: of(&place),
+                found: of(&found),
                 wanted: of(&wanted),
             });
         }
-        Ok(place)
+        Ok(found)
     }
 
     /// Keeps it. A crash or a power cut leaves the old or the new one.

@@ -1,4 +1,4 @@
-//! Exports to where one was before: gone on with, refused, or in its place.
+//! Exports that resume from a checkpoint, and when they are refused; exports to the file of another one.
 
 use std::fs;
 
