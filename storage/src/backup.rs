@@ -16,9 +16,9 @@
 
 mod blocks;
 mod directory;
+mod disk_guard;
 mod folder;
 mod manifest;
-mod room;
 
 use std::path::{Path, PathBuf};
 
@@ -29,9 +29,9 @@ use xxhash_rust::xxh3::xxh3_128;
 pub(crate) use self::blocks::BlockFileReader;
 use self::directory::Partial;
 pub(crate) use self::directory::{parent, sync_directory};
+use self::disk_guard::BackupDiskGuard;
 pub use self::folder::{BackupFolder, BackupPolicy};
 pub use self::manifest::{BackupFile, BackupId, BackupKind, Manifest};
-use self::room::BackupRoom;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::key;
@@ -75,8 +75,8 @@ impl Database {
     pub async fn backup(&self, directory: impl Into<PathBuf>, previous: Option<&Backup>) -> Result<Backup> {
         let snapshot = self.shared.kv.snapshot().await?;
         let time = self.shared.options.clock.now();
-        let room = BackupRoom::new(&self.shared);
-        take(&*snapshot, time, directory.into(), previous, room).await
+        let guard = BackupDiskGuard::new(&self.shared);
+        take(&*snapshot, time, directory.into(), previous, guard).await
     }
 
     /// Whether nothing was written since a backup. A last change that isn't kept any more is taken for the backup's.
@@ -97,7 +97,7 @@ async fn take(
     time: i64,
     directory: PathBuf,
     previous: Option<&Backup>,
-    room: BackupRoom,
+    guard: BackupDiskGuard,
 ) -> Result<Backup> {
     let trimmed = log::trimmed(snapshot).await?;
     let kind = match previous {
@@ -115,7 +115,7 @@ async fn take(
     }
     let mut partial = blocking("starting a backup", {
         let directory = directory.clone();
-        move || Partial::create(&directory, room)
+        move || Partial::create(&directory, guard)
     })
     .await?;
     for mut walk in walks {

@@ -116,13 +116,16 @@ async fn apply(
     // Until the commit: so no write misses an index that is created, or keeps one that is dropped.
     let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
-    let places = validate::batch(&shared.catalog.read(), batch, now)?.places;
+    let locations = validate::batch(&shared.catalog.read(), batch, now)?.locations;
     let mut guard = WriterGuard::new(&shared.partitions).with_schemas(schemas);
     for write in &batch.writes {
         guard.join(write, now)?;
     }
     let request_key = batch.request.as_ref().map(|request| key::request(request.id));
-    let locks = places.iter().map(target::WriteLocation::lock).chain(&request_key);
+    let locks = locations
+        .iter()
+        .map(target::WriteLocation::lock)
+        .chain(&request_key);
     let _locked = shared.locks.lock(locks).await;
     for _ in 0..MAX_WRITE_ATTEMPTS {
         let snapshot = shared.kv.snapshot().await?;
@@ -132,8 +135,8 @@ async fn apply(
             return Ok(replayed);
         }
         let mut numbers = Numbers::default();
-        let writes = batch.writes.iter().zip(&places).enumerate();
-        let writes = writes.map(|(position, (write, place))| (position, write, place));
+        let writes = batch.writes.iter().zip(&locations).enumerate();
+        let writes = writes.map(|(position, (write, location))| (position, write, location));
         let targets = target::find(&*snapshot, writes, &mut numbers, shared.options.clock.now()).await?;
         let (sequence, group) = (snapshot.sequence(), snapshot.group());
         // Old data isn't kept while the commit waits.

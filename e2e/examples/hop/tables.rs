@@ -2,7 +2,7 @@
 //! of a table that holds the same (`souk.table.v1`), and as such rows by the endpoint for Tablestore's own clients; and what
 //! tables themselves cost.
 
-mod asking;
+mod calls;
 mod orders;
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use self::asking::{Asking, Way, What};
+use self::calls::{Asking, Way, What};
 use self::orders::{cells, columns, fields, get_row, key, order, order_id, row_write, table};
 use crate::connections::{Connection, Threads};
 use crate::endpoint::{self, Endpoint};

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use souk_kv::Space;
 
 use super::blocks::BlockFile;
+use super::disk_guard::BackupDiskGuard;
 use super::manifest::{BackupFile, MANIFEST, Manifest};
-use super::room::BackupRoom;
 use super::{Entry, io};
 use crate::error::{Error, Result};
 use crate::limits::BACKUP_FILE_BYTES;
@@ -23,7 +23,7 @@ const LOCK: &str = "LOCK";
 pub(super) struct Partial {
     target: PathBuf,
     path: PathBuf,
-    room: BackupRoom,
+    guard: BackupDiskGuard,
     /// Held until the end.
     _lock: File,
     published: bool,
@@ -33,7 +33,7 @@ pub(super) struct Partial {
 
 impl Partial {
     /// Begins a backup for a folder that isn't there. What an interrupted one left behind is removed.
-    pub(super) fn create(target: &Path, room: BackupRoom) -> Result<Self> {
+    pub(super) fn create(target: &Path, guard: BackupDiskGuard) -> Result<Self> {
         if target.try_exists().map_err(io("look for", target))? {
             return Err(Error::invalid(
                 format!("the folder of a backup, {target:?},"),
@@ -47,7 +47,7 @@ impl Partial {
         Ok(Self {
             target: target.to_owned(),
             path,
-            room,
+            guard,
             _lock: lock,
             published: false,
             open: None,
@@ -61,7 +61,7 @@ impl Partial {
     /// [`Error::DiskFull`] before it takes the room that writers of the database need.
     pub(super) fn add(&mut self, space: Space, entries: &[Entry]) -> Result<()> {
         let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
-        self.room.check(&self.path, bytes as u64)?;
+        self.guard.check(&self.path, bytes as u64)?;
         let fits = |file: &BlockFile| file.space() == space && file.bytes() < BACKUP_FILE_BYTES;
         if !self.open.as_ref().is_some_and(fits) {
             self.end_file()?;

@@ -133,9 +133,9 @@ impl Staged {
         let written = self.written + valid.bytes;
         limits::check("MAX_TRANSACTION_BYTES", limits::MAX_TRANSACTION_BYTES, written)?;
         let view = OwnWrites::new(below, &self.values);
-        let places = writes.iter().zip(&valid.places).enumerate();
-        let places = places.map(|(position, (write, place))| (position, write, place));
-        let targets = target::find(&view, places, &mut self.numbers, now).await?;
+        let located = writes.iter().zip(&valid.locations).enumerate();
+        let located = located.map(|(position, (write, location))| (position, write, location));
+        let targets = target::find(&view, located, &mut self.numbers, now).await?;
         let (mut decided, mut matched) = (Vec::with_capacity(targets.len()), 0);
         for target in targets {
             if target.write.condition.matches_text() {

@@ -29,7 +29,7 @@ pub(crate) enum WriteLocation {
 }
 
 impl WriteLocation {
-    /// What writers of the same place wait for each other on.
+    /// What writers of the same location wait for each other on.
     pub(crate) fn lock(&self) -> &Bytes {
         match self {
             Self::Row(key) => key,
@@ -100,24 +100,24 @@ pub(crate) async fn find<'a>(
     numbers: &mut Numbers,
     now: i64,
 ) -> Result<Vec<WriteTarget<'a>>> {
-    let counters = writes.clone().filter_map(|(_, _, place)| match place {
+    let counters = writes.clone().filter_map(|(_, _, location)| match location {
         WriteLocation::Row(_) => None,
         WriteLocation::Next { counter, .. } => Some(counter),
     });
     numbers.read(snapshot, counters).await?;
     let mut targets = Vec::with_capacity(writes.size_hint().0);
-    for (position, write, place) in writes {
-        let (key, row) = match (place, &write.operation) {
+    for (position, write, location) in writes {
+        let (key, row) = match (location, &write.operation) {
             (WriteLocation::Next { counter, position }, RowOperation::Append { key, .. }) => {
                 let key = numbered(key, *position, numbers.next(counter)?)?;
                 let row = key::row(write.table.id(), &key);
                 (Cow::Owned(key), row)
             }
-            (place, operation) => {
+            (location, operation) => {
                 let key = operation
                     .key()
                     .ok_or_else(|| Error::invalid("appended row", "has no counter"))?;
-                (Cow::Borrowed(key), place.lock().clone())
+                (Cow::Borrowed(key), location.lock().clone())
             }
         };
         targets.push(WriteTarget {
@@ -184,13 +184,13 @@ mod tests {
             delete.hidden = Some(if id == 2 { 0 } else { revision });
             writes.push(delete);
         }
-        let place = |write: &RowWrite| {
+        let location = |write: &RowWrite| {
             let key = write.operation.key().expect("a key");
             WriteLocation::Row(key::row(table.id(), key))
         };
-        let places: Vec<WriteLocation> = writes.iter().map(place).collect();
-        let writes = writes.iter().zip(&places).enumerate();
-        let writes = writes.map(|(position, (write, place))| (position, write, place));
+        let locations: Vec<WriteLocation> = writes.iter().map(location).collect();
+        let writes = writes.iter().zip(&locations).enumerate();
+        let writes = writes.map(|(position, (write, location))| (position, write, location));
         let snapshot = database.shared.kv.snapshot().await.expect("a snapshot");
         let targets = find(&*snapshot, writes, &mut Numbers::default(), 0).await;
         for target in targets.expect("found") {

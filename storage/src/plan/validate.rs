@@ -19,7 +19,7 @@ use crate::value::Value;
 #[derive(Debug)]
 pub(crate) struct Valid {
     /// Where each write goes.
-    pub(crate) places: Vec<WriteLocation>,
+    pub(crate) locations: Vec<WriteLocation>,
     /// Bytes of all of them: keys, names and values.
     pub(crate) bytes: usize,
 }
@@ -39,7 +39,7 @@ pub(crate) fn batch(catalog: &Catalog, batch: &WriteBatch, now: i64) -> Result<V
 pub(crate) fn writes(catalog: &Catalog, writes: &[RowWrite], now: i64) -> Result<Valid> {
     limits::check("MAX_BATCH_ROWS", limits::MAX_BATCH_ROWS, writes.len())?;
     let mut seen = BTreeSet::new();
-    let mut places = Vec::with_capacity(writes.len());
+    let mut locations = Vec::with_capacity(writes.len());
     let mut bytes = 0;
     for (position, write) in writes.iter().enumerate() {
         catalog.check_owned(&write.table)?;
@@ -49,9 +49,9 @@ pub(crate) fn writes(catalog: &Catalog, writes: &[RowWrite], now: i64) -> Result
         }
         returning(&write.returning)?;
         bytes += operation(&schema, &write.operation, milliseconds(now))?;
-        let (place, key_bytes) = place(&schema, write)?;
+        let (location, key_bytes) = location(&schema, write)?;
         bytes += key_bytes;
-        if let WriteLocation::Row(key) = &place
+        if let WriteLocation::Row(key) = &location
             && !seen.insert(key.clone())
         {
             return Err(Error::invalid(
@@ -59,14 +59,14 @@ pub(crate) fn writes(catalog: &Catalog, writes: &[RowWrite], now: i64) -> Result
                 format!("names a row of table {:?} a second time", schema.name),
             ));
         }
-        places.push(place);
+        locations.push(location);
     }
     limits::check("MAX_BATCH_BYTES", limits::MAX_BATCH_BYTES, bytes)?;
-    Ok(Valid { places, bytes })
+    Ok(Valid { locations, bytes })
 }
 
 /// Where the write goes, and the bytes of its key.
-fn place(schema: &TableSchema, write: &RowWrite) -> Result<(WriteLocation, usize)> {
+fn location(schema: &TableSchema, write: &RowWrite) -> Result<(WriteLocation, usize)> {
     let subject = || format!("write to table {:?}", schema.name);
     let id = write.table.id();
     let key = match &write.operation {

@@ -156,7 +156,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
     let mut bytes_left = bounded(request.bytes, MAX_SCANNED_BYTES / projection.rules().max(1));
     let mut rows_left = MAX_SCANNED_ROWS;
     let mut rows = Vec::new();
-    let mut room = PageRoom {
+    let mut budget = PageBudget {
         rows: limit,
         bytes: bounded(request.returned_bytes, usize::MAX),
     };
@@ -198,7 +198,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
                 ahead = Some(Ahead::begin(next).await);
             }
         }
-        let unread = project(&projection, chunk.entries, &mut room, &mut rows, &mut measured).await;
+        let unread = project(&projection, chunk.entries, &mut budget, &mut rows, &mut measured).await;
         if !matches!(unread, Ok(None)) {
             // Nobody reads any more when the answer is there.
             if let Some(ahead) = ahead.take() {
@@ -222,7 +222,7 @@ pub(super) async fn page(snapshot: &Snapshot, table: &Table, request: &RangeRequ
 }
 
 /// What a page still takes.
-struct PageRoom {
+struct PageBudget {
     rows: usize,
     bytes: usize,
 }
@@ -232,13 +232,13 @@ struct PageRoom {
 async fn project(
     projection: &Projection<'_>,
     entries: Vec<(Bytes, Bytes)>,
-    room: &mut PageRoom,
+    budget: &mut PageBudget,
     rows: &mut Vec<Row>,
     measured: &mut usize,
 ) -> Result<Option<Bytes>> {
-    rows.reserve(entries.len().min(room.rows));
+    rows.reserve(entries.len().min(budget.rows));
     for (key, value) in entries {
-        if room.rows == 0 {
+        if budget.rows == 0 {
             return Ok(Some(key));
         }
         if projection.rules() > 0 {
@@ -246,14 +246,14 @@ async fn project(
         }
         let projected = projection.row_after(rows.last(), key::primary_key_of_row(&key)?, &value)?;
         if let Some(row) = projected.row {
-            if room.bytes < usize::MAX {
+            if budget.bytes < usize::MAX {
                 let bytes = row.message_bytes();
-                if bytes > room.bytes && !rows.is_empty() {
+                if bytes > budget.bytes && !rows.is_empty() {
                     return Ok(Some(key));
                 }
-                room.bytes = room.bytes.saturating_sub(bytes);
+                budget.bytes = budget.bytes.saturating_sub(bytes);
             }
-            room.rows -= 1;
+            budget.rows -= 1;
             rows.push(row);
         }
         *measured += projected.bytes;

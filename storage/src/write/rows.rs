@@ -26,7 +26,7 @@ pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Res
     // Until the last commit: so no write misses an index that is created, or keeps one that is dropped.
     let schemas = Arc::clone(&shared.schema_lock).read_owned().await;
     let now = shared.options.clock.now();
-    let places = validate::batch(&shared.catalog.read(), &batch, now)?.places;
+    let locations = validate::batch(&shared.catalog.read(), &batch, now)?.locations;
     let mut guard = WriterGuard::new(&shared.partitions).with_schemas(schemas);
     let mut results = BTreeMap::new();
     let mut pending = Vec::with_capacity(batch.writes.len());
@@ -38,12 +38,12 @@ pub(crate) async fn write(shared: &Arc<DatabaseState>, batch: WriteBatch) -> Res
             }
         }
     }
-    let waits = pending.iter().filter_map(|position| places.get(*position));
+    let waits = pending.iter().filter_map(|position| locations.get(*position));
     let _locked = shared.locks.lock(waits.map(WriteLocation::lock)).await;
     let (mut attempts, mut spent) = (0, Spent::default());
     while !pending.is_empty() {
         attempts += 1;
-        let step = match step(shared, &batch, &places, &pending, spent).await {
+        let step = match step(shared, &batch, &locations, &pending, spent).await {
             Ok(step) => step,
             Err(error) => {
                 refuse(&mut results, pending, || clone_error(&error));
@@ -119,7 +119,7 @@ struct Spent {
 async fn step(
     shared: &DatabaseState,
     batch: &WriteBatch,
-    places: &[WriteLocation],
+    locations: &[WriteLocation],
     pending: &[usize],
     mut spent: Spent,
 ) -> Result<Step> {
@@ -127,7 +127,7 @@ async fn step(
     let mut numbers = Numbers::default();
     let writes = pending.iter().filter_map(|position| {
         let write = batch.writes.get(*position)?;
-        Some((*position, write, places.get(*position)?))
+        Some((*position, write, locations.get(*position)?))
     });
     let targets = target::find(&*snapshot, writes, &mut numbers, shared.options.clock.now()).await?;
     let (sequence, group) = (snapshot.sequence(), snapshot.group());

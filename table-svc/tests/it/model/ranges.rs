@@ -129,9 +129,15 @@ impl KeyInterval {
 }
 
 /// What of the rows a range shows, in its order.
-fn shown(table: &Table, rows: &Rows, part: &KeyInterval, asked: &Asked, descending: bool) -> Vec<WireRow> {
+fn shown(
+    table: &Table,
+    rows: &Rows,
+    interval: &KeyInterval,
+    asked: &Asked,
+    descending: bool,
+) -> Vec<WireRow> {
     let names = table.key_names();
-    let rows = rows.iter().filter(|(key, _)| part.has(key));
+    let rows = rows.iter().filter(|(key, _)| interval.has(key));
     let rows = rows.filter_map(|(key, row)| {
         let (row, _) = asked.shown(row, &names)?;
         Some(asked.told(&row, key, table.options.has_times))
@@ -168,7 +174,7 @@ impl Program {
         let within = self.within(name);
         let rows = self.rows(name, within);
         let asked = Asked::draw(&mut self.random, &table.key_names(), self.now);
-        let part = KeyInterval::draw(&mut self.random, |random| table.draw_key(random));
+        let interval = KeyInterval::draw(&mut self.random, |random| table.draw_key(random));
         let descending = self.random.bool();
         let page_size = match self.random.u8(..4) {
             0 => 0,
@@ -176,7 +182,7 @@ impl Program {
         };
         let mut request = RangeRowsRequest {
             table: name.to_owned(),
-            range: Some(part.keys()),
+            range: Some(interval.keys()),
             descending,
             read: asked.wire(),
             page_size,
@@ -201,8 +207,8 @@ impl Program {
                 request.page_token = page.next_page_token;
                 continue;
             }
-            let expected = shown(table, &rows, &part, &asked, descending);
-            table.same(&found, &expected, &(&part, &asked));
+            let expected = shown(table, &rows, &interval, &asked, descending);
+            table.same(&found, &expected, &(&interval, &asked));
             if within.is_some() {
                 self.met("a range in a transaction");
             }
@@ -218,12 +224,12 @@ impl Program {
     async fn stream(&mut self, name: &'static str, table: &Table) {
         let rows = self.rows(name, None);
         let asked = Asked::draw(&mut self.random, &table.key_names(), self.now);
-        let part = KeyInterval::draw(&mut self.random, |random| table.draw_key(random));
+        let interval = KeyInterval::draw(&mut self.random, |random| table.draw_key(random));
         let descending = self.random.bool();
         let mut breaks = self.random.bool();
         let mut request = StreamRowsRequest {
             table: name.to_owned(),
-            range: Some(part.keys()),
+            range: Some(interval.keys()),
             descending,
             read: asked.wire(),
             page_size: self.random.i32(1..6),
@@ -255,8 +261,8 @@ impl Program {
             request.resume_token = resume_token;
             self.met("a stream that goes on");
         }
-        let expected = shown(table, &rows, &part, &asked, descending);
-        table.same(&found, &expected, &(&part, &asked));
+        let expected = shown(table, &rows, &interval, &asked, descending);
+        table.same(&found, &expected, &(&interval, &asked));
         self.met("a stream");
     }
 
@@ -348,7 +354,7 @@ impl Program {
         };
         let rows = self.rows(name, None);
         let known = secondary.entries(table, &rows);
-        let part = KeyInterval::draw(&mut self.random, |random| {
+        let interval = KeyInterval::draw(&mut self.random, |random| {
             let there = random.choice(known.keys()).cloned();
             let drawn = |random: &mut Rng| {
                 let values = secondary.columns.iter().map(|column| {
@@ -383,7 +389,7 @@ impl Program {
         let mut request = RangeIndexRequest {
             table: name.to_owned(),
             index: index.clone(),
-            range: Some(part.entries()),
+            range: Some(interval.entries()),
             descending,
             columns: columns.iter().map(|name| (*name).to_owned()).collect(),
             filter: test.as_ref().map(Test::wire),
@@ -412,13 +418,13 @@ impl Program {
             }
             let told = told(table, secondary, &known, &columns, test.as_ref());
             let mut expected: Vec<IndexEntry> = told
-                .filter(|(key, _)| part.has(key))
+                .filter(|(key, _)| interval.has(key))
                 .map(|(_, entry)| entry)
                 .collect();
             if descending {
                 expected.reverse();
             }
-            assert_eq!(found, expected, "{index} {secondary:?} {part:?} {test:?}");
+            assert_eq!(found, expected, "{index} {secondary:?} {interval:?} {test:?}");
             if !found.is_empty() {
                 self.met("an entry of an index found");
             }

@@ -12,9 +12,9 @@ use crate::database::DatabaseState;
 use crate::error::{Error, Result};
 use crate::limits::BACKUP_RESERVES;
 
-/// What a backup knows of the device of its database.
+/// Refuses to write a backup into the reserve of its database.
 #[derive(Debug)]
-pub(super) struct BackupRoom {
+pub(super) struct BackupDiskGuard {
     source: Arc<dyn FreeSpace>,
     /// Where the database is; `None` in memory.
     database: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub(super) struct BackupRoom {
     kept: u64,
 }
 
-impl BackupRoom {
+impl BackupDiskGuard {
     pub(super) fn new(shared: &DatabaseState) -> Self {
         Self {
             source: Arc::clone(&shared.options.fjall.free_space),
