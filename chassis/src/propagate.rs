@@ -32,12 +32,13 @@ pub fn extract(headers: &HeaderMap) -> Context {
         return Context::current();
     };
     let told = propagator.extract(&HeaderExtractor(headers));
+    let named = told.span().span_context().clone();
     let state = headers.get_all(TRACESTATE).iter();
-    if state.map(HeaderValue::len).sum::<usize>() <= STATE_BYTES_MAX {
+    // Without a trace there is no state of it, and a span that isn't valid would pass for one that isn't sampled.
+    if !named.is_valid() || state.map(HeaderValue::len).sum::<usize>() <= STATE_BYTES_MAX {
         return told;
     }
-    let stateless = without_state(told.span().span_context());
-    told.with_remote_span_context(stateless)
+    told.with_remote_span_context(without_state(&named))
 }
 
 fn without_state(named: &SpanContext) -> SpanContext {

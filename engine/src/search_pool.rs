@@ -33,7 +33,7 @@ pub(crate) struct SearchPool {
     places_max: usize,
     waiting: AtomicUsize,
     durations: Arc<Durations>,
-    /// Seeded by chance: nobody can find a search that shares a class with another.
+    /// Seeded by chance: nobody can work out which searches share a class.
     hasher: RandomState,
     /// [`BRIEF_MAX`], or what a test has instead.
     brief_max: Duration,
@@ -93,16 +93,18 @@ impl SearchPool {
         wait: Wait,
     ) -> Result<Result<SearchResult, souk_index::Error>> {
         let class = self.class(&view, &request);
-        if self.durations.are_brief(class)
-            && let Some(result) = self.search_here(class, &view, &request, wait)?
-        {
+        let is_brief = self.durations.are_brief(class);
+        if is_brief && let Some(result) = self.search_here(class, &view, &request, wait)? {
             return Ok(result);
         }
-        let durations = Arc::clone(&self.durations);
+        // What was cut off is noted already.
+        let durations = (!is_brief).then(|| Arc::clone(&self.durations));
         self.run(wait, move |cancellation| {
             let began = Instant::now();
             let result = view.search(&request, cancellation);
-            durations.note(class, began.elapsed());
+            if let Some(durations) = durations {
+                durations.note(class, began.elapsed(), result.is_ok());
+            }
             result
         })
         .await
@@ -127,13 +129,9 @@ impl SearchPool {
         let cancellation = Cancellation::at(deadline.map_or(end, |deadline| deadline.min(end)));
         let result = catch_unwind(AssertUnwindSafe(|| view.search(request, &cancellation)));
         let result = result.map_err(|_| EngineError::Defect("a search panicked"))?;
+        self.durations.note(class, began.elapsed(), result.is_ok());
         let is_over = matches!(result, Err(souk_index::Error::DeadlineExceeded { .. }));
-        if is_over && deadline.is_none_or(|deadline| deadline > Instant::now()) {
-            // It is noted once it has ended.
-            return Ok(None);
-        }
-        self.durations.note(class, began.elapsed());
-        Ok(Some(result))
+        Ok((!is_over || deadline.is_some_and(|deadline| deadline <= Instant::now())).then_some(result))
     }
 
     /// Does some of a search's work on a place of its own, until the deadline of the call.

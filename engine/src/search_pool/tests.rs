@@ -33,7 +33,7 @@ fn pool(brief_max: Duration, index: &Index) -> SearchPool {
         ..SearchPool::new(1)
     };
     let class = pool.class(&index.searcher(), &all());
-    pool.durations.note(class, Duration::from_micros(1));
+    pool.durations.note(class, Duration::from_micros(1), true);
     pool
 }
 
@@ -64,21 +64,6 @@ async fn what_is_brief_on_one_index_is_not_known_to_be_so_on_another() {
         matches!(refused, EngineError::DeadlineExceeded(Waiting::Searchers)),
         "{refused:?}"
     );
-}
-
-/// What was cut off on the thread of its call says nothing of how long it takes.
-#[tokio::test]
-async fn a_search_that_begins_anew_is_noted_when_it_has_ended() {
-    let index = index();
-    let pool = pool(Duration::ZERO, &index);
-    let class = pool.class(&index.searcher(), &all());
-    for _ in 0..60 {
-        pool.durations.note(class, Duration::from_micros(240));
-    }
-    let brief = pool.search_here(class, &index.searcher(), &all(), Wait::new(None));
-    assert!(brief.expect("no panic").is_none());
-    pool.durations.note(class, Duration::from_micros(340));
-    assert!(!pool.durations.are_brief(class), "7/8 of 240 and 1/8 of 340 µs");
 }
 
 #[tokio::test(start_paused = true)]

@@ -316,6 +316,23 @@ async fn the_trace_of_a_stranger_is_linked_and_neither_gone_on_with_nor_handed_o
 }
 
 #[tokio::test]
+async fn a_long_state_without_a_trace_is_nothing() {
+    let recorded = record();
+    let service = server(|| refuse(Status::ok("")));
+    for parent in [None, Some("x")] {
+        let mut asked = request(CHECK);
+        let headers = asked.headers_mut();
+        headers.insert("tracestate", "a".repeat(513).parse().expect("a header"));
+        if let Some(parent) = parent {
+            headers.insert("traceparent", http::HeaderValue::from_static(parent));
+        }
+        call(&service, asked).await;
+    }
+    let spans = recorded.spans();
+    assert_eq!(spans.len(), 2, "{spans:#?}");
+}
+
+#[tokio::test]
 async fn the_log_line_has_ids_reason_and_cause_and_only_the_cause_stays_here() {
     let recorded = record();
     let service = server(|| {
