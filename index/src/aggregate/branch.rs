@@ -256,7 +256,7 @@ impl<'a> Branch<'a> {
                 let unprepared = || TantivyError::InternalError("an order was not prepared".to_owned());
                 let order = armed.order.as_ref().ok_or_else(unprepared)?;
                 Work::TopHits {
-                    tops: PerGroupTopK::new(order.open(reader, true)?, *size),
+                    tops: PerGroupTopK::open(order, reader, *size)?,
                     cost: (DOCUMENTS_PER_CHECK / order.documents_per_check()) as usize,
                     known: 0,
                 }
@@ -328,7 +328,7 @@ impl Work<'_> {
             Self::TopHits { tops, cost, known } => {
                 for (doc, slot) in docs.iter().zip(slots) {
                     context.visit(*cost)?;
-                    tops.offer(*doc, context.score(*doc), *slot);
+                    tops.offer(*doc, context.score(*doc), *slot)?;
                 }
                 let new = tops.entries - std::mem::replace(known, tops.entries);
                 context.account(node).hold_for_segment(new * tops.entry_bytes())
@@ -398,7 +398,7 @@ impl<'a> Groups<'a> {
         node: &Node,
         context: &mut AggregationContext<'_>,
     ) -> Result<()> {
-        let block = self.keys.read(docs, slots, &mut self.room);
+        let block = self.keys.read(docs, slots, &mut self.room)?;
         context.visit(block.values.len())?;
         let account = &mut context.account(node);
         self.slots

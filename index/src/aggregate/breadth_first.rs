@@ -139,7 +139,7 @@ impl<'a> SegmentValues<'a> {
 
     /// Counts documents; `slots` are all 0.
     pub(super) fn take(&mut self, docs: &[DocId], slots: &[u32], account: &mut Account<'_>) -> Result<()> {
-        let block = self.keys.read(docs, slots, &mut self.room);
+        let block = self.keys.read(docs, slots, &mut self.room)?;
         self.slots
             .number(block.values, block.slots, &mut self.numbers, account);
         self.all += block.values.len() as u64;
@@ -364,7 +364,7 @@ fn take_again(
     while next != TERMINATED {
         next = segment.documents.block(next, &mut block);
         context.visit(block.len())?;
-        let found = keys.read(&block, zeros.get(..block.len()).unwrap_or_default(), &mut room);
+        let found = keys.read(&block, zeros.get(..block.len()).unwrap_or_default(), &mut room)?;
         docs.clear();
         numbers.clear();
         for (key, doc) in found.values.iter().zip(found.docs) {

@@ -141,7 +141,7 @@ impl<'a> Sources<'a> {
                 let found =
                     source
                         .keys
-                        .read(&block, numbers.get(..block.len()).unwrap_or_default(), &mut room);
+                        .read(&block, numbers.get(..block.len()).unwrap_or_default(), &mut room)?;
                 for (key, number) in found.values.iter().zip(found.slots) {
                     let position = source.position(*key);
                     if let Some(own) = positions.get_mut(*number as usize * sources + nth) {

@@ -29,14 +29,45 @@ pub(super) enum GroupKeys<'a> {
         origin: GeoPoint,
         ranges: &'a [(f64, f64)],
     },
-    Filters(Vec<Box<dyn Scorer>>),
+    Filters(Box<Filters<'a>>),
+}
+
+/// Filters on one segment. Their scorers walk only forward.
+pub(super) struct Filters<'a> {
+    weights: &'a [Box<dyn Weight>],
+    reader: SegmentReader,
+    scorers: Vec<Box<dyn Scorer>>,
+    /// The last document that they were asked for.
+    last: DocId,
+}
+
+impl<'a> Filters<'a> {
+    fn open(weights: &'a [Box<dyn Weight>], reader: &SegmentReader) -> tantivy::Result<Self> {
+        let scorers = weights.iter().map(|filter| filter.scorer(reader, 1.0));
+        Ok(Self {
+            weights,
+            reader: reader.clone(),
+            scorers: scorers.collect::<tantivy::Result<_>>()?,
+            last: 0,
+        })
+    }
+
+    /// Those that stand at or before the first of `docs`, which ascend. A document that is in more groups than a block has rows comes in
+    /// several blocks, and its objects with it.
+    fn at(&mut self, docs: &[DocId]) -> tantivy::Result<&mut [Box<dyn Scorer>]> {
+        if docs.first().is_some_and(|first| *first < self.last) {
+            *self = Self::open(self.weights, &self.reader)?;
+        }
+        self.last = docs.last().copied().unwrap_or(self.last);
+        Ok(&mut self.scorers)
+    }
 }
 
 impl<'a> GroupKeys<'a> {
     /// `filters` are those of a grouping by filters.
     pub(super) fn open(
         by: &'a By,
-        filters: &[Box<dyn Weight>],
+        filters: &'a [Box<dyn Weight>],
         reader: &SegmentReader,
         run: &Run,
     ) -> tantivy::Result<Self> {
@@ -61,10 +92,7 @@ impl<'a> GroupKeys<'a> {
                 origin: *origin,
                 ranges,
             },
-            By::Filters(_) => {
-                let scorers = filters.iter().map(|filter| filter.scorer(reader, 1.0));
-                Self::Filters(scorers.collect::<tantivy::Result<_>>()?)
-            }
+            By::Filters(_) => Self::Filters(Box::new(Filters::open(filters, reader)?)),
         })
     }
 
@@ -76,7 +104,7 @@ impl<'a> GroupKeys<'a> {
             Self::Intervals { .. } => None,
             Self::Ranges { ranges, .. } => Some(up_to(ranges.len())),
             Self::Distances { ranges, .. } => Some(up_to(ranges.len())),
-            Self::Filters(filters) => Some(up_to(filters.len())),
+            Self::Filters(filters) => Some(up_to(filters.weights.len())),
         }
     }
 
@@ -113,11 +141,11 @@ impl<'a> GroupKeys<'a> {
         docs: &'b [DocId],
         slots: &'b [u32],
         room: &'b mut [Buffer; 2],
-    ) -> ValueBlock<'b> {
+    ) -> tantivy::Result<ValueBlock<'b>> {
         let [room, out] = room;
         out.clear();
         match self {
-            Self::Values(values) => return values.read(docs, slots, true, room),
+            Self::Values(values) => return Ok(values.read(docs, slots, true, room)),
             Self::Intervals {
                 values,
                 intervals,
@@ -157,7 +185,9 @@ impl<'a> GroupKeys<'a> {
                 origin,
                 ranges,
             } => {
-                let Some(points) = points else { return out.block() };
+                let Some(points) = points else {
+                    return Ok(out.block());
+                };
                 for (doc, slot) in docs.iter().zip(slots) {
                     let distances = points.of(*doc).map(|point| origin.distance_meters(point));
                     let Some(nearest) = distances.min_by(f64::total_cmp) else {
@@ -171,8 +201,9 @@ impl<'a> GroupKeys<'a> {
                 }
             }
             Self::Filters(filters) => {
+                let scorers = filters.at(docs)?;
                 for (doc, slot) in docs.iter().zip(slots) {
-                    for (nth, filter) in filters.iter_mut().enumerate() {
+                    for (nth, filter) in scorers.iter_mut().enumerate() {
                         if go_to(filter, *doc) == *doc {
                             out.push(nth as u64, *doc, *slot);
                         }
@@ -180,7 +211,7 @@ impl<'a> GroupKeys<'a> {
                 }
             }
         }
-        out.block()
+        Ok(out.block())
     }
 
     /// What keys, which ascend, are called in every segment.

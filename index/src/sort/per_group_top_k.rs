@@ -3,15 +3,17 @@
 use std::collections::BinaryHeap;
 use std::io;
 
-use tantivy::{DocId, Score};
+use tantivy::{DocId, Score, SegmentReader};
 
 use super::order::Order;
 use super::rank::Rank;
-use super::segment::SegmentOrder;
+use super::segment::{PreparedOrder, SegmentOrder};
 use super::top::{HeapEntry, Winner, keep};
 
 /// The best documents of each group on one segment.
 pub(crate) struct PerGroupTopK<'a> {
+    prepared: &'a PreparedOrder<'a>,
+    reader: SegmentReader,
     order: SegmentOrder<'a>,
     size: usize,
     /// What `order` stands on.
@@ -23,14 +25,20 @@ pub(crate) struct PerGroupTopK<'a> {
 }
 
 impl<'a> PerGroupTopK<'a> {
-    pub(crate) fn new(order: SegmentOrder<'a>, size: usize) -> Self {
-        Self {
-            order,
+    pub(crate) fn open(
+        prepared: &'a PreparedOrder<'a>,
+        reader: &SegmentReader,
+        size: usize,
+    ) -> tantivy::Result<Self> {
+        Ok(Self {
+            prepared,
+            reader: reader.clone(),
+            order: prepared.open(reader, true)?,
             size,
             on: None,
             heaps: Vec::new(),
             entries: 0,
-        }
+        })
     }
 
     /// Bytes of one of them, in a list that doubles.
@@ -38,9 +46,12 @@ impl<'a> PerGroupTopK<'a> {
         3 * size_of::<HeapEntry>() / 2 + self.order.rank_bytes()
     }
 
-    /// Looks at a document for a group; documents come in ascending order, and may come for several groups.
-    pub(crate) fn offer(&mut self, doc: DocId, score: Score, group: u32) {
+    /// Looks at a document for a group. Documents come in ascending order most often; those that are in many groups come again.
+    pub(crate) fn offer(&mut self, doc: DocId, score: Score, group: u32) -> tantivy::Result<()> {
         let group = group as usize;
+        if self.on.is_some_and(|on| doc < on) && !self.order.is_random_access() {
+            self.order = self.prepared.open(&self.reader, true)?;
+        }
         if self.on != Some(doc) {
             self.order.move_to(doc, score);
             self.on = Some(doc);
@@ -48,10 +59,10 @@ impl<'a> PerGroupTopK<'a> {
         if self.heaps.len() <= group {
             self.heaps.resize_with(group + 1, BinaryHeap::new);
         }
-        let Some(heap) = self.heaps.get_mut(group) else {
-            return;
-        };
-        self.entries += usize::from(keep(heap, &mut self.order, self.size, score));
+        if let Some(heap) = self.heaps.get_mut(group) {
+            self.entries += usize::from(keep(heap, &mut self.order, self.size, score));
+        }
+        Ok(())
     }
 
     /// The documents of each group, in no order.

@@ -265,6 +265,11 @@ impl<'a> Oracle<'a> {
         let holds = filter.iter().all(|query| self.matches(query, object, scope))
             && !must_not.iter().any(|query| self.matches(query, object, scope))
             && optional.len() >= least;
+        // Where some of them have to match, they are a query of their own.
+        let optional = match least {
+            least if 0 < least && least < should.len() => vec![sum(&optional).rounded()],
+            _ => optional,
+        };
         let scores = [required?, optional].concat();
         holds.then(|| sum(&scores).rounded())
     }
