@@ -11,7 +11,7 @@ scratch=${SCRATCH:-$(mktemp -d)}
 [ -n "${SCRATCH:-}" ] || trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$scratch"
 cd "$tree"
-git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -cf - | tar -xf - -C "$scratch"
+git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -cf - | tar --touch -xf - -C "$scratch"
 exec python3 - "$tests/mutants" "$scratch" "$@" <<'PYTHON'
 import os, pathlib, re, signal, subprocess, sys, time
 
