@@ -225,7 +225,11 @@ impl Questions<'_> {
         let path = pick(self.rng, &paths).clone();
         Some(Query::Nested {
             query: Box::new(match self.rng.u8(..4) {
-                0 if depth > 0 => self.nested(&path, depth - 1).unwrap_or(Query::MatchAll),
+                0 if depth > 0 => {
+                    let inside = self.nested(&path, depth - 1).unwrap_or(Query::MatchAll);
+                    // Objects of others that don't match.
+                    Query::all(vec![inside, self.query(&path, 0)])
+                }
                 1 => self.function_score(&path, 0),
                 2 => Query::any((0..3).map(|_| self.query(&path, 0)).collect()),
                 _ => self.query(&path, depth),
