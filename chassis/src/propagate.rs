@@ -32,13 +32,16 @@ pub fn extract(headers: &HeaderMap) -> Context {
         return Context::current();
     };
     let told = propagator.extract(&HeaderExtractor(headers));
-    let named = told.span().span_context().clone();
     let state = headers.get_all(TRACESTATE).iter();
-    // Without a trace there is no state of it, and a span that isn't valid would pass for one that isn't sampled.
-    if !named.is_valid() || state.map(HeaderValue::len).sum::<usize>() <= STATE_BYTES_MAX {
+    if state.map(HeaderValue::len).sum::<usize>() <= STATE_BYTES_MAX {
         return told;
     }
-    told.with_remote_span_context(without_state(&named))
+    let stateless = without_state(told.span().span_context());
+    // Without a trace there is no state of it, and a span that isn't valid would pass for one that isn't sampled.
+    match stateless.is_valid() {
+        true => told.with_remote_span_context(stateless),
+        false => told,
+    }
 }
 
 fn without_state(named: &SpanContext) -> SpanContext {

@@ -295,7 +295,10 @@ impl<'a> Branch<'a> {
         groups: usize,
         context: &mut AggregationContext<'_>,
     ) -> Result<()> {
-        debug_assert!(docs.is_sorted(), "filters and orders walk only forward");
+        debug_assert!(
+            docs.is_sorted(),
+            "filters and orders walk only forward in a block"
+        );
         let taken = self
             .step
             .each(docs, slots, groups, &mut self.stepped, |docs, slots| {

@@ -62,8 +62,8 @@ impl Step {
     }
 
     /// Goes from `docs`, which ascend, each with the number of its group below `groups`, and gives what it finds to `take`, a
-    /// block at a time: ascending too, each object with all groups of its document in a row. What takes them walks only
-    /// forward.
+    /// block at a time: ascending too, each object with all groups of its document in a row. Blocks that it is given may begin
+    /// before the last one ended: what walks only forward is opened anew then.
     pub(super) fn each(
         &mut self,
         docs: &[DocId],
