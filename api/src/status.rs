@@ -288,6 +288,7 @@ fn engine_status(error: EngineError) -> Status {
             )
             .metadata("table", table_of(&index))
             .metadata("index", &index)
+            .resource("index", &index, "is being built")
             .retry_after(RETRY_WHILE_BUILDING)
             .build(),
             EngineError::IndexFailed { index, reason } => StatusBuilder::unavailable(
@@ -296,6 +297,7 @@ fn engine_status(error: EngineError) -> Status {
             )
             .metadata("table", table_of(&index))
             .metadata("index", &index)
+            .resource("index", &index, "has failed")
             .retry_after(RETRY_AFTER_FAILURE)
             .source(reason)
             .build(),
@@ -314,6 +316,7 @@ fn engine_status(error: EngineError) -> Status {
             )
             .metadata("table", table_of(&index))
             .metadata("index", &index)
+            .resource("index", &index, "stands still")
             .metadata("min_sequence", wanted)
             .metadata("reached_sequence", reached)
             .retry_after(RETRY_AFTER_FAILURE)

@@ -227,6 +227,13 @@ pub fn code_in(headers: &HeaderMap) -> Option<Code> {
     Some(Code::from_bytes(code.as_bytes()))
 }
 
+/// Does a process refuse work by these headers? UNAVAILABLE with a `ResourceInfo` is about that resource alone, such as an index that is
+/// being built; the process works.
+pub fn is_refusal(headers: &HeaderMap) -> bool {
+    code_in(headers) == Some(Code::Unavailable)
+        && status_in(headers).is_some_and(|status| status.get_details_resource_info().is_none())
+}
+
 /// The message of an error in headers or trailers.
 pub(crate) fn message_in(headers: &HeaderMap) -> String {
     headers

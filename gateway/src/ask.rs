@@ -11,7 +11,7 @@ use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Request, Response};
 use http_body_util::StreamBody;
 use souk_chassis::layers::messages::framed;
-use souk_chassis::status::{StatusBuilder, code_in, reason, status_in, trailers};
+use souk_chassis::status::{StatusBuilder, code_in, is_refusal, reason, status_in, trailers};
 use tonic::body::Body;
 use tonic::{Code, Status};
 
@@ -113,12 +113,12 @@ impl Ask {
 /// Has a backend not said whether it holds what is asked for?
 fn is_silent(response: &Response<Body>) -> bool {
     use Code::{Cancelled, DeadlineExceeded, ResourceExhausted, Unavailable, Unimplemented};
-    // UNIMPLEMENTED is of an earlier version, which doesn't know the service.
-    let code = code_in(response.headers());
-    matches!(
-        code,
-        Some(Unavailable | DeadlineExceeded | ResourceExhausted | Cancelled | Unimplemented)
-    )
+    match code_in(response.headers()) {
+        Some(Unavailable) => is_refusal(response.headers()),
+        // UNIMPLEMENTED is of an earlier version, which doesn't know the service.
+        Some(DeadlineExceeded | ResourceExhausted | Cancelled | Unimplemented) => true,
+        _ => false,
+    }
 }
 
 /// Nobody serves a service.

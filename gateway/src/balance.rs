@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use opentelemetry::metrics::Meter;
 use souk_chassis::client::{Client, NoAnswer};
-use souk_chassis::status::code_in;
+use souk_chassis::status::{code_in, is_refusal};
 use souk_chassis::telemetry::instrument::whole;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -134,13 +134,11 @@ impl Balance {
 
     fn note(&self, endpoint: &Endpoint, response: &Response<Body>) {
         let silent = response.extensions().get::<NoAnswer>().is_some();
-        let code = code_in(response.headers());
-        if code == Some(Code::DeadlineExceeded) {
+        if code_in(response.headers()) == Some(Code::DeadlineExceeded) {
             // The time was the caller's choice: it may have been too short for any process.
             return;
         }
-        let refused = code == Some(Code::Unavailable);
-        if !silent && !refused {
+        if !silent && !is_refusal(response.headers()) {
             // Written only after something was wrong.
             if endpoint.refusals.load(Ordering::Relaxed) > 0 {
                 endpoint.refusals.store(0, Ordering::Relaxed);
@@ -157,8 +155,7 @@ impl Balance {
         {
             let before = endpoint.ejections_in_row.fetch_add(1, Ordering::Relaxed);
             let doubled = EJECTION_MIN.saturating_mul(1 << before.min(EJECTION_DOUBLINGS));
-            let out = doubled.as_millis();
-            let until = now.saturating_add(u64::try_from(out).unwrap_or(u64::MAX));
+            let until = now.saturating_add(u64::try_from(doubled.as_millis()).unwrap_or(u64::MAX));
             endpoint.ejected_until.store(until, Ordering::Relaxed);
             self.ejections.count();
         }

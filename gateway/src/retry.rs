@@ -1,8 +1,9 @@
 //! Retries safe calls (`idempotency_level = NO_SIDE_EFFECTS`) that a backend refused or didn't answer.
 //!
 //! Only UNAVAILABLE is retried, the one code that allows it (AIP-194), and only before the first byte of a response, after the backend's
-//! `grpc-retry-pushback-ms` or else with exponential backoff and jitter. A retry budget as in gRFC A6 stops retries while most calls
-//! fail, so that they don't keep an overloaded backend down. Each attempt has a CLIENT span, and `grpc-previous-rpc-attempts`.
+//! `grpc-retry-pushback-ms` or else with exponential backoff and jitter. What a process refuses of one resource alone, such as an index
+//! that is being built, is asked of another process at once, and not waited for. A retry budget as in gRFC A6 stops retries while most
+//! calls fail, so that they don't keep an overloaded backend down. Each attempt has a CLIENT span, and `grpc-previous-rpc-attempts`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,7 +20,7 @@ use souk_chassis::client::NoAnswer;
 use souk_chassis::config::{Problems, duration};
 use souk_chassis::layers::deadline::Deadline;
 use souk_chassis::methods::Methods;
-use souk_chassis::status::{RETRY_PUSHBACK, code_in};
+use souk_chassis::status::{RETRY_PUSHBACK, code_in, is_refusal};
 use tonic::Code;
 use tonic::body::Body;
 
@@ -178,8 +179,9 @@ impl Retry {
     /// The pause before the next attempt; `None` when there is to be none.
     fn pause(&self, response: &Response<Body>, attempts: u32) -> Option<Duration> {
         let answered = response.extensions().get::<NoAnswer>().is_none();
-        // Nobody has worked on what nobody answered: it costs nothing.
-        let affordable = !answered || self.budget.failed();
+        let refused = is_refusal(response.headers());
+        // Nobody has worked on what nobody answered, and a process that refuses one resource works: neither costs anything.
+        let affordable = !answered || !refused || self.budget.failed();
         if !affordable {
             self.refused.count();
         }
@@ -191,6 +193,7 @@ impl Retry {
             return Some(Duration::ZERO);
         }
         match response.headers().get(RETRY_PUSHBACK).filter(|_| answered) {
+            _ if !refused => None,
             // Anything but a time says: don't (gRFC A6).
             Some(pushback) => pushback.to_str().ok()?.parse().ok().map(Duration::from_millis),
             None => {

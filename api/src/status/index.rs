@@ -38,6 +38,7 @@ pub(super) fn status(error: Error) -> Status {
             "INDEX_DAMAGED",
             "the index is damaged, and is built anew from the table; reads by id and writes work, search again later",
         )
+        .resource("index", "", "is damaged")
         .retry_after(RETRY_WHILE_BUILDING)
         .source(error)
         .build(),

@@ -140,7 +140,8 @@ pub(super) fn status(error: Error) -> Status {
             format!("{index} of {table} is being backfilled; read it later"),
         )
         .metadata("table", table)
-        .metadata("index", index)
+        .metadata("index", &index)
+        .resource("secondary index", &index, "is being backfilled")
         .retry_after(RETRY_WHILE_BUILDING)
         .build(),
         Error::IndexFailed { table, index, reason } => StatusBuilder::failed_precondition(

@@ -290,6 +290,56 @@ fn shed_load_says_when_to_come_back() {
 }
 
 #[test]
+fn what_isnt_available_of_one_index_isnt_told_of_the_process() {
+    let (index, reason) = (|| "orders".to_owned(), || "disk".to_owned());
+    let stalled = EngineError::IndexStalled {
+        index: index(),
+        why: "the device has too little room",
+        reason: reason(),
+        wanted: 7,
+        reached: 5,
+    };
+    let failed = EngineError::IndexFailed {
+        index: index(),
+        reason: reason(),
+    };
+    let damaged = souk_index::Error::Corrupt {
+        detail: reason(),
+        source: None,
+    };
+    let backfilled = souk_storage::Error::IndexNotReady {
+        table: "visits".to_owned(),
+        index: index(),
+    };
+    let read = EngineError::Io {
+        doing: "reading",
+        source: io::Error::other("secret"),
+    };
+    for (error, reason, about) in [
+        (
+            EngineError::IndexBuilding { index: index() },
+            "INDEX_BUILDING",
+            Some("orders"),
+        ),
+        (failed, "INDEX_FAILED", Some("orders")),
+        (stalled, "INDEX_STALLED", Some("orders")),
+        // The error doesn't know its name.
+        (EngineError::Index(damaged), "INDEX_DAMAGED", Some("")),
+        (
+            EngineError::Storage(backfilled),
+            "SECONDARY_INDEX_BUILDING",
+            Some("orders"),
+        ),
+        (EngineError::Closing, "SHUTTING_DOWN", None),
+        (read, "STORE_FAILED", None),
+    ] {
+        let details = tells(error, Code::Unavailable, reason);
+        let told = details.resource_info().map(|info| info.resource_name.as_str());
+        assert_eq!(told, about, "{reason}");
+    }
+}
+
+#[test]
 fn deadlines_say_what_was_waited_for() {
     for waiting in [
         Waiting::Index {

@@ -47,6 +47,28 @@ fn details_of_each_kind_arrive() {
 }
 
 #[test]
+fn what_isnt_available_of_a_process_is_no_refusal_of_the_process() {
+    let building = StatusBuilder::unavailable("INDEX_BUILDING", "search again later");
+    let missing = StatusBuilder::not_found("ORDER_NOT_FOUND", "check the id");
+    for (status, expected) in [
+        (
+            StatusBuilder::unavailable("DRAINING", "retry elsewhere").build(),
+            true,
+        ),
+        (Status::unavailable("not now"), true),
+        (
+            building.resource("index", "shops", "is being built").build(),
+            false,
+        ),
+        (missing.resource("order", "o1", "doesn't exist").build(), false),
+        (Status::ok(""), false),
+    ] {
+        let headers = status.clone().into_http::<()>().into_parts().0.headers;
+        assert_eq!(is_refusal(&headers), expected, "{status:?}");
+    }
+}
+
+#[test]
 fn the_source_is_kept_but_not_sent() {
     let status = StatusBuilder::internal("the call failed")
         .source("disk on fire")

@@ -3,6 +3,7 @@ use std::convert::Infallible;
 use futures_util::FutureExt as _;
 use souk_chassis::config::ClientConfig;
 use souk_chassis::methods::Methods;
+use souk_chassis::status::StatusBuilder;
 use tokio::sync::Notify;
 use tower::service_fn;
 
@@ -96,6 +97,22 @@ async fn one_that_refuses_is_left_out_for_longer_and_longer_until_it_answers() {
     refuses.store(false, Ordering::Relaxed);
     tokio::time::advance(EJECTION_MIN).await;
     assert!(picks(200).await > 50, "it answers again");
+}
+
+#[tokio::test]
+async fn what_isnt_available_of_a_process_says_nothing_of_the_process() {
+    let building = answering(|| {
+        let status = StatusBuilder::unavailable("INDEX_BUILDING", "search again later");
+        status.resource("index", "shops", "is being built").build()
+    });
+    let told = TestMeter::new();
+    let balance = measured([building, good()], &told);
+    let mut picks = 0;
+    for _ in 0..200 {
+        picks += usize::from(picked(&balance).await == 0);
+    }
+    assert!(picks > 50, "{picks}");
+    assert_eq!(told.sum(&EJECTIONS), Some(0));
 }
 
 #[tokio::test]

@@ -20,11 +20,13 @@ type Seen = Arc<parking_lot::Mutex<Vec<(Option<String>, Bytes)>>>;
 
 /// A way to a backend that refuses so often before it answers.
 fn refusing(times: usize, refusal: impl Fn() -> Status + Clone + Send + Sync + 'static) -> (Retry, Seen) {
-    let (retry, seen, _) = measured(times, refusal);
+    let (retry, seen, _) = measured(1, times, refusal);
     (retry, seen)
 }
 
+/// The same to so many processes together, and what is counted.
 fn measured(
+    processes: usize,
     times: usize,
     refusal: impl Fn() -> Status + Clone + Send + Sync + 'static,
 ) -> (Retry, Seen, TestMeter) {
@@ -46,7 +48,8 @@ fn measured(
     let methods = Methods::read(&[souk_proto::FILE_DESCRIPTOR_SET], |_| true).expect("our own descriptors");
     let client = Client::local(backend, "shop", methods.clone());
     let (measured, name) = (TestMeter::new(), "shop".into());
-    let balance = Balance::new([(0, client)], &name, &measured.meter());
+    let clients = (0..processes).map(|process| (process, client.clone()));
+    let balance = Balance::new(clients, &name, &measured.meter());
     let config = RetryConfig::default();
     let retry = Retry::new(balance, methods, config, &name, &measured.meter());
     (retry, seen, measured)
@@ -68,7 +71,7 @@ fn unavailable() -> Status {
 
 #[tokio::test(start_paused = true)]
 async fn a_safe_call_is_sent_again_as_it_was_and_says_how_often() {
-    let (retry, seen, measured) = measured(2, unavailable);
+    let (retry, seen, measured) = measured(1, 2, unavailable);
     assert_eq!(measured.sum(&RETRIES), Some(0), "a series from the beginning");
     assert_eq!(code(&retry, request(GET, b"body")).await, Code::Ok);
     assert_eq!(measured.sum(&RETRIES), Some(2));
@@ -150,6 +153,26 @@ async fn the_backends_word_on_when_to_come_back_is_kept() {
     assert_eq!(code(&retry, request(GET, b"")).await, Code::Unavailable);
     assert_eq!(seen.lock().len(), 1);
     assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_isnt_available_of_a_process_is_asked_of_another_at_once_and_costs_nothing() {
+    let building = || {
+        StatusBuilder::unavailable("INDEX_BUILDING", "search again later")
+            .resource("index", "shops", "is being built")
+            .retry_after(Duration::from_secs(1))
+            .build()
+    };
+    for (processes, times, expected, sent) in [
+        (1, 1, Code::Unavailable, 1),
+        (2, 1, Code::Ok, 2),
+        (2, 2, Code::Unavailable, 2),
+    ] {
+        let (retry, seen, _) = measured(processes, times, building);
+        let code = code(&retry, request(GET, b"")).await;
+        assert_eq!((code, seen.lock().len()), (expected, sent), "{processes} {times}");
+        assert_eq!(retry.budget.0.load(Ordering::Relaxed), BUDGET_MAX);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use futures_util::stream::{self, Stream, StreamExt as _};
@@ -248,6 +248,10 @@ pub(crate) struct Indexes {
     pub(crate) changes: Arc<AtomicUsize>,
     /// How many calls are refused before one is answered.
     pub(crate) refusals: Arc<AtomicUsize>,
+    /// How many calls were made.
+    pub(crate) calls: Arc<AtomicUsize>,
+    /// Whether it is being built, and isn't described meanwhile.
+    pub(crate) building: Arc<AtomicBool>,
     /// Bytes that it is described with.
     pub(crate) bytes: Arc<AtomicUsize>,
 }
@@ -258,11 +262,14 @@ impl Indexes {
             name,
             changes: Arc::default(),
             refusals: Arc::default(),
+            calls: Arc::default(),
+            building: Arc::default(),
             bytes: Arc::default(),
         }
     }
 
     fn described(&self) -> Result<Index, tonic::Status> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let less = |refusals: usize| refusals.checked_sub(1);
         let refused = self
             .refusals
@@ -281,7 +288,12 @@ impl Indexes {
     fn find(&self, name: &str) -> Result<Index, tonic::Status> {
         let found = self.described()?;
         if name == self.name {
-            return Ok(found);
+            return match self.building.load(Ordering::SeqCst) {
+                false => Ok(found),
+                true => Err(StatusBuilder::unavailable("INDEX_BUILDING", "ask again later")
+                    .resource("index", name, "is being built")
+                    .build()),
+            };
         }
         Err(StatusBuilder::not_found("INDEX_NOT_FOUND", "no such index")
             .metadata("id", name)

@@ -268,6 +268,18 @@ async fn a_refusal_of_the_moment_is_asked_again_where_nothing_is_changed() {
 }
 
 #[tokio::test]
+async fn an_index_that_is_being_built_is_found_by_one_call() {
+    let setting = Setting::start(Layout::Remote).await;
+    let (media, shops) = (&setting.media_indexes, &setting.shop_indexes);
+    media.building.store(true, Ordering::SeqCst);
+    let status = setting.indexes().get_index(get("media")).await;
+    let status = status.expect_err("it is being built");
+    assert_eq!(info(&status).reason, "INDEX_BUILDING");
+    let calls = [media, shops].map(|indexes| indexes.calls.load(Ordering::SeqCst));
+    assert_eq!(calls, [1, 0], "what holds it has said so");
+}
+
+#[tokio::test]
 async fn a_list_has_a_largest_size() {
     let config = GatewayConfig::default();
     let bytes_max = config.server.message_bytes_max;

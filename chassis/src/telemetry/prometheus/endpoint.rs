@@ -1,4 +1,4 @@
-//! The listener that metrics are fetched from: HTTP/1.1, one path, few connections.
+//! The listener that metrics are fetched from: HTTP/1.1, one path, few connections, each for one request: an idle one would have a place.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,7 +11,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::{ExpositionFormat, Scraper};
@@ -20,14 +21,14 @@ const PATH: &str = "/metrics";
 
 const CONNECTIONS_MAX: usize = 8;
 
-/// Time for the headers of a request, from the end of the one before.
-const HEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time for the headers of a request. Shorter than Prometheus waits (10 s): connections that ask for nothing may have all places.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for an answer to be made.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Age of a connection, whatever it does.
-const CONNECTION_MAX: Duration = Duration::from_secs(10 * 60);
+const CONNECTION_MAX: Duration = Duration::from_secs(30);
 
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 
@@ -74,7 +75,7 @@ pub async fn serve(listener: TcpListener, scraper: Scraper) {
     }
 }
 
-async fn connection(stream: TcpStream, scraper: Scraper) {
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin, scraper: Scraper) {
     let answer = service_fn(move |request| {
         let scraper = scraper.clone();
         async move { Ok::<_, Infallible>(answer(&request, &scraper).await) }
@@ -82,6 +83,7 @@ async fn connection(stream: TcpStream, scraper: Scraper) {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_TIMEOUT)
+        .keep_alive(false)
         .max_buf_size(HEADER_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), answer)
         .await;
@@ -117,4 +119,28 @@ fn plain(code: StatusCode, text: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text.to_owned()));
     *response.status_mut() = code;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_ends_after_one_answer_or_when_nothing_is_asked() {
+        let head = "GET /metrics HTTP/1.1\r\nhost: x\r\n";
+        let whole = format!("{head}\r\n");
+        for (sent, lasts) in [("", 5), (head, 5), (whole.as_str(), 0)] {
+            let (mut client, stream) = tokio::io::duplex(64 * 1024);
+            client.write_all(sent.as_bytes()).await.expect("room for it");
+            let began = Instant::now();
+            connection(stream, Scraper::new(Vec::new())).await;
+            assert_eq!(began.elapsed().as_secs(), lasts, "{sent:?}");
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.expect("it has ended");
+            assert_eq!(answer.starts_with("HTTP/1.1 200 "), lasts == 0, "{answer}");
+        }
+    }
 }
