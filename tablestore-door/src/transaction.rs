@@ -51,7 +51,8 @@ pub(crate) fn abort(context: &Context, body: Bytes) -> Answered {
     let (id, table) = parts(&request.transaction_id)?;
     let table = context.table(table).map_err(unknown)?;
     table.abort_transaction(id).map_err(refused)?;
-    Ok(Answer::ok(&messages::AbortTransactionResponse {}))
+    // Node's package reads the answer as the request, and fails without the id; others pass over it.
+    Ok(Answer::ok(&request))
 }
 
 /// The view of a read of a table: in a transaction, with what that has written.

@@ -31,6 +31,11 @@ impl Reader {
         self.rest.is_empty()
     }
 
+    /// Whether all that is left is zeros.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.rest.iter().all(|byte| *byte == 0)
+    }
+
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }

@@ -76,9 +76,13 @@ async fn demo(folder: &Path) -> anyhow::Result<(Process, String)> {
     with_endpoint(&format!("demo --size small --data {}", data.display())).await
 }
 
-/// Runs the example of Tablestore's package at an endpoint, with an access key: its id, secret and instance.
-async fn run_tablestore_example(endpoint: &str, [id, secret, instance]: [&str; 3]) -> anyhow::Result<()> {
-    let printed = printed(&["tablestore", endpoint, id, secret, instance], EXAMPLE_TIMEOUT).await?;
+/// Runs an example of one of Tablestore's packages at an endpoint, with an access key: its id, secret and instance.
+async fn run_tablestore_example(
+    example: &str,
+    endpoint: &str,
+    [id, secret, instance]: [&str; 3],
+) -> anyhow::Result<()> {
+    let printed = printed(&[example, endpoint, id, secret, instance], EXAMPLE_TIMEOUT).await?;
     for words in ["wrote ", "found: ", "refused: "] {
         assert!(printed.contains(words), "{words} is missing:\n{printed}");
     }
@@ -131,8 +135,20 @@ async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
     }
     let folder = tempfile::tempdir()?;
     let (process, endpoint) = demo(folder.path()).await?;
-    run_tablestore_example(&endpoint, DEMO_KEY).await?;
+    run_tablestore_example("tablestore", &endpoint, DEMO_KEY).await?;
     // It drains with the process.
+    process.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_tablestores_package_for_node_runs() -> anyhow::Result<()> {
+    if prepared().is_none() {
+        println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let (process, endpoint) = demo(folder.path()).await?;
+    run_tablestore_example("tablestore-node", &endpoint, DEMO_KEY).await?;
     process.stop().await
 }
 
@@ -156,7 +172,7 @@ async fn the_example_of_tablestores_package_runs_with_a_key_of_a_file() -> anyho
     let data = folder.path().join("data").display().to_string();
     let serve = format!("serve --data {data} --tablestore-keys {keys}");
     let (process, endpoint) = with_endpoint(&serve).await?;
-    run_tablestore_example(&endpoint, ["app", &secret, "shop"]).await?;
+    run_tablestore_example("tablestore", &endpoint, ["app", &secret, "shop"]).await?;
     process.stop().await
 }
 

@@ -249,7 +249,7 @@ fn inner_hits(asked: &pb::InnerHits, fields: Fields<'_>) -> Result<InnerHits, Se
     Ok(InnerHits {
         name: None,
         sort: match &asked.sort {
-            Some(sort) => fields.sorts(sort)?,
+            Some(sort) => fields.object_sorts(sort)?,
             None => Vec::new(),
         },
         size: asked

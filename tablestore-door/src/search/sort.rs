@@ -36,6 +36,24 @@ impl Fields<'_> {
         sort.sorter.iter().map(|sorter| self.sort(sorter)).collect()
     }
 
+    /// Reads the order of the objects of inner hits, by their own fields. Ties end as they stand in their row, which a last sorter may
+    /// ask for.
+    pub(super) fn object_sorts(&self, sort: &pb::Sort) -> Result<Vec<Sort>, ServiceError> {
+        let mut sorts = self.sorts(sort)?;
+        for (read, asked) in sorts.iter_mut().zip(&sort.sorter) {
+            let asked = asked.field_sort.as_ref();
+            let filter = asked.and_then(|sort| sort.nested_filter.as_ref());
+            if let (Sort::Field { nested, .. }, None) = (read, filter) {
+                *nested = None;
+            }
+        }
+        let last_by_document = sort.sorter.last().is_some_and(|last| last.doc_sort.is_some());
+        if last_by_document && matches!(sorts.as_slice(), [_, .., Sort::PrimaryKey { descending: false }]) {
+            sorts.pop();
+        }
+        Ok(sorts)
+    }
+
     fn sort(&self, sorter: &pb::Sorter) -> Result<Sort, ServiceError> {
         if let Some(field) = &sorter.field_sort {
             return self.field_sort(field);

@@ -131,10 +131,12 @@ async fn what_was_written_before_an_abort_is_forgotten() {
     };
     let written: pb::BatchWriteRowResponse = client.call("BatchWriteRow", &batch).await.expect("written");
     assert!(written.tables[0].rows[0].is_ok);
-    let _: pb::AbortTransactionResponse = client
+    // Node's package reads the answer as such a request.
+    let aborted: pb::AbortTransactionRequest = client
         .call("AbortTransaction", &abort(&id))
         .await
         .expect("aborted");
+    assert_eq!(aborted, abort(&id));
     assert_eq!(client.get("rows", there("a", 1)).await, None);
     assert_eq!(
         client.refused("AbortTransaction", &abort(&id)).await.code,

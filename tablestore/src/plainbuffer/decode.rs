@@ -10,7 +10,7 @@ use crate::value::{KeyColumn, KeyElement, Text, Value};
 
 type Result<T, E = PlainBufferError> = std::result::Result<T, E>;
 
-/// Decodes a buffer of exactly one row. Binary values are slices of `bytes`, which they keep alive.
+/// Decodes a buffer of exactly one row; zeros may follow. Binary values are slices of `bytes`, which they keep alive.
 ///
 /// # Errors
 /// Damaged bytes; [`PlainBufferError::NoRow`], [`PlainBufferError::TooManyRows`].
@@ -19,8 +19,8 @@ pub fn decode_row(bytes: Bytes) -> Result<PlainRow> {
     rows.pop().ok_or(PlainBufferError::NoRow)
 }
 
-/// Decodes a buffer of rows, at most [`limits::MAX_ROWS`]; an empty one has none. Binary values are slices of `bytes`, as of
-/// [`decode_row`].
+/// Decodes a buffer of rows, at most [`limits::MAX_ROWS`], and zeros behind them; an empty one has none. Binary values are slices of
+/// `bytes`, as of [`decode_row`].
 ///
 /// # Errors
 /// Damaged bytes; [`PlainBufferError::TooManyRows`].
@@ -47,6 +47,7 @@ fn rows(bytes: Bytes, max_rows: usize) -> Result<Vec<PlainRow>> {
             return Err(PlainBufferError::TooManyRows(max_rows));
         }
         rows.push(decoder.row()?);
+        decoder.skip_padding();
     }
     Ok(rows)
 }
@@ -74,6 +75,13 @@ impl Decoder {
     /// Reads the next tag. All that belongs to the present one has to be read before.
     fn advance(&mut self) {
         self.next = self.reader.byte().ok();
+    }
+
+    /// Takes zeros alone for the end: Node's package counts more bytes for placeholders and timestamps than it writes.
+    fn skip_padding(&mut self) {
+        if self.next == Some(0) && self.reader.is_zero() {
+            self.next = None;
+        }
     }
 
     /// Consumes `tag` if it is next, and says whether it was.

@@ -121,6 +121,26 @@ fn rows_are_the_bytes_that_the_python_package_makes() {
     }
 }
 
+/// Node's package 5.6.5 counts more bytes for placeholders and timestamps than it writes, and sends the rest as zeros.
+#[test]
+fn zeros_behind_rows_are_passed_over() {
+    for (nth, zeros) in [(2, 2), (3, 1), (4, 5)] {
+        let (row, bytes) = golden().swap_remove(nth);
+        let padded = unhex(&format!("{bytes}{}", "00".repeat(zeros)));
+        assert_eq!(decode_row(padded.clone()), Ok(row.clone()));
+        assert_eq!(decode_rows(padded), Ok(vec![row]));
+    }
+    let (_, delete) = golden().swap_remove(1);
+    let (_, second) = delete.split_at(8); // behind the header
+    assert_eq!(
+        decode_rows(unhex(&format!("{delete}00{second}"))),
+        Err(PlainBufferError::Tag {
+            found: 0,
+            expected: 1,
+        })
+    );
+}
+
 #[test]
 fn sequence_info_stands_before_the_checksum_and_outside_of_it() {
     let (mut row, plain) = golden().swap_remove(1);
@@ -306,8 +326,19 @@ fn what_is_wrong_is_said() {
         ),
         (delete.replacen("0a19", "0a1902", 1), PlainBufferError::NoCells),
         (
-            delete.replacen("0809ed", "0809ed00", 1),
+            delete.replacen("0809ed", "0809ed01", 1),
             PlainBufferError::TooManyRows(1),
+        ),
+        (
+            delete.replacen("0809ed", "0809ed0001", 1),
+            PlainBufferError::TooManyRows(1),
+        ),
+        (
+            "7500000000".to_owned(),
+            PlainBufferError::Tag {
+                found: 0,
+                expected: 1,
+            },
         ),
     ];
     for (bytes, error) in cases {

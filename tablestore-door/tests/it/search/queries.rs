@@ -6,7 +6,7 @@ use souk_tablestore::messages::{
     NestedQuery, Query, QueryOperator, QueryType, RangeQuery, SearchQuery,
 };
 
-use super::{Shops, all, everything, finding, ids, named, of, query, sorted, term};
+use super::{Shops, all, by_field, everything, finding, ids, named, of, query, sorted, sorted_by, term};
 use prost::Message as _;
 
 fn range(field: &str, from: Option<Value>, to: Option<Value>) -> Query {
@@ -262,6 +262,51 @@ async fn one_nested_object_has_to_match() {
         shops.refused(finding(marked)).await,
         "Unsupported: highlights of inner hits."
     );
+    shops.end().await;
+}
+
+#[tokio::test]
+async fn inner_hits_are_sorted_by_fields_of_their_objects() {
+    let mut shops = Shops::open().await;
+    let by_n = |order: pb::SortOrder| {
+        by_field(pb::FieldSort {
+            field_name: named("items.n"),
+            order: Some(order.into()),
+            ..pb::FieldSort::default()
+        })
+    };
+    let by_score = pb::Sorter {
+        score_sort: Some(pb::ScoreSort::default()),
+        ..pb::Sorter::default()
+    };
+    let by_document = pb::Sorter {
+        doc_sort: Some(pb::DocSort::default()),
+        ..pb::Sorter::default()
+    };
+    for (sorters, offsets) in [
+        (vec![by_n(pb::SortOrder::Desc)], [1, 0]),
+        (vec![by_n(pb::SortOrder::Asc), by_document.clone()], [0, 1]),
+        (vec![by_score, by_document], [0, 1]),
+    ] {
+        let asked = NestedQuery {
+            inner_hits: Some(pb::InnerHits {
+                sort: sorted_by(sorters),
+                ..pb::InnerHits::default()
+            }),
+            ..nested(everything())
+        };
+        let found = shops
+            .search(finding(query(QueryType::Nested, &asked)))
+            .await
+            .expect("an answer");
+        assert_eq!(ids(&found), "abd");
+        // Of `a`, which has two.
+        let [inner] = found.search_hits[0].search_inner_hits.as_slice() else {
+            panic!("{found:?}");
+        };
+        let found = inner.search_hits.iter().map(|hit| hit.nested_doc_offset);
+        assert_eq!(found.collect::<Vec<_>>(), offsets.map(Some), "{asked:?}");
+    }
     shops.end().await;
 }
 
