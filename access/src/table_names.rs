@@ -1,5 +1,6 @@
-//! Table grants: the names, and prefixes of names, of the tables that a caller is limited to.
+//! Table grants: the names, and prefixes of names, of the tables that a caller is limited to, and partitions of tables.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,10 +11,17 @@ pub const TABLE_NAMES_MAX: usize = 64;
 /// Longest grant as text, in bytes: each call's credential carries it.
 pub const TABLE_NAMES_BYTES_MAX: usize = 1_024;
 
+/// Longest partition key, or prefix of partition keys, in a grant, in bytes: as a part of a search it has to be a prefix of a KEYWORD.
+pub const PARTITION_BYTES_MAX: usize = 256;
+
 /// Between names in the text of a grant.
 const SEPARATOR: &str = ",";
+/// Between the name of a table and its partitions.
+const PARTITION_SEPARATOR: char = '/';
 
-/// A table grant: at least one name of a table, or prefix that ends with `*`. Its text has commas between them: `metrics,logs_*`.
+/// A table grant: at least one name of a table, or prefix that ends with `*`. Its text has commas between them: `metrics,logs_*`. Behind a
+/// name may stand which partitions of the table alone, once for a table: a partition key, or a prefix that ends with `*`, as in
+/// `notes/eu-*`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableNames(Arc<[Box<str>]>);
 
@@ -28,6 +36,11 @@ pub enum TableNamesError {
     /// One can't be of a table.
     #[error("a name of a table has letters, digits and _ alone; a * at its end stands for any rest")]
     Name,
+    /// Partitions that can't be granted.
+    #[error(
+        "partitions of a table are granted once, behind its whole name and /: 1 to {PARTITION_BYTES_MAX} bytes of a key without blanks, commas and *"
+    )]
+    Partitions,
 }
 
 impl TableNames {
@@ -42,10 +55,21 @@ impl TableNames {
         if !(1..=TABLE_NAMES_MAX).contains(&names.len()) || bytes > TABLE_NAMES_BYTES_MAX + SEPARATOR.len() {
             return Err(TableNamesError::Size);
         }
-        match names.iter().all(|name| is_name(name)) {
-            true => Ok(Self(names)),
-            false => Err(TableNamesError::Name),
+        let mut limited = HashSet::new();
+        for name in names.iter() {
+            match name.split_once(PARTITION_SEPARATOR) {
+                None if is_name(name) => {}
+                None => return Err(TableNamesError::Name),
+                Some((table, partitions)) => {
+                    let is_whole = is_name(table) && !table.ends_with('*');
+                    if !is_whole || !are_partitions(partitions) || !limited.insert(table) {
+                        return Err(TableNamesError::Partitions);
+                    }
+                }
+            }
         }
+        drop(limited);
+        Ok(Self(names))
     }
 
     /// The names, shared.
@@ -58,6 +82,13 @@ fn is_name(name: &str) -> bool {
     let beginning = name.strip_suffix('*').unwrap_or(name);
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && beginning.bytes().all(fits)
+}
+
+fn are_partitions(pattern: &str) -> bool {
+    let beginning = pattern.strip_suffix('*').unwrap_or(pattern);
+    // A line of a file of keys has blanks between its parts.
+    let fits = |letter: char| !letter.is_whitespace() && !letter.is_control() && !matches!(letter, ',' | '*');
+    (1..=PARTITION_BYTES_MAX).contains(&beginning.len()) && beginning.chars().all(fits)
 }
 
 impl FromStr for TableNames {
@@ -90,6 +121,8 @@ mod tests {
             "logs_*",
             "*",
             "metrics,logs_*,a",
+            "notes/eu-*,logs_*,letters/Café/é:1",
+            &format!("notes/{}*", "n".repeat(PARTITION_BYTES_MAX)),
             &"n".repeat(TABLE_NAMES_BYTES_MAX),
         ] {
             let names: TableNames = text.parse().expect(text);
@@ -116,6 +149,29 @@ mod tests {
             assert_eq!(
                 wrong.parse::<TableNames>(),
                 Err(TableNamesError::Name),
+                "{wrong:?}"
+            );
+        }
+        let long = format!("a/{}", "n".repeat(PARTITION_BYTES_MAX + 1));
+        for wrong in [
+            "a/",
+            "a/*",
+            "/x",
+            "a*/x",
+            "*/x",
+            "é/x",
+            "a/x*y",
+            "a/x**",
+            "a/x y",
+            "a/x\u{a0}y",
+            "a/x\u{7f}",
+            "a/x,a/y",
+            "a/x,b,a/x",
+            &long,
+        ] {
+            assert_eq!(
+                wrong.parse::<TableNames>(),
+                Err(TableNamesError::Partitions),
                 "{wrong:?}"
             );
         }

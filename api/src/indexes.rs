@@ -18,9 +18,9 @@ use souk_proto::search::v1::{self as pb, index_change::Kind};
 pub use definition::{search_index, search_index_to_wire};
 pub(crate) use service::IndexApi;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::resources::current_call;
-use crate::rows::call_on;
+use crate::rows::check_whole;
 use crate::wire::{duration_to_wire, settled, signed};
 
 /// Most changes of one request that are looked at; more break its rules.
@@ -31,7 +31,7 @@ const SOURCE_CHARS_MAX: usize = 256;
 const FAILED: &str =
     "it failed again and again, and building it anew didn't help: the server's log has the last failure";
 
-/// All indexes of an engine whose tables the current call meets: by table, and of each in the order in which they were created.
+/// All indexes of an engine whose tables the current call meets all of: by table, and of each in the order in which they were created.
 ///
 /// # Errors
 /// What store and indexes refuse.
@@ -40,12 +40,12 @@ pub async fn list(engine: &Engine) -> Result<Vec<pb::Index>> {
     Ok(indexes.into_iter().map(to_wire).collect())
 }
 
-/// Refuses an index of a table that the current call doesn't meet, as one that isn't there.
+/// Refuses an index of a table that the current call doesn't meet, as one that isn't there, or doesn't meet all of.
 fn check_met(engine: &Engine, index: &str) -> Result<()> {
-    match engine.may_access(&current_call().principal, index_name::table_of(index))? {
-        true => Ok(()),
-        false => Err(EngineError::no_index(index).into()),
-    }
+    check_whole(engine, index_name::table_of(index)).map_err(|refused| match refused {
+        Error::Engine(EngineError::TableNotFound { .. }) => EngineError::no_index(index).into(),
+        refused => refused,
+    })
 }
 
 /// An index.
@@ -71,7 +71,7 @@ pub async fn create(
         return Err(violations.into());
     }
     // Before whatever else is wrong: a gateway asks another process when the table isn't here.
-    call_on(engine, index_name::table_of(&request.index))?;
+    check_whole(engine, index_name::table_of(&request.index))?;
     let mut creation = engine.begin_index(&request.index).await?;
     if !request.source_index.is_empty()
         && let Err(ChangeProblem { reason, message }) = creation.begin_with(&request.source_index)

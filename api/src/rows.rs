@@ -98,12 +98,26 @@ pub(crate) fn call_on(engine: &Engine, table: &str) -> Result<Call, EngineError>
     }
 }
 
-/// Refuses to create a table that the caller of the current call wouldn't meet, whether there is one or not.
+/// Refuses a call about all of a table, which its caller doesn't meet, or not all of: one that it doesn't meet isn't there.
+///
+/// # Errors
+/// [`EngineError::TableNotFound`], [`EngineError::PartitionNotAllowed`]; as [`Engine::may_access`].
+pub fn check_whole(engine: &Engine, table: &str) -> Result<()> {
+    let call = call_on(engine, table)?;
+    match engine.may_access_all(&call.principal, table)? {
+        true => Ok(()),
+        false => Err(Error::Engine(EngineError::PartitionNotAllowed {
+            table: table.to_owned(),
+        })),
+    }
+}
+
+/// Refuses to create a table that the caller of the current call wouldn't meet all of, whether there is one or not.
 ///
 /// # Errors
 /// [`EngineError::TableNotAllowed`]; as [`Engine::may_access`].
 pub fn check_creatable(engine: &Engine, table: &str) -> Result<()> {
-    match engine.may_access(&current_call().principal, table)? {
+    match engine.may_access_all(&current_call().principal, table)? {
         true => Ok(()),
         false => Err(Error::Engine(EngineError::TableNotAllowed {
             table: table.to_owned(),
@@ -124,7 +138,7 @@ pub fn tables_page(engine: &Engine, page_size: usize, page_token: &str) -> Resul
 /// # Errors
 /// As there.
 pub async fn drop_table(engine: &Engine, table: &str) -> Result<()> {
-    call_on(engine, table)?;
+    check_whole(engine, table)?;
     Ok(engine.drop_table(table).await?)
 }
 

@@ -84,7 +84,7 @@ fn engine_status(error: EngineError) -> Status {
             .build(),
             EngineError::OwnerNotIndexed { table, field } => StatusBuilder::failed_precondition(
                 "OWNER_NOT_INDEXED",
-                format!("searches for own rows need {field} in the index of {table}; add it again as it was declared"),
+                format!("searches for some rows alone need {field} in the index of {table}, as it is, as a KEYWORD; add it, or add it again as it was declared"),
             )
             .metadata("field", field)
             .build(),
@@ -375,6 +375,13 @@ fn engine_status(error: EngineError) -> Status {
                 tonic::Code::PermissionDenied,
                 "TABLE_NOT_ALLOWED",
                 format!("the credentials are limited to tables, and {table} is none of them; use others, or have its name added"),
+            )
+            .metadata("table", table)
+            .build(),
+            EngineError::PartitionNotAllowed { table } => StatusBuilder::new(
+                tonic::Code::PermissionDenied,
+                "PARTITION_NOT_ALLOWED",
+                format!("the credentials are limited to partition keys of {table}, and this is about others, or about all of it; use others"),
             )
             .metadata("table", table)
             .build(),

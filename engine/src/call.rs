@@ -6,6 +6,10 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::error::{EngineError, Result};
+use crate::partitions::Partitions;
+
+/// Between a table and its partitions in a grant.
+const SEPARATOR: char = '/';
 
 /// The context of one call. The default is an unknown principal and no deadline.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +29,8 @@ pub enum Principal {
         name: Arc<str>,
         /// Whose rows it may access; `None` is all.
         owner: Option<Owner>,
-        /// The tables that it may access: names, or prefixes that end with `*`; `None` is all.
+        /// The tables that it may access: names, or prefixes that end with `*`; `None` is all. Behind a name and `/` stands which
+        /// partitions alone: a value of its first key column, or a prefix that ends with `*`.
         tables: Option<Arc<[Box<str>]>>,
     },
     /// The service itself: it may access all rows.
@@ -49,18 +54,26 @@ impl Principal {
         }
     }
 
-    /// Whether it may access a table. Check first that it is [known](Self::known): an unknown one may access all.
-    pub(crate) fn may_access(&self, table: &str) -> bool {
+    /// What it may access of a table. Check first that it is [known](Self::known): an unknown one may access all.
+    pub(crate) fn grant(&self, table: &str) -> Grant {
         let Self::Caller {
             tables: Some(tables), ..
         } = self
         else {
-            return true;
+            return Grant::Whole;
         };
-        tables.iter().any(|name| match name.strip_suffix('*') {
-            Some(prefix) => table.starts_with(prefix),
-            None => table == &**name,
-        })
+        let mut grant = Grant::Nothing;
+        for granted in tables.iter() {
+            match (granted.split_once(SEPARATOR), granted.strip_suffix('*')) {
+                (Some((name, partitions)), _) if table == name => {
+                    grant = Grant::Partitions(Partitions::of(partitions));
+                }
+                (None, Some(prefix)) if table.starts_with(prefix) => return Grant::Whole,
+                (None, None) if table == &**granted => return Grant::Whole,
+                _ => {}
+            }
+        }
+        grant
     }
 
     /// The key by which shares are counted; `None` where callers can't be told apart.
@@ -70,6 +83,17 @@ impl Principal {
             Self::Service | Self::Unknown => None,
         }
     }
+}
+
+/// What a principal may access of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// Nothing: it isn't there.
+    Nothing,
+    /// Some partitions.
+    Partitions(Partitions),
+    /// All of it.
+    Whole,
 }
 
 /// Tells the kind of owner alone: names and ids are personal data.
@@ -108,32 +132,51 @@ impl fmt::Debug for Owner {
 mod tests {
     use super::*;
 
-    #[test]
-    fn tables_are_accessed_by_their_names_and_by_prefixes_of_them() {
-        let caller = |names: Option<&[&str]>| Principal::Caller {
+    fn caller(names: Option<&[&str]>) -> Principal {
+        Principal::Caller {
             name: "somebody".into(),
             owner: None,
             tables: names.map(|names| names.iter().copied().map(Box::from).collect()),
-        };
+        }
+    }
+
+    #[test]
+    fn tables_are_accessed_by_their_names_and_by_prefixes_of_them() {
         let limited = caller(Some(&["notes", "logs_*"]));
         for (table, expected) in [
-            ("notes", true),
-            ("Notes", false),
-            ("note", false),
-            ("notes_2", false),
-            ("logs_", true),
-            ("logs_2026", true),
-            ("logs", false),
-            ("old_logs_", false),
-            ("logs_*", true),
-            ("", false),
+            ("notes", Grant::Whole),
+            ("Notes", Grant::Nothing),
+            ("note", Grant::Nothing),
+            ("notes_2", Grant::Nothing),
+            ("logs_", Grant::Whole),
+            ("logs_2026", Grant::Whole),
+            ("logs", Grant::Nothing),
+            ("old_logs_", Grant::Nothing),
+            ("logs_*", Grant::Whole),
+            ("", Grant::Nothing),
         ] {
-            assert_eq!(limited.may_access(table), expected, "{table}");
+            assert_eq!(limited.grant(table), expected, "{table}");
         }
-        assert!(caller(Some(&["*"])).may_access("notes"));
-        assert!(!caller(Some(&[])).may_access("notes"));
+        assert_eq!(caller(Some(&["*"])).grant("notes"), Grant::Whole);
+        assert_eq!(caller(Some(&[])).grant("notes"), Grant::Nothing);
         for all in [caller(None), Principal::Service, Principal::Unknown] {
-            assert!(all.may_access("notes"), "{all:?}");
+            assert_eq!(all.grant("notes"), Grant::Whole, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn partitions_are_granted_of_one_table_unless_all_of_it_is() {
+        let some = Grant::Partitions(Partitions::of("eu-*"));
+        for (names, table, expected) in [
+            (&["notes/eu-*"][..], "notes", &some),
+            (&["notes/eu-*"], "notes/eu-1", &Grant::Nothing),
+            (&["notes/eu-*"], "note", &Grant::Nothing),
+            (&["notes/eu-*"], "notes_2", &Grant::Nothing),
+            (&["logs_*", "notes/eu-*"], "notes", &some),
+            (&["notes", "notes/eu-*"], "notes", &Grant::Whole),
+            (&["notes/eu-*", "no*"], "notes", &Grant::Whole),
+        ] {
+            assert_eq!(&caller(Some(names)).grant(table), expected, "{names:?} {table}");
         }
     }
 }

@@ -70,12 +70,12 @@ pub enum EngineError {
         /// The kind of owner that the caller is.
         kind: &'static str,
     },
-    /// The index doesn't have the field that tells own rows from others.
+    /// The index doesn't have the field that tells the rows of a limited caller from others.
     #[error("the index of {table:?} has no usable field {field}")]
     OwnerNotIndexed {
         /// The table.
         table: String,
-        /// The field that names the owner.
+        /// The field that names the owner, or the partition.
         field: String,
     },
     /// A row with the id is there already.
@@ -332,6 +332,12 @@ pub enum EngineError {
     /// The caller is limited to other tables, and there is, or would be, one of this name.
     #[error("the caller is limited to other tables than {table:?}")]
     TableNotAllowed {
+        /// The table.
+        table: String,
+    },
+    /// The caller is limited to some partitions of the table, and this is about others, or about all of it.
+    #[error("the caller is limited to some partitions of table {table:?}")]
+    PartitionNotAllowed {
         /// The table.
         table: String,
     },

@@ -7,7 +7,7 @@ use souk_index::{FieldKind, IndexSize, MisfitReport};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use crate::call::Principal;
+use crate::call::{Grant, Principal};
 use crate::catalog;
 use crate::deadline::Wait;
 use crate::definition::{DateFormat, MAX_WEIGHT, SearchIndexDefinition, Source, TableDefinition, index_name};
@@ -140,7 +140,7 @@ pub struct IndexEffect {
 }
 
 impl Engine {
-    /// Describes all indexes of the tables that a principal may access, in the order of their tables' names, and those of a table in the
+    /// Describes all indexes of the tables that a principal may access all of, in the order of their tables' names, and those of a table in the
     /// order in which they were created. None is opened for that: nested objects count as documents of those that aren't.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Engine {
         let principal = principal.known(self.inner().guarded)?;
         let mut indexes = Vec::new();
         for table in self.tables() {
-            if !principal.may_access(table.name()) {
+            if principal.grant(table.name()) != Grant::Whole {
                 continue;
             }
             for index in table.indexes().iter() {

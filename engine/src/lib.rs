@@ -129,6 +129,7 @@ mod log_tail;
 mod open_index;
 mod open_table;
 mod owners;
+mod partitions;
 mod protobuf;
 mod scope;
 mod search_pool;

@@ -1,4 +1,4 @@
-//! Which part of a row names its owner.
+//! Which part of a row names its owner, or its partition.
 
 use souk_storage::{ColumnName, KeyValue, PrimaryKey, Row, Value};
 
@@ -23,6 +23,15 @@ impl OwnerPlace {
             key: key.position(|(name, _)| *name == column),
             field: owner.field.clone(),
             column,
+        }
+    }
+
+    /// The first key column, in fields of its name.
+    pub(crate) fn partition(column: &str) -> Self {
+        Self {
+            field: column.to_owned(),
+            column: column.to_owned(),
+            key: Some(0),
         }
     }
 }

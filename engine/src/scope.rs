@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use souk_index::{Error as IndexError, FieldKind, Query, QueryValue, SearchRequest};
 use souk_storage::{
-    ColumnName, Direction, IndexBound, IndexRequest, KeyBound, KeyValue, PrimaryKey, RangeRequest,
+    ColumnName, Direction, IndexBound, IndexRequest, KeyBound, KeyKind, KeyValue, PrimaryKey, RangeRequest,
     ReadOptions, Row, SecondaryIndexSchema, Value,
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -20,6 +20,7 @@ use crate::design::Design;
 use crate::error::{EngineError, Result};
 use crate::handovers::Handovers;
 use crate::owners::{OwnerPlace, key_text, named, named_by};
+use crate::partitions::Partitions;
 
 /// Where a query stands after [`Scope::restrict`], and where it stood before.
 const WRAPPED: &str = "query.bool.must[0]";
@@ -30,13 +31,76 @@ const UNWRAPPED: &str = "query";
 pub(crate) enum Scope {
     /// All.
     All,
-    /// Those of an owner.
-    Own {
-        /// Whose.
-        owner: Owner,
-        /// What names the owner in a row.
+    /// Some.
+    Limited {
+        /// Which.
+        limit: Limit,
+        /// What tells of a row whether it is one of them.
         place: OwnerPlace,
     },
+}
+
+/// Which rows a limited call meets, by the text of one column.
+#[derive(Clone, Debug)]
+pub(crate) enum Limit {
+    /// Those of an owner.
+    Owner(Owner),
+    /// Those of partitions.
+    Partitions(Partitions),
+}
+
+impl Limit {
+    /// The least text of a row that the call may meet.
+    fn text(&self) -> &str {
+        match self {
+            Self::Owner(owner) => &owner.id,
+            Self::Partitions(partitions) => partitions.text(),
+        }
+    }
+
+    fn allows(&self, text: &str) -> bool {
+        match self {
+            Self::Owner(owner) => text == &*owner.id,
+            Self::Partitions(partitions) => partitions.contain(text),
+        }
+    }
+
+    /// Whether what begins with a text, or with a value of another kind, lies before what the call may meet, among it, or behind it.
+    fn lies(&self, text: Option<&str>) -> Ordering {
+        match text {
+            Some(text) if self.allows(text) => Ordering::Equal,
+            // Texts come first.
+            text => text.map_or(Ordering::Greater, |text| text.cmp(self.text())),
+        }
+    }
+
+    /// The bounds of what the call may meet, by those before and behind what begins with a text.
+    fn part<B>(&self, before: impl Fn(&str) -> B, after: impl Fn(&str) -> B, max: B) -> (B, B) {
+        let end = match self {
+            Self::Partitions(partitions) if partitions.is_prefix() => {
+                partitions.successor().map_or(max, |successor| before(&successor))
+            }
+            _ => after(self.text()),
+        };
+        (before(self.text()), end)
+    }
+
+    /// The clause that finds the documents that the call may meet by a field.
+    fn clause(&self, field: &str) -> Query {
+        let (field, weight) = (field.to_owned(), 1.0);
+        match self {
+            Self::Partitions(partitions) if partitions.is_prefix() => Query::Prefix {
+                field,
+                value: partitions.text().to_owned(),
+                weight,
+            },
+            _ => Query::Term {
+                field,
+                value: QueryValue::String(self.text().to_owned()),
+                weight,
+            },
+        }
+    }
 }
 
 impl Scope {
@@ -54,9 +118,9 @@ impl Scope {
             } => owner.clone(),
         };
         match table.owners.iter().find(|declared| declared.kind == owner.kind) {
-            Some(declared) => Ok(Self::Own {
-                owner,
+            Some(declared) => Ok(Self::Limited {
                 place: OwnerPlace::new(table, declared),
+                limit: Limit::Owner(owner),
             }),
             None => Err(EngineError::NoOwnRows {
                 name: table.item.clone(),
@@ -65,11 +129,54 @@ impl Scope {
         }
     }
 
+    /// That of a call on partitions of a table whose first key column is text, by a caller who has no rows of its own: both limits
+    /// together aren't granted.
+    ///
+    /// # Errors
+    /// [`EngineError::PartitionNotAllowed`].
+    pub(crate) fn of_partitions(
+        principal: &Principal,
+        partitions: Partitions,
+        table: &TableDefinition,
+    ) -> Result<Self> {
+        let first = table.schema.key.first();
+        match (first, principal) {
+            (Some((column, KeyKind::String)), Principal::Caller { owner: None, .. }) => Ok(Self::Limited {
+                limit: Limit::Partitions(partitions),
+                place: OwnerPlace::partition(column),
+            }),
+            _ => Err(EngineError::PartitionNotAllowed {
+                table: table.name().to_owned(),
+            }),
+        }
+    }
+
     /// May the call meet this?
     pub(crate) fn sees(&self, row: &Row) -> bool {
         match self {
             Self::All => true,
-            Self::Own { owner, place } => named(place, row) == Some(&*owner.id),
+            Self::Limited { limit, place } => named(place, row).is_some_and(|text| limit.allows(text)),
+        }
+    }
+
+    /// Refuses a partition that the call was granted no access to: which there are isn't a secret to it, unlike the rows of other owners.
+    ///
+    /// # Errors
+    /// [`EngineError::PartitionNotAllowed`].
+    pub(crate) fn check_partition(&self, table: &str, partition: Option<&KeyValue>) -> Result<()> {
+        match self {
+            Self::Limited {
+                limit: limit @ Limit::Partitions(_),
+                ..
+            } if partition
+                .and_then(KeyValue::as_str)
+                .is_none_or(|text| !limit.allows(text)) =>
+            {
+                Err(EngineError::PartitionNotAllowed {
+                    table: table.to_owned(),
+                })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -77,21 +184,24 @@ impl Scope {
     pub(crate) fn saw(&self, key: &PrimaryKey, parting: Option<&Row>) -> bool {
         match self {
             Self::All => true,
-            Self::Own { owner, place } => match place.key {
-                Some(at) => key_text(key, at) == Some(&*owner.id),
-                None => parting.and_then(|row| named(place, row)) == Some(&*owner.id),
-            },
+            Self::Limited { limit, place } => {
+                let text = match place.key {
+                    Some(at) => key_text(key, at),
+                    None => parting.and_then(|row| named(place, row)),
+                };
+                text.is_some_and(|text| limit.allows(text))
+            }
         }
     }
 
     /// Are there rows that the call may not meet?
     pub(crate) fn is_limited(&self) -> bool {
-        matches!(self, Self::Own { .. })
+        matches!(self, Self::Limited { .. })
     }
 
     /// Whether rows of others may lie between those that the call may meet: the first key column doesn't name their owner.
     pub(crate) fn is_scattered(&self) -> bool {
-        matches!(self, Self::Own { place, .. } if place.key != Some(0))
+        matches!(self, Self::Limited { place, .. } if place.key != Some(0))
     }
 
     /// Goes on where a page of a range stopped: at the row that comes next, or, where that might be another's, behind the last own one.
@@ -106,14 +216,14 @@ impl Scope {
     pub(crate) fn owner_projection(&self) -> ReadOptions {
         match self {
             Self::All => ReadOptions::default(),
-            Self::Own { place, .. } => ReadOptions::new().columns([&*place.column]).max_versions(1),
+            Self::Limited { place, .. } => ReadOptions::new().columns([&*place.column]).max_versions(1),
         }
     }
 
     /// The column that names the owner of a row that the call may meet; `None` where the key does, or it may meet all.
     pub(crate) fn owner_column(&self) -> Option<&str> {
         match self {
-            Self::Own { place, .. } if place.key.is_none() => Some(&place.column),
+            Self::Limited { place, .. } if place.key.is_none() => Some(&place.column),
             _ => None,
         }
     }
@@ -136,8 +246,13 @@ impl Scope {
         named: impl FnOnce(&OwnerPlace) -> Option<&'a str>,
         told: impl FnOnce(&OwnerPlace) -> &str,
     ) -> Result<()> {
-        let Self::Own { owner, place } = self else {
+        let Self::Limited { limit, place } = self else {
             return Ok(());
+        };
+        let owner = match limit {
+            Limit::Owner(owner) => owner,
+            // Checked for all writes before.
+            Limit::Partitions(_) => return Ok(()),
         };
         let named = match place.key {
             Some(at) => key_text(key, at),
@@ -157,8 +272,13 @@ impl Scope {
     pub(crate) fn bind(&self, fingerprint: u64) -> u64 {
         match self {
             Self::All => fingerprint,
-            Self::Own { owner, .. } => {
-                let text = format!("{}|{}", owner.kind, owner.id);
+            Self::Limited { limit, .. } => {
+                let text = match limit {
+                    Limit::Owner(owner) => format!("{}|{}", owner.kind, owner.id),
+                    Limit::Partitions(partitions) => {
+                        format!("/{}|{}", partitions.is_prefix(), partitions.text())
+                    }
+                };
                 xxh3_64_with_seed(text.as_bytes(), fingerprint)
             }
         }
@@ -167,38 +287,36 @@ impl Scope {
     /// Does the beginning of a secondary index hold own rows alone (`Some(true)`) or none (`Some(false)`)? `None` when
     /// the index can't tell: then it must not be read.
     pub(crate) fn owns_prefix(&self, columns: &[String], prefix: &[Value]) -> Option<bool> {
-        let Self::Own { owner, place } = self else {
+        let Self::Limited { limit, place } = self else {
             return Some(true);
         };
         let (column, value) = (columns.first()?, prefix.first()?);
-        (*column == place.column).then(|| *value == Value::from(&*owner.id))
+        (*column == place.column).then(|| value.as_str().is_some_and(|text| limit.allows(text)))
     }
 
     /// The part of a range that can hold rows that the call may meet: where the first key column names their owner, that
     /// partition. `None` when it can hold none.
     pub(crate) fn narrowed(&self, request: &RangeRequest) -> Option<RangeRequest> {
         let mut request = request.clone();
-        if let Self::Own { owner, place } = self
+        if let Self::Limited { limit, place } = self
             && place.key == Some(0)
         {
-            let partition = KeyValue::from(&*owner.id);
-            let own = PrimaryKey::new([partition.clone()]).ok()?;
-            let lies = |cut: &KeyBound| lies(cut, &partition);
-            let part = (KeyBound::Before(own.clone()), KeyBound::After(own));
-            if !clamp(
-                request.direction,
-                &mut request.start,
-                &mut request.end,
-                part,
-                lies,
-            ) {
+            let key = |text: &str| PrimaryKey::new([KeyValue::from(text)]).ok();
+            let before = |text: &str| key(text).map(KeyBound::Before);
+            let after = |text: &str| key(text).map(KeyBound::After);
+            let (Some(before), Some(after)) = limit.part(before, after, Some(KeyBound::Max)) else {
+                return None;
+            };
+            let lies = |cut: &KeyBound| lies(cut, limit);
+            let (start, end) = (&mut request.start, &mut request.end);
+            if !clamp(request.direction, start, end, (before, after), lies) {
                 return None;
             }
         }
         Some(request)
     }
 
-    /// [`Scope::narrowed`] for a secondary index, whose first column has to name the owner.
+    /// [`Scope::narrowed`] for a secondary index, whose first column has to tell which rows the call may meet.
     ///
     /// # Errors
     /// [`EngineError::InvalidRow`] of one that doesn't.
@@ -209,26 +327,22 @@ impl Scope {
         request: &IndexRequest,
     ) -> Result<Option<IndexRequest>> {
         let mut request = request.clone();
-        if let Self::Own { owner, place } = self {
+        if let Self::Limited { limit, place } = self {
             if index.columns.first() != Some(&place.column) {
                 return Err(EngineError::InvalidRow {
                     table: table.to_owned(),
                     problem: format!(
-                        "is read by secondary index {:?} by callers who meet all rows alone: it doesn't begin with {:?}, which says whose it is",
+                        "is read by secondary index {:?} by callers who meet all rows alone: it doesn't begin with {:?}, which tells who meets what",
                         index.name, place.column
                     ),
                 });
             }
-            let own = vec![Value::from(&*owner.id)];
-            let lies = |cut: &IndexBound| lies_in_index(cut, &owner.id);
-            let part = (IndexBound::Before(own.clone()), IndexBound::After(own));
-            if !clamp(
-                request.direction,
-                &mut request.start,
-                &mut request.end,
-                part,
-                lies,
-            ) {
+            let before = |text: &str| IndexBound::Before(vec![Value::from(text)]);
+            let after = |text: &str| IndexBound::After(vec![Value::from(text)]);
+            let part = limit.part(before, after, IndexBound::Max);
+            let lies = |cut: &IndexBound| lies_in_index(cut, limit);
+            let (start, end) = (&mut request.start, &mut request.end);
+            if !clamp(request.direction, start, end, part, lies) {
                 return Ok(None);
             }
         }
@@ -239,8 +353,12 @@ impl Scope {
     /// before has a document of it that still says that it is his.
     pub(crate) fn seeing(&self, handovers: &Handovers) -> u64 {
         match self {
-            Self::All => 0,
-            Self::Own { owner, place } => handovers.last(&place.field, &owner.id),
+            Self::Limited {
+                limit: Limit::Owner(owner),
+                place,
+            } => handovers.last(&place.field, &owner.id),
+            // A row stays in its partition.
+            _ => 0,
         }
     }
 
@@ -250,7 +368,7 @@ impl Scope {
     /// # Errors
     /// [`EngineError::OwnerNotIndexed`].
     pub(crate) fn restrict(&self, request: &mut SearchRequest, design: &Design, table: &str) -> Result<()> {
-        let Self::Own { owner, place } = self else {
+        let Self::Limited { limit, place } = self else {
             return Ok(());
         };
         let field = &place.field;
@@ -264,11 +382,7 @@ impl Scope {
         let asked = std::mem::replace(&mut request.query, Query::MatchAll);
         request.query = Query::Bool {
             must: vec![asked],
-            filter: vec![Query::Term {
-                field: field.clone(),
-                value: QueryValue::String(owner.id.to_string()),
-                weight: 1.0,
-            }],
+            filter: vec![limit.clause(field)],
             should: Vec::new(),
             must_not: Vec::new(),
             minimum_should_match: None,
@@ -315,33 +429,29 @@ fn clamp<B>(
     true
 }
 
-/// Whether a cut of a secondary index lies before the entries that begin with a text, among them, or behind them.
-fn lies_in_index(cut: &IndexBound, text: &str) -> Ordering {
+/// Whether a cut of a secondary index lies before the entries that a limited call may meet, among them, or behind them.
+fn lies_in_index(cut: &IndexBound, limit: &Limit) -> Ordering {
     let (values, without) = match cut {
         IndexBound::Min => return Ordering::Less,
         IndexBound::Max => return Ordering::Greater,
         IndexBound::Before(values) => (values, Ordering::Less),
         IndexBound::After(values) => (values, Ordering::Greater),
     };
-    match values.first() {
-        None => without,
-        // Texts come first.
-        Some(value) => value.as_str().map_or(Ordering::Greater, |of| of.cmp(text)),
-    }
+    let first = values.first();
+    first.map_or(without, |value| limit.lies(value.as_str()))
 }
 
-/// Whether a cut lies before a partition, in it, or behind it.
-fn lies(cut: &KeyBound, partition: &KeyValue) -> Ordering {
-    match cut {
-        KeyBound::Min => Ordering::Less,
-        KeyBound::Max => Ordering::Greater,
-        KeyBound::Before(key) => key
-            .values()
-            .first()
-            .map_or(Ordering::Less, |of| of.cmp(partition)),
-        KeyBound::After(key) => key
-            .values()
-            .first()
-            .map_or(Ordering::Greater, |of| of.cmp(partition)),
-    }
+/// Whether a cut lies before the partitions that a limited call may meet, among them, or behind them.
+fn lies(cut: &KeyBound, limit: &Limit) -> Ordering {
+    let (key, without) = match cut {
+        KeyBound::Min => return Ordering::Less,
+        KeyBound::Max => return Ordering::Greater,
+        KeyBound::Before(key) => (key, Ordering::Less),
+        KeyBound::After(key) => (key, Ordering::Greater),
+    };
+    let first = key.values().first();
+    first.map_or(without, |value| limit.lies(value.as_str()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ pub use self::rows::{IndexView, RowsPage, SPLITS_MAX};
 pub use self::search::{IndexAnswer, RowHit, Search, SearchProfile, SearchResults};
 pub(crate) use self::write::UPDATE_ATTEMPTS;
 pub use self::write::{Attempt, TableWrite};
-use crate::call::Call;
+use crate::call::{Call, Grant};
 use crate::deadline::Wait;
 use crate::definition::TableDefinition;
 use crate::design::Design;
@@ -208,7 +208,8 @@ impl TableHandle {
     /// Refuses a call that doesn't meet the table, or may only meet own rows where there is nothing like that.
     ///
     /// # Errors
-    /// [`EngineError::NoOwnRows`], [`EngineError::TableNotFound`], [`EngineError::TableNotAllowed`].
+    /// [`EngineError::NoOwnRows`], [`EngineError::TableNotFound`], [`EngineError::TableNotAllowed`],
+    /// [`EngineError::PartitionNotAllowed`].
     pub fn check_call(&self) -> Result<()> {
         self.scope().map(drop)
     }
@@ -217,18 +218,21 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::NoOwnRows`] when it may only meet own ones, and there is nothing like that here;
-    /// [`EngineError::TableNotFound`], also where the principal may not access the table; [`EngineError::TableNotAllowed`].
+    /// [`EngineError::TableNotFound`], also where the principal may not access the table; [`EngineError::TableNotAllowed`],
+    /// [`EngineError::PartitionNotAllowed`].
     pub(crate) fn scope(&self) -> Result<Scope> {
         self.open.check_there()?;
-        if !self.call.principal.may_access(self.name()) {
-            let table = self.name().to_owned();
-            return Err(match self.open.home {
-                Home::Catalog => EngineError::TableNotFound { table },
-                // That there is one is no secret.
-                Home::Code => EngineError::TableNotAllowed { table },
-            });
+        let principal = &self.call.principal;
+        let table = || self.name().to_owned();
+        match (principal.grant(self.name()), self.open.home) {
+            (Grant::Whole, _) => Scope::of_call(principal, self.inner.guarded, &self.open.definition()),
+            (Grant::Partitions(partitions), Home::Catalog) => {
+                Scope::of_partitions(principal, partitions, &self.open.definition())
+            }
+            (Grant::Nothing, Home::Catalog) => Err(EngineError::TableNotFound { table: table() }),
+            // That there is one is no secret.
+            (_, Home::Code) => Err(EngineError::TableNotAllowed { table: table() }),
         }
-        Scope::of_call(&self.call.principal, self.inner.guarded, &self.open.definition())
     }
 
     /// The caller whose share of each limit the call counts against.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use souk_storage::{Backfill, Database, SecondaryIndexSchema, Table, TableSchema, TableUpdate};
 use tracing::warn;
 
-use crate::call::Principal;
+use crate::call::{Grant, Principal};
 use crate::catalog::{self, MAX_CREATED_TABLES};
 use crate::definition::TableDefinition;
 use crate::definition::check::limit;
@@ -112,12 +112,20 @@ impl Engine {
         self.tables().iter().map(|table| table.definition()).collect()
     }
 
-    /// Whether a principal may access a table of this name, whether there is one or not.
+    /// Whether a principal may access a table of this name, or some partitions of it, whether there is one or not.
     ///
     /// # Errors
     /// [`EngineError::Defect`] of a call that has lost its caller.
     pub fn may_access(&self, principal: &Principal, table: &str) -> Result<bool> {
-        Ok(principal.known(self.inner().guarded)?.may_access(table))
+        Ok(principal.known(self.inner().guarded)?.grant(table) != Grant::Nothing)
+    }
+
+    /// Whether a principal may access all of a table of this name, as who changes it or its indexes has to.
+    ///
+    /// # Errors
+    /// As [`Engine::may_access`].
+    pub fn may_access_all(&self, principal: &Principal, table: &str) -> Result<bool> {
+        Ok(principal.known(self.inner().guarded)?.grant(table) == Grant::Whole)
     }
 
     /// A page of the tables that were created at run time, by name: those that a principal may access.
@@ -139,7 +147,7 @@ impl Engine {
         let tables = self.tables();
         let created = tables.iter().filter(|table| table.home == Home::Catalog);
         let mut rest = created
-            .filter(|table| principal.may_access(table.name()))
+            .filter(|table| principal.grant(table.name()) != Grant::Nothing)
             .filter(|table| table.name().as_bytes() > after.as_slice())
             .peekable();
         let page: Vec<_> = rest

@@ -8,7 +8,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
-use souk_api::rows::{check_creatable, drop_table, refused, tables_page};
+use souk_api::rows::{check_creatable, check_whole, drop_table, refused, tables_page};
 use souk_api::wire::{
     Answers, LIST_SIZE_DEFAULT, LIST_SIZE_MAX, answers, broken, checked, endless_answers, page_size,
     received, request_id, settled, signed, time, time_to_wire, unsigned, valid,
@@ -134,6 +134,7 @@ impl TableService for TableApi {
         let changed = table::changed_parts(&mask, &given);
         settled(broken(&changed, &FieldPath::root("table")))?;
         let rows = self.rows(&given.name)?;
+        check_whole(&self.engine, &given.name)?;
         let name = given.name.clone();
         let skip_backfill = table::skip_backfill(&given);
         let change = move |definition: &mut TableDefinition| {

@@ -396,6 +396,11 @@ fn errors_about_tables_name_the_table_or_the_limit() {
             "TABLE_NOT_ALLOWED",
         ),
         (
+            EngineError::PartitionNotAllowed { table: table.clone() },
+            Code::PermissionDenied,
+            "PARTITION_NOT_ALLOWED",
+        ),
+        (
             EngineError::TableExists { table: table.clone() },
             Code::AlreadyExists,
             "TABLE_EXISTS",

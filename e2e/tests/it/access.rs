@@ -5,6 +5,7 @@ mod credentials;
 mod escapes;
 mod existence;
 mod grants;
+mod partitions;
 mod unchecked;
 
 use serde_json::Value;

@@ -6,6 +6,7 @@ use souk_storage::FeedPhase;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::TableHandle;
+use crate::call::Grant;
 use crate::consumer_groups::{
     Committing, ConsumerGroup, GroupDescription, GroupOptions, HeldShard, MemberId, SESSION_TIMEOUT_MAX,
     SESSION_TIMEOUT_MIN, ShardCheckpoint, ShardLease, ShardRecords, open_token, seal_token,
@@ -259,7 +260,7 @@ impl TableHandle {
     /// The right to commit a checkpoint of a shard, of this table or another one.
     pub(super) fn committing(&self, checkpoint: &ShardCheckpoint) -> Result<Committing> {
         let table = self.inner.table(&checkpoint.table);
-        let table = table.filter(|table| self.call.principal.may_access(table.name()));
+        let table = table.filter(|table| self.call.principal.grant(table.name()) == Grant::Whole);
         let table = table.ok_or_else(|| EngineError::TableNotFound {
             table: checkpoint.table.clone(),
         })?;

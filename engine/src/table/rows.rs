@@ -10,7 +10,7 @@ use super::{MAX_PAGE_BYTES, TableHandle};
 use crate::error::{EngineError, Result};
 use crate::key;
 use crate::resource::Written;
-use crate::scope::Scope;
+use crate::scope::{Limit, Scope};
 use crate::stored::signed;
 use crate::token::{self, TokenKind};
 use crate::transactions::ReadView;
@@ -341,13 +341,18 @@ impl TableHandle {
         }
     }
 
-    /// Refuses what can't be told of own rows alone.
+    /// Refuses what can't be told of some rows alone.
     pub(crate) fn check_all(&self, scope: &Scope) -> Result<()> {
         match scope {
             Scope::All => Ok(()),
-            Scope::Own { owner, .. } => Err(EngineError::NoOwnRows {
-                name: self.open.definition().item.clone(),
-                kind: owner.kind,
+            Scope::Limited { limit, .. } => Err(match limit {
+                Limit::Owner(owner) => EngineError::NoOwnRows {
+                    name: self.open.definition().item.clone(),
+                    kind: owner.kind,
+                },
+                Limit::Partitions(_) => EngineError::PartitionNotAllowed {
+                    table: self.name().to_owned(),
+                },
             }),
         }
     }

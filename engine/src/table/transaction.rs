@@ -43,12 +43,14 @@ impl TableHandle {
     /// ([`MAX_TRANSACTION_LIFE`]). Not for tables whose rows have owners.
     ///
     /// # Errors
-    /// [`EngineError::TooManyTransactions`], [`EngineError::TableOfCode`], [`EngineError::NoOwnRows`], [`EngineError::InvalidRow`]; as
+    /// [`EngineError::TooManyTransactions`], [`EngineError::TableOfCode`], [`EngineError::NoOwnRows`],
+    /// [`EngineError::PartitionNotAllowed`], [`EngineError::InvalidRow`]; as
     /// [`souk_storage::Database::begin`].
     pub async fn begin(&self, partition: KeyValue) -> Result<TransactionId> {
-        self.scope()?;
+        let scope = self.scope()?;
         self.check_created()?;
         self.check_unowned()?;
+        scope.check_partition(self.name(), Some(&partition))?;
         let transactions = &self.inner.transactions;
         let caller = self.caller();
         let database = &self.inner.database;
@@ -78,7 +80,7 @@ impl TableHandle {
         each: bool,
     ) -> Result<Vec<Result<WrittenRow>>> {
         let mut attached = self.attached(id)?;
-        self.check_keys(&writes)?;
+        self.check_keys(&self.scope()?, &writes)?;
         let rows = self.batch(writes, &[], None).writes;
         // A task of its own: a caller that goes away can't leave it half-way.
         let writing = async move {

@@ -201,7 +201,7 @@ impl TableHandle {
     ) -> Result<Written<Vec<WrittenRow>>> {
         let scope = self.scope()?;
         self.check_created()?;
-        self.check_keys(&writes)?;
+        self.check_keys(&scope, &writes)?;
         let request = request_id.map(|id| self.request_record(id, "write", &scope));
         let places = self.open.owner_places();
         let committed = if let Some(checkpoint) = checkpoint {
@@ -234,9 +234,9 @@ impl TableHandle {
     /// # Errors
     /// Of the call, and then no row is written: as [`TableHandle::write`], for an argument of any row. Of a row: as there.
     pub async fn write_each(&self, writes: Vec<TableWrite>) -> Result<Vec<Result<WrittenRow>>> {
-        self.scope()?;
+        let scope = self.scope()?;
         self.check_created()?;
-        self.check_keys(&writes)?;
+        self.check_keys(&scope, &writes)?;
         self.check_unowned()?;
         let batch = self.batch(writes, &[], None);
         let written = self
@@ -272,8 +272,16 @@ impl TableHandle {
         }
     }
 
-    /// Refuses keys of a hashed table whose hash isn't that of their id, and those that the index of a searched one can't have.
-    pub(crate) fn check_keys(&self, writes: &[TableWrite]) -> Result<()> {
+    /// Refuses keys of partitions that the call was granted no access to, those of a hashed table whose hash isn't that of their id, and
+    /// those that the index of a searched one can't have.
+    pub(crate) fn check_keys(&self, scope: &Scope, writes: &[TableWrite]) -> Result<()> {
+        for write in writes {
+            let partition = match &write.operation {
+                RowOperation::Append { key, .. } => key.first(),
+                other => other.key().and_then(|key| key.values().first()),
+            };
+            scope.check_partition(self.name(), partition)?;
+        }
         let is_hashed = self.open.definition().is_hashed();
         let is_searched = self.open.is_searched();
         if !is_hashed && !is_searched {

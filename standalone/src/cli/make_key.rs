@@ -26,7 +26,8 @@ pub(super) struct MakeKeyArgs {
     /// Whose rows are its holder's own: the id of a consumer, a salesperson or a user.
     #[arg(long, default_value = "")]
     subject: String,
-    /// The tables that its holder is limited to, with commas between them; a * at the end stands for any rest, as in `notes,logs_*`. All by default.
+    /// The tables that its holder is limited to, with commas between them; a * at the end stands for any rest, and behind / stand partitions of a table, as in
+    /// `notes,logs_*,metrics/eu-*`. All by default.
     #[arg(long, value_name = "NAMES")]
     tables: Option<TableNames>,
     /// Adds the line to this file of keys; without it the line is printed to standard error.

@@ -17,9 +17,9 @@ use super::existence::said;
 use super::{client, reason, subject};
 use crate::SOUK;
 
-const GROUPS: &str = "souk.table.v1.ConsumerGroupService";
-const INDEXES: &str = "souk.index.v1.IndexService";
-const TABLES: &str = "souk.table.v1.TableService";
+pub(super) const GROUPS: &str = "souk.table.v1.ConsumerGroupService";
+pub(super) const INDEXES: &str = "souk.index.v1.IndexService";
+pub(super) const TABLES: &str = "souk.table.v1.TableService";
 
 /// The names of tables in the requests of [`CELLS`], each with one as long of which there is no table.
 const NAMES: [(&str, &str); 5] = [
@@ -37,14 +37,14 @@ fn missing(text: &str) -> String {
 }
 
 /// The RPCs on tables that users define, and on indexes.
-fn of_tables() -> impl Iterator<Item = &'static Cell> {
+pub(super) fn of_tables() -> impl Iterator<Item = &'static Cell> {
     let services = [GROUPS, INDEXES, TABLES];
     let is_of_tables = move |cell: &&Cell| services.iter().any(|service| cell.method.starts_with(service));
     CELLS.iter().filter(is_of_tables)
 }
 
 /// What the calls about indexes of services' tables ask, of a table of a user.
-fn of_created(request: &Value) -> anyhow::Result<Value> {
+pub(super) fn of_created(request: &Value) -> anyhow::Result<Value> {
     let text = request.to_string();
     let text = text
         .replace("orders", "notes_mine")
@@ -53,7 +53,7 @@ fn of_created(request: &Value) -> anyhow::Result<Value> {
 }
 
 /// A suite with a caller for each limit, who is an admin of these tables, and an admin of all.
-async fn start<const N: usize>(
+pub(super) async fn start<const N: usize>(
     layout: Layout,
     limits: [&str; N],
 ) -> anyhow::Result<(Suite, Dynamic, [Dynamic; N])> {
@@ -74,7 +74,7 @@ async fn start<const N: usize>(
     Ok((suite, admin, limited))
 }
 
-async fn seeded(admin: &Dynamic) -> anyhow::Result<Sequences> {
+pub(super) async fn seeded(admin: &Dynamic) -> anyhow::Result<Sequences> {
     let sequences = with_transactions(admin, seed(admin, true).await?).await?;
     with_members(admin, sequences).await
 }
