@@ -204,6 +204,15 @@ async fn tokens_of_an_issuer_are_taken_and_forged_ones_are_not() -> anyhow::Resu
     assert_reason(&call(&good).await?, Code::NotFound, "ORDER_NOT_FOUND");
     let user = issuer.token(&header, &with("souk_role", json!("user")));
     assert_reason(&call(&user).await?, Code::PermissionDenied, "ROLE_NOT_ALLOWED");
+    for (tables, code, why) in [
+        (json!(["notes", "or*"]), Code::NotFound, "ORDER_NOT_FOUND"),
+        (json!(["notes"]), Code::PermissionDenied, "TABLE_NOT_ALLOWED"),
+        (json!(["orders/o*"]), Code::PermissionDenied, "TABLE_NOT_ALLOWED"),
+        (json!("orders"), Code::Unauthenticated, "CREDENTIALS_INVALID"),
+    ] {
+        let limited = issuer.token(&header, &with("souk_tables", tables));
+        assert_reason(&call(&limited).await?, code, why);
+    }
     assert_reason(
         &call(&issuer.token(&header, &with("exp", json!(seconds - 600)))).await?,
         Code::Unauthenticated,
