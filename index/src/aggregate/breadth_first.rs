@@ -309,7 +309,7 @@ impl Candidates {
         } else {
             for segment in std::mem::take(&mut self.segments) {
                 take_again(&segment, &chosen, armed, groups, second)?;
-                second.let_go(segment);
+                second.let_go(segment.scored);
             }
         }
         second.budget.release(list + names);
