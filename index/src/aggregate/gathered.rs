@@ -89,7 +89,9 @@ impl Gathered {
                     .into_winners()
                     .map_err(|error| run.give_up(run.unreadable(error).at(&node.path)))?;
                 merge(all, groups, winners, ordinals, account, |own, winners, _| {
-                    order.keep_first(own, winners, *size);
+                    own.extend(winners);
+                    own.sort_by(|one, other| order.compare(&one.sort_values, &other.sort_values));
+                    own.truncate(*size);
                     Ok(())
                 })
             }
