@@ -32,19 +32,13 @@ impl Checker for SortCheck<'_> {
 }
 
 impl<'a> SortCheck<'a> {
-    pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
+    pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>, scope: Option<&'a str>) -> Self {
         Self {
             layout,
             run,
-            scope: None,
+            scope,
             refusals: Refusals::default(),
         }
-    }
-
-    /// Checks sorts of the objects of a NESTED field.
-    pub(super) fn of_objects(mut self, scope: &'a str) -> Self {
-        self.scope = Some(scope);
-        self
     }
 
     /// The keys of sorts, which stand at `at` in the request.
