@@ -228,15 +228,6 @@ impl Index {
         Self::over(physical, Some(directory), layout, options)
     }
 
-    /// What the index in `folder` was made with, when this version can open it: [`Index::open`] with that schema then
-    /// gives it. `None` for a folder without an index, and for one of another physical layout.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when the checksum is wrong, [`Error::Io`].
-    pub fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
-        folder::kept(folder)
-    }
-
     pub(crate) fn over(
         physical: tantivy::Index,
         directory: Option<SoftDirectory>,
