@@ -224,7 +224,10 @@ impl<'a> Planner<'a> {
             Query::Prefix { value, .. } => self.affixed(at, field, GlobForm::Prefix, value, weight),
             Query::Suffix { value, .. } => self.affixed(at, field, GlobForm::Suffix, value, weight),
             Query::Wildcard { pattern, .. } => self.wildcard(at, field, pattern, weight),
-            Query::Exists { .. } => self.exists(at, field),
+            Query::Exists { .. } => {
+                let field = self.field(at, field)?;
+                Some(Clause::constant(self.present(field), 1.0))
+            }
             Query::Match {
                 text,
                 operator,
