@@ -150,7 +150,7 @@ impl<'a> SegmentValues<'a> {
             self.known = groups;
         }
         if groups > MAX_COUNTED {
-            account.check()?;
+            account.run.check_inside()?;
             // A list of all, and a hash table of half of them.
             let lists = 3 * groups * size_of::<(u64, u64)>();
             account.hold(lists)?;
@@ -217,7 +217,7 @@ impl Candidates {
         self.error += segment.error + if alone { 0 } else { next };
         self.all += segment.all;
         for part in first.chunks(DOCUMENTS_PER_CHECK as usize) {
-            account.check()?;
+            account.run.check_inside()?;
             let keys: Vec<u64> = part.iter().map(|(key, _)| *key).collect();
             for (name, (_, count)) in segment.keys.names(&keys)?.into_iter().zip(part) {
                 self.count(name, *count, account)?;
@@ -249,7 +249,7 @@ impl Candidates {
     fn forget(&mut self, ranking: Ranking, account: &mut Account<'_>) -> Result<()> {
         let half = (MAX_AGGREGATION_GROUPS / 2).min(self.counts.len() / 2);
         let most = half.max(MAX_TERMS_GROUPS).min(self.counts.len());
-        account.check()?;
+        account.run.check_inside()?;
         let list = self.counts.len() * size_of::<(Raw, u64)>();
         account.hold(list)?;
         let mut all: Vec<(Raw, u64)> = self.counts.drain().collect();
@@ -260,7 +260,7 @@ impl Candidates {
         }
         self.counts.extend(all);
         account.release(list);
-        account.check()
+        account.run.check_inside()
     }
 
     /// The names of the groups that can be shown, ascending.

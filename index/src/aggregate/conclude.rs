@@ -205,7 +205,7 @@ impl<'a> Conclusion<'a> {
         // Each is moved into a list that is sorted.
         let held = names + 2 * most * size_of::<Candidate>();
         let account = &mut self.account(node);
-        account.check()?;
+        account.run.check_inside()?;
         account.hold(held)?;
         account.groups(every.saturating_sub(own.len()))?;
         let own = own.iter().map(|(_, name, ordinal)| Candidate {

@@ -241,9 +241,9 @@ impl GatheredGroups {
         let mut sorted: Vec<_> = groups
             .map(|((parent, name), ordinal)| (*parent, name, *ordinal))
             .collect();
-        account.check()?;
+        account.run.check_inside()?;
         sorted.sort_unstable();
-        account.check()?;
+        account.run.check_inside()?;
         Ok(sorted)
     }
 }

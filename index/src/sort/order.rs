@@ -213,10 +213,6 @@ impl Order {
         self.keys.iter().position(differs)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
     /// How many keys, from the first on, compare numbers: what behind them decides may have to be read from a dictionary.
     pub(super) fn number_keys(&self) -> usize {
         self.keys.iter().take_while(|key| key.is_number()).count()
