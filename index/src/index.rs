@@ -364,12 +364,10 @@ impl Index {
     /// # Errors
     /// As [`Index::verify_until`].
     pub fn verify_slowly(&self, bytes_per_second: u64, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        match &self.shared.directory {
-            Some(directory) => {
-                verification::slowly(&self.shared.physical, directory, bytes_per_second, stopped)
-            }
-            None => Ok(()),
-        }
+        let Some(directory) = &self.shared.directory else {
+            return Ok(());
+        };
+        verification::slowly(&self.shared.physical, directory, bytes_per_second, stopped)
     }
 
     /// Whether damage is known, by whatever has found it: a comparison of checksums, or a merge.

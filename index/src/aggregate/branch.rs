@@ -77,7 +77,8 @@ impl<'a> Armed<'a> {
         };
         let mut values = 0_usize;
         for reader in searcher.segment_readers() {
-            values = values.saturating_add(GroupKeys::open(&grouping.by, &[], reader, run)?.most());
+            let keys = GroupKeys::open(&grouping.by, &[], reader, run)?;
+            values = values.saturating_add(keys.values().map_or(0, Values::most));
         }
         self.breadth_first = values > most;
         Ok(self)

@@ -13,7 +13,7 @@ use tantivy::{DocId, Result, SegmentReader, TERMINATED, TantivyError};
 
 use super::branch::{AggregationContext, Armed, Branch, Groups, inside_bytes};
 use super::budget::Account;
-use super::column::{Buffer, Kind, Raw};
+use super::column::{Buffer, Kind, Raw, Values};
 use super::gathered::GatheredGroups;
 use super::keys::GroupKeys;
 use super::node::{By, Grouping, Node, Shape, Size};
@@ -175,7 +175,8 @@ impl<'a> SegmentValues<'a> {
     fn first(&self, most: usize) -> (Vec<(u64, u64)>, u64) {
         let keys = self.slots.groups.iter().map(|(_, key)| *key);
         let mut first: Vec<(u64, u64)> = keys.zip(self.slots.counts.iter().copied()).collect();
-        let stranger = self.keys.stranger();
+        let stranger = self.keys.values().and_then(Values::stranger);
+        let stranger = stranger.map(|(number, _)| number);
         let at = first.iter().position(|(key, _)| Some(*key) == stranger);
         let stranger = at.map(|at| first.swap_remove(at));
         let next = self.ranking.split(&mut first, most);
