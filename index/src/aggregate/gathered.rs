@@ -69,7 +69,7 @@ impl Gathered {
                 merge(all, groups, numbers, ordinals, account, Numbers::merge)
             }
             (Self::Distinct(all), Work::Figures(SegmentMetrics::Distinct(distinct), of)) => {
-                let distinct = distinct.end(&of.values, account)?;
+                let distinct = distinct.end(&of.0, account)?;
                 merge(all, groups, distinct, ordinals, account, Distinct::merge)
             }
             (Self::Quantiles(all), Work::Figures(SegmentMetrics::Quantiles(quantiles), _)) => {
