@@ -119,13 +119,8 @@ impl<'a> Planner<'a> {
             let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
             return Box::new(WordsQuery::new(field, &tokens, needed as u32, self.run));
         }
-        self.union(
-            words
-                .into_iter()
-                .map(|word| self.phrase(field, word, 0))
-                .collect(),
-            needed,
-        )
+        let phrases = words.into_iter().map(|word| self.phrase(field, word, 0));
+        self.union(phrases.collect(), needed)
     }
 
     /// The documents that `needed` of some queries match, with the sum of their scores.
@@ -136,12 +131,8 @@ impl<'a> Planner<'a> {
             return only;
         }
         let clauses = queries.into_iter().map(|query| Clause::scored(query, 1.0));
-        Box::new(UnionQuery::new(
-            clauses.collect(),
-            needed,
-            Together::Sum,
-            self.run,
-        ))
+        let union = UnionQuery::new(clauses.collect(), needed, Together::Sum, self.run);
+        Box::new(union)
     }
 
     /// The words of a phrase, and the physical field in which they are looked up.

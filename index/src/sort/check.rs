@@ -142,11 +142,8 @@ impl<'a> SortCheck<'a> {
         let summable = matches!(field.kind, FieldKind::Long | FieldKind::Double | FieldKind::Date);
         Some(match mode {
             Some(ArrayMode::Avg | ArrayMode::Sum) if !summable => {
-                let message = format!(
-                    "`{}` is {}, which has no mean and no sum",
-                    field.path,
-                    field.kind.word()
-                );
+                let (path, kind) = (&field.path, field.kind.word());
+                let message = format!("`{path}` is {kind}, which has no mean and no sum");
                 let advice = "use MIN or MAX";
                 return self.refuse(format!("{at}.mode"), Reason::TypeMismatch, message, advice);
             }
