@@ -207,8 +207,8 @@ impl Tokenizer for AnalyzerTokenizer {
                 Box::new(single_word::pieces(text, *delimit_word))
             }
             (Analyzer::Split { delimiter, .. }, _) => match delimiter.as_deref() {
-                None => Box::new(split::at_white_space(text)),
-                Some(delimiter) => Box::new(split::at_delimiter(text, delimiter)),
+                None => Box::new(split::pieces(text, text.split_whitespace())),
+                Some(delimiter) => Box::new(split::pieces(text, text.split(delimiter))),
             },
             (Analyzer::MinWord, _) => Box::new(chinese::min_words(text)),
             (Analyzer::MaxWord, _) => Box::new(chinese::max_words(text)),

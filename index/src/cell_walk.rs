@@ -36,20 +36,14 @@ impl TouchedCells {
     }
 }
 
-struct BoundaryCell {
-    row: i64,
-    column: i64,
-    list: TermInfo,
-}
-
 struct CellWalk<'a> {
     index: &'a InvertedIndexReader,
     region: &'a dyn Region,
     pace: Pace<&'a Run>,
     max_boundary_docs: u32,
     cells: TouchedCells,
-    /// Boundary cells of the present level, which aren't among `cells` yet.
-    boundary: Vec<BoundaryCell>,
+    /// Boundary cells of the present level by row and column, which aren't among `cells` yet.
+    boundary: Vec<(i64, i64, TermInfo)>,
 }
 
 /// Finds the cells of a segment that `region` touches. `index` is the inverted index of the field of cells. Boundary cells
@@ -81,11 +75,11 @@ impl CellWalk<'_> {
         }
         while let Some(finer) = level.finer() {
             let mut split = Vec::new();
-            for cell in self.boundary.drain(..) {
-                if cell.list.doc_freq > self.max_boundary_docs {
-                    split.push((cell.row, cell.column));
+            for (row, column, list) in self.boundary.drain(..) {
+                if list.doc_freq > self.max_boundary_docs {
+                    split.push((row, column));
                 } else {
-                    self.cells.boundary.push(cell.list);
+                    self.cells.boundary.push(list);
                 }
             }
             for (row, columns) in merge_adjacent(split) {
@@ -98,7 +92,7 @@ impl CellWalk<'_> {
             level = finer;
         }
         let coarse = self.boundary.drain(..);
-        self.cells.boundary.extend(coarse.map(|cell| cell.list));
+        self.cells.boundary.extend(coarse.map(|(.., list)| list));
         Ok(())
     }
 
@@ -130,11 +124,7 @@ impl CellWalk<'_> {
                 match self.region.relation(&rectangle, &band) {
                     RectangleRelation::Outside => {}
                     RectangleRelation::Inside => self.cells.inside.push(list.clone()),
-                    RectangleRelation::Mixed => self.boundary.push(BoundaryCell {
-                        row,
-                        column,
-                        list: list.clone(),
-                    }),
+                    RectangleRelation::Mixed => self.boundary.push((row, column, list.clone())),
                 }
                 self.pace.step(1)?;
             }

@@ -134,7 +134,7 @@ fn known<T>(
 }
 
 /// What is in a cell, made if nothing is; another search may be quicker.
-fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+pub(crate) fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
     match cell.get() {
         Some(made) => Ok(made),
         None => {

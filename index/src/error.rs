@@ -186,16 +186,12 @@ impl Error {
 
     /// A failure of the search library, sorted into what it means here.
     pub(crate) fn engine(doing: &'static str, source: tantivy::TantivyError) -> Self {
-        use tantivy::TantivyError;
         use tantivy::directory::error::{OpenDirectoryError, OpenReadError};
 
         match source {
             TantivyError::IoError(source) => match AllowanceExceeded::carried_by(&source) {
                 Some(exceeded) => exceeded.into(),
-                None => Self::Io {
-                    doing,
-                    source: io::Error::new(source.kind(), source.to_string()),
-                },
+                None => Self::io(doing)(io::Error::new(source.kind(), source.to_string())),
             },
             TantivyError::DataCorruption(_)
             | TantivyError::IncompatibleIndex(_)

@@ -30,6 +30,7 @@ use parking_lot::Mutex;
 
 use crate::allowance::{Allowance, Grant};
 use crate::cancel::Cancellation;
+use crate::columns::made;
 use crate::document::{FieldValue, Object};
 use crate::error::{Checker, Error, Reason, Violations};
 use crate::limits::{MAX_ARRAY_ELEMENTS, MAX_HIGHLIGHT_FIELDS, MAX_NESTED_ROWS, MAX_TEXT_BYTES, limit};
@@ -194,7 +195,10 @@ impl Highlighter {
     fn all(&self, document: &Object, run: &Arc<Run>) -> tantivy::Result<Vec<(String, Vec<Fragment>)>> {
         let mut all = Vec::new();
         for field in &self.fields {
-            let seeks = self.seeks(field, run)?;
+            // Worked out with the first document, where the deadline is looked at: the texts of a thousand clauses have a
+            // million words.
+            let (path, analyzer) = (&field.path, &field.analyzer);
+            let seeks = made(&field.seeks, || seek::seeks(&self.query, path, analyzer, run))?;
             if seeks.is_empty() {
                 continue;
             }
@@ -205,7 +209,7 @@ impl Highlighter {
             for group in groups {
                 run.check_inside()?;
                 let mut held = self.allowance.grant();
-                let marks = tokens::marks(&field.analyzer, seeks, &group, run, &mut held)?;
+                let marks = tokens::marks(analyzer, seeks, &group, run, &mut held)?;
                 for (nth, text) in group.iter().enumerate() {
                     let marks = marks.get(nth).map(Vec::as_slice).unwrap_or_default();
                     best.cut(text, first + nth, marks)?;
@@ -214,20 +218,10 @@ impl Highlighter {
             }
             let fragments = best.write(&mut self.shown.lock())?;
             if !fragments.is_empty() {
-                all.push((field.path.clone(), fragments));
+                all.push((path.clone(), fragments));
             }
         }
         Ok(all)
-    }
-
-    /// What the query looks for in a field. Worked out with the first document, where the deadline is looked at: the texts of a
-    /// thousand clauses have a million words.
-    fn seeks<'a>(&self, field: &'a Highlighted, run: &Run) -> tantivy::Result<&'a [Seek]> {
-        if let Some(seeks) = field.seeks.get() {
-            return Ok(seeks);
-        }
-        let seeks = seek::seeks(&self.query, &field.path, &field.analyzer, run)?;
-        Ok(field.seeks.get_or_init(|| seeks))
     }
 }
 

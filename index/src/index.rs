@@ -228,15 +228,6 @@ impl Index {
         Self::over(physical, Some(directory), layout, options)
     }
 
-    /// What the index in `folder` was made with, when this version can open it: [`Index::open`] with that schema then
-    /// gives it. `None` for a folder without an index, and for one of another physical layout.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when the checksum is wrong, [`Error::Io`].
-    pub fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
-        folder::kept(folder)
-    }
-
     pub(crate) fn over(
         physical: tantivy::Index,
         directory: Option<SoftDirectory>,
@@ -373,12 +364,10 @@ impl Index {
     /// # Errors
     /// As [`Index::verify_until`].
     pub fn verify_slowly(&self, bytes_per_second: u64, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        match &self.shared.directory {
-            Some(directory) => {
-                verification::slowly(&self.shared.physical, directory, bytes_per_second, stopped)
-            }
-            None => Ok(()),
-        }
+        let Some(directory) = &self.shared.directory else {
+            return Ok(());
+        };
+        verification::slowly(&self.shared.physical, directory, bytes_per_second, stopped)
     }
 
     /// Whether damage is known, by whatever has found it: a comparison of checksums, or a merge.

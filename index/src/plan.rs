@@ -177,11 +177,9 @@ impl<'a> Planner<'a> {
         self.run.check()?;
         self.fine()?;
         // A defect, which says nothing about the files.
-        clause.ok_or_else(|| Error::Engine {
-            doing: "planning a query",
-            source: TantivyError::InternalError(format!(
-                "{path}: the physical schema doesn't fit the logical one"
-            )),
+        clause.ok_or_else(|| {
+            let message = format!("{path}: the physical schema doesn't fit the logical one");
+            Error::engine("planning a query", TantivyError::InternalError(message))
         })
     }
 
@@ -224,7 +222,10 @@ impl<'a> Planner<'a> {
             Query::Prefix { value, .. } => self.affixed(at, field, GlobForm::Prefix, value, weight),
             Query::Suffix { value, .. } => self.affixed(at, field, GlobForm::Suffix, value, weight),
             Query::Wildcard { pattern, .. } => self.wildcard(at, field, pattern, weight),
-            Query::Exists { .. } => self.exists(at, field),
+            Query::Exists { .. } => {
+                let field = self.field(at, field)?;
+                Some(Clause::constant(self.present(field), 1.0))
+            }
             Query::Match {
                 text,
                 operator,
@@ -377,11 +378,8 @@ impl<'a> Planner<'a> {
 
     /// The clause can't be used on a field of this type.
     fn wrong_kind<T>(&mut self, at: &str, field: &ResolvedField, wants: &str, advice: &str) -> Option<T> {
-        let message = format!(
-            "`{}` is {}, but this query is for {wants}",
-            field.path,
-            field.kind.word()
-        );
+        let (path, kind) = (&field.path, field.kind.word());
+        let message = format!("`{path}` is {kind}, but this query is for {wants}");
         self.refuse(format!("{at}.field"), Reason::TypeMismatch, message, advice)
     }
 }

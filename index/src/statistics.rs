@@ -32,13 +32,6 @@ pub(crate) struct Texts {
     pub(crate) tokens: u64,
 }
 
-impl Texts {
-    fn add(&mut self, length: u32) {
-        self.documents += u64::from(length > 0);
-        self.tokens += u64::from(length);
-    }
-}
-
 /// A segment with the number of its deleted documents, which only grows.
 type State = (SegmentId, u32);
 
@@ -131,7 +124,11 @@ impl CollectionStatistics {
         }
         let mut texts = Texts::default();
         if let Some(lengths) = reader.fieldnorms_readers().get_field(field)? {
-            let mut add = |doc| texts.add(lengths.fieldnorm(doc));
+            let mut add = |doc| {
+                let length = lengths.fieldnorm(doc);
+                texts.documents += u64::from(length > 0);
+                texts.tokens += u64::from(length);
+            };
             match deleted {
                 0 => (0..lengths.num_docs()).for_each(add),
                 _ => self.deleted(reader).iter().for_each(|doc| add(*doc)),

@@ -273,8 +273,8 @@ impl IndexWriter {
 
 impl fmt::Display for TimeZone {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.seconds() < 0 { '-' } else { '+' };
-        let minutes = self.seconds().abs() / 60;
+        let sign = if self.seconds < 0 { '-' } else { '+' };
+        let minutes = self.seconds.abs() / 60;
         write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     }
 }

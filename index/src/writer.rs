@@ -59,12 +59,7 @@ impl Index {
     /// # Errors
     /// [`Error::WriterBusy`] while there is one, also in another process; [`Error::WriterFailed`] after one failed.
     pub fn writer(&self) -> Result<IndexWriter, Error> {
-        IndexWriter::new(Arc::clone(&self.shared))
-    }
-}
-
-impl IndexWriter {
-    fn new(shared: Arc<Shared>) -> Result<Self, Error> {
+        let shared = Arc::clone(&self.shared);
         check_failed(&shared)?;
         if shared.has_writer.swap(true, Ordering::AcqRel) {
             return Err(Error::WriterBusy);
@@ -97,7 +92,7 @@ impl IndexWriter {
         physical.run(Vec::new()).map_err(refused)?;
         let committed = shared.view().sequence;
         let misfits = shared.misfits.lock().clone();
-        Ok(Self {
+        Ok(IndexWriter {
             shared,
             physical: Some(physical),
             pending: false,
@@ -108,7 +103,9 @@ impl IndexWriter {
             policy,
         })
     }
+}
 
+impl IndexWriter {
     /// Takes changes in, in order. Nobody sees them before [`commit`](Self::commit). Values that don't fit their fields
     /// are left out and listed in [`crate::Index::misfits`] with the commit; so are documents whose keys are longer than
     /// [`MAX_KEY_BYTES`](crate::limits::MAX_KEY_BYTES).

@@ -77,7 +77,8 @@ impl<'a> Armed<'a> {
         };
         let mut values = 0_usize;
         for reader in searcher.segment_readers() {
-            values = values.saturating_add(GroupKeys::open(&grouping.by, &[], reader, run)?.most());
+            let keys = GroupKeys::open(&grouping.by, &[], reader, run)?;
+            values = values.saturating_add(keys.values().map_or(0, Values::most));
         }
         self.breadth_first = values > most;
         Ok(self)
@@ -170,19 +171,14 @@ pub(super) enum SegmentMetrics {
     Centroids(Vec<Centroid>),
 }
 
-/// What figures are made of.
-pub(super) struct FigureValues {
-    pub(super) values: Values,
-    room: Buffer,
-}
-
 /// What an aggregation keeps of a segment, by the numbers of the groups around.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each aggregation of a request"
 )]
 pub(super) enum Work<'a> {
-    Figures(SegmentMetrics, Box<FigureValues>),
+    /// With the values that figures are made of, and room to read them into.
+    Figures(SegmentMetrics, Box<(Values, Buffer)>),
     TopHits {
         tops: PerGroupTopK<'a>,
         /// How many documents one counts for when it is compared.
@@ -249,8 +245,7 @@ impl<'a> Branch<'a> {
                     Shape::Percentiles { .. } => SegmentMetrics::Quantiles(Vec::new()),
                     _ => SegmentMetrics::Centroids(Vec::new()),
                 };
-                let room = Buffer::default();
-                Work::Figures(figures, Box::new(FigureValues { values, room }))
+                Work::Figures(figures, Box::new((values, Buffer::default())))
             }
             Shape::TopHits { size, .. } => {
                 let unprepared = || TantivyError::InternalError("an order was not prepared".to_owned());
@@ -321,7 +316,7 @@ impl Work<'_> {
     ) -> Result<()> {
         match self {
             Self::Figures(figures, of) => {
-                let FigureValues { values, room } = &mut **of;
+                let (values, room) = &mut **of;
                 let block = values.read(docs, slots, false, room);
                 context.visit(block.values.len())?;
                 figures.take(block, groups, values, &mut context.account(node))?;

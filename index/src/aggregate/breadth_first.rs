@@ -13,7 +13,7 @@ use tantivy::{DocId, Result, SegmentReader, TERMINATED, TantivyError};
 
 use super::branch::{AggregationContext, Armed, Branch, Groups, inside_bytes};
 use super::budget::Account;
-use super::column::{Buffer, Kind, Raw};
+use super::column::{Buffer, Kind, Raw, Values};
 use super::gathered::GatheredGroups;
 use super::keys::GroupKeys;
 use super::node::{By, Grouping, Node, Shape, Size};
@@ -150,7 +150,7 @@ impl<'a> SegmentValues<'a> {
             self.known = groups;
         }
         if groups > MAX_COUNTED {
-            account.check()?;
+            account.run.check_inside()?;
             // A list of all, and a hash table of half of them.
             let lists = 3 * groups * size_of::<(u64, u64)>();
             account.hold(lists)?;
@@ -175,7 +175,8 @@ impl<'a> SegmentValues<'a> {
     fn first(&self, most: usize) -> (Vec<(u64, u64)>, u64) {
         let keys = self.slots.groups.iter().map(|(_, key)| *key);
         let mut first: Vec<(u64, u64)> = keys.zip(self.slots.counts.iter().copied()).collect();
-        let stranger = self.keys.stranger();
+        let stranger = self.keys.values().and_then(Values::stranger);
+        let stranger = stranger.map(|(number, _)| number);
         let at = first.iter().position(|(key, _)| Some(*key) == stranger);
         let stranger = at.map(|at| first.swap_remove(at));
         let next = self.ranking.split(&mut first, most);
@@ -217,7 +218,7 @@ impl Candidates {
         self.error += segment.error + if alone { 0 } else { next };
         self.all += segment.all;
         for part in first.chunks(DOCUMENTS_PER_CHECK as usize) {
-            account.check()?;
+            account.run.check_inside()?;
             let keys: Vec<u64> = part.iter().map(|(key, _)| *key).collect();
             for (name, (_, count)) in segment.keys.names(&keys)?.into_iter().zip(part) {
                 self.count(name, *count, account)?;
@@ -249,7 +250,7 @@ impl Candidates {
     fn forget(&mut self, ranking: Ranking, account: &mut Account<'_>) -> Result<()> {
         let half = (MAX_AGGREGATION_GROUPS / 2).min(self.counts.len() / 2);
         let most = half.max(MAX_TERMS_GROUPS).min(self.counts.len());
-        account.check()?;
+        account.run.check_inside()?;
         let list = self.counts.len() * size_of::<(Raw, u64)>();
         account.hold(list)?;
         let mut all: Vec<(Raw, u64)> = self.counts.drain().collect();
@@ -260,7 +261,7 @@ impl Candidates {
         }
         self.counts.extend(all);
         account.release(list);
-        account.check()
+        account.run.check_inside()
     }
 
     /// The names of the groups that can be shown, ascending.
@@ -309,7 +310,7 @@ impl Candidates {
         } else {
             for segment in std::mem::take(&mut self.segments) {
                 take_again(&segment, &chosen, armed, groups, second)?;
-                second.let_go(segment);
+                second.let_go(segment.scored);
             }
         }
         second.budget.release(list + names);

@@ -59,10 +59,6 @@ pub(super) struct Account<'a> {
 }
 
 impl Account<'_> {
-    pub(super) fn check(&self) -> tantivy::Result<()> {
-        self.run.check_inside()
-    }
-
     /// Accounts for so many new groups of a segment.
     pub(super) fn segment_groups(&mut self, groups: usize) -> tantivy::Result<()> {
         self.budget.segment_groups += groups;

@@ -25,12 +25,13 @@ impl Calendar {
         Self {
             interval: i128::from(interval.max(1)),
             unit,
-            ahead: i128::from(zone.seconds()) * SECOND - i128::from(offset),
+            ahead: i128::from(zone.seconds) * SECOND - i128::from(offset),
         }
     }
 
     pub(super) fn begin(&self, time: i64) -> i64 {
-        clamped(self.moved(time, 0))
+        let begin = self.moved(time, 0);
+        i64::try_from(begin).unwrap_or(if begin < 0 { i64::MIN } else { i64::MAX })
     }
 
     /// When the interval behind that of `time` begins; `None` when that is after all times.
@@ -65,10 +66,6 @@ impl Calendar {
         let month = (month_of(local.div_euclid(DAY)).div_euclid(width) + later) * width;
         days_before(month) * DAY
     }
-}
-
-fn clamped(time: i128) -> i64 {
-    i64::try_from(time).unwrap_or(if time < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// The month that a day is in, counted from January of the year 0. Days are counted from the Unix epoch.

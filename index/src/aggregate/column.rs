@@ -400,12 +400,11 @@ fn number(point: GeoPoint, kind: Kind) -> Option<u64> {
     match kind {
         Kind::Cell(resolution) => cell(point, resolution),
         Kind::GeoHash(characters) => Some(geohash::of_point(point, characters)),
-        _ => Some(number_of_point(point)),
+        _ => {
+            let (latitude, longitude) = (point.lat_e7.cast_unsigned(), point.lon_e7.cast_unsigned());
+            Some(u64::from(latitude) << 32 | u64::from(longitude))
+        }
     }
-}
-
-fn number_of_point(point: GeoPoint) -> u64 {
-    (u64::from(point.lat_e7.cast_unsigned()) << 32) | u64::from(point.lon_e7.cast_unsigned())
 }
 
 /// The point of a number that [`Kind::Point`] made.

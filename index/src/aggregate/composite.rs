@@ -111,14 +111,6 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// The positions of a group by its names, if it may occur.
-    fn positions_by_name(&self, names: &[Option<Raw>]) -> Result<Option<Vec<u128>>> {
-        let positions = self.all.iter().zip(names);
-        positions
-            .map(|(source, name)| source.position_by_name(name.as_ref()))
-            .collect()
-    }
-
     /// Gives every key of every document: positions, and the document.
     fn each(
         &mut self,
@@ -292,7 +284,7 @@ impl Pages {
         second.budget.of(node, second.run).hold(bytes)?;
         for segment in std::mem::take(&mut self.segments) {
             self.take_again(&segment, armed, composite, second)?;
-            second.let_go(segment);
+            second.let_go(segment.scored);
         }
         Ok(())
     }
@@ -315,7 +307,9 @@ impl Pages {
         let mut places = Vec::new();
         for (place, group) in page.iter().enumerate() {
             run.check_nth(place, NAMES_PER_CHECK)?;
-            if let Some(positions) = sources.positions_by_name(&group.names)? {
+            let positions = sources.all.iter().zip(&group.names);
+            let positions = positions.map(|(source, name)| source.position_by_name(name.as_ref()));
+            if let Some(positions) = positions.collect::<Result<Option<Vec<_>>>>()? {
                 slots.insert(positions, places.len() as u32);
                 places.push(place as u32);
             }

@@ -11,7 +11,7 @@ use super::gathered::{Gathered, GatheredGroups};
 use super::node::{By, Grouping, Node, Shape, Size};
 use super::numbers::Numbers;
 use crate::error::Error;
-use crate::limits::limit;
+use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
 use crate::request::{GroupOrder, GroupOrderBy, MetricKind};
 use crate::result::{AggregationResult, Datum, Group, SortValue, TopHit};
 use crate::run::Run;
@@ -37,10 +37,9 @@ struct Candidate {
 
 impl Candidate {
     fn empty(name: Raw) -> Self {
-        let ordinal = None;
         Self {
             name,
-            ordinal,
+            ordinal: None,
             count: 0,
         }
     }
@@ -200,13 +199,13 @@ impl<'a> Conclusion<'a> {
         let names: usize = own.iter().map(|(_, name, _)| name.behind()).sum();
         let every = match grouping.size {
             Size::Each(every) => every,
-            Size::First(_) | Size::All(_) => 0,
+            Size::First(_) | Size::All => 0,
         };
         let most = own.len().max(every);
         // Each is moved into a list that is sorted.
         let held = names + 2 * most * size_of::<Candidate>();
         let account = &mut self.account(node);
-        account.check()?;
+        account.run.check_inside()?;
         account.hold(held)?;
         account.groups(every.saturating_sub(own.len()))?;
         let own = own.iter().map(|(_, name, ordinal)| Candidate {
@@ -216,14 +215,14 @@ impl<'a> Conclusion<'a> {
         });
         let mut candidates: Vec<Candidate> = match grouping.size {
             Size::Each(every) => each(own, every),
-            Size::First(_) | Size::All(_) => own.collect(),
+            Size::First(_) | Size::All => own.collect(),
         };
         let all: u64 = candidates.iter().map(|candidate| candidate.count).sum();
         candidates.retain(|candidate| candidate.count >= grouping.min_doc_count);
         if grouping.min_doc_count == 0 {
             self.fill(node, grouping, &mut candidates)?;
         }
-        if matches!(grouping.size, Size::All(most) if candidates.len() > most) {
+        if grouping.size == Size::All && candidates.len() > MAX_HISTOGRAM_GROUPS {
             return Err(self.run.give_up(too_many(node, candidates.len())));
         }
         self.order(&mut candidates, node, &grouping.order, &level.inside)?;
@@ -252,12 +251,9 @@ impl<'a> Conclusion<'a> {
 
     /// Adds the empty groups between the bounds of a histogram that has both.
     fn fill(&mut self, node: &Node, grouping: &Grouping, own: &mut Vec<Candidate>) -> Result<()> {
-        let (
-            By::Intervals {
-                intervals, bounds, ..
-            },
-            Size::All(most),
-        ) = (&grouping.by, grouping.size)
+        let By::Intervals {
+            intervals, bounds, ..
+        } = &grouping.by
         else {
             return Ok(());
         };
@@ -275,7 +271,7 @@ impl<'a> Conclusion<'a> {
             if filled.last().is_none_or(|last| last.name != name) {
                 filled.push(Candidate::empty(name));
             }
-            if filled.len() > most {
+            if filled.len() > MAX_HISTOGRAM_GROUPS {
                 return Err(self.run.give_up(too_many(node, filled.len())));
             }
             next = intervals.next(key).filter(|next| bounds.contains(*next));

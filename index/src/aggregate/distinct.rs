@@ -211,7 +211,7 @@ impl SegmentDistinct {
             }
         }
         for mut pending in parts {
-            account.check()?;
+            account.run.check_inside()?;
             pending.sort_unstable();
             for part in pending.chunks(VALUES_PER_CHECK) {
                 self.strings(part, values, account)?;
@@ -223,7 +223,7 @@ impl SegmentDistinct {
 
     /// Inserts the strings behind ordinals, which ascend.
     fn strings(&mut self, part: &[(u64, u32)], values: &Values, account: &mut Account<'_>) -> Result<()> {
-        account.check()?;
+        account.run.check_inside()?;
         let mut ordinals: Vec<u64> = part.iter().map(|(ordinal, _)| *ordinal).collect();
         ordinals.dedup();
         let mut hashes = Vec::with_capacity(ordinals.len());

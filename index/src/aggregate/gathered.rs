@@ -69,7 +69,7 @@ impl Gathered {
                 merge(all, groups, numbers, ordinals, account, Numbers::merge)
             }
             (Self::Distinct(all), Work::Figures(SegmentMetrics::Distinct(distinct), of)) => {
-                let distinct = distinct.end(&of.values, account)?;
+                let distinct = distinct.end(&of.0, account)?;
                 merge(all, groups, distinct, ordinals, account, Distinct::merge)
             }
             (Self::Quantiles(all), Work::Figures(SegmentMetrics::Quantiles(quantiles), _)) => {
@@ -89,7 +89,9 @@ impl Gathered {
                     .into_winners()
                     .map_err(|error| run.give_up(run.unreadable(error).at(&node.path)))?;
                 merge(all, groups, winners, ordinals, account, |own, winners, _| {
-                    order.keep_first(own, winners, *size);
+                    own.extend(winners);
+                    own.sort_by(|one, other| order.compare(&one.sort_values, &other.sort_values));
+                    own.truncate(*size);
                     Ok(())
                 })
             }
@@ -239,9 +241,9 @@ impl GatheredGroups {
         let mut sorted: Vec<_> = groups
             .map(|((parent, name), ordinal)| (*parent, name, *ordinal))
             .collect();
-        account.check()?;
+        account.run.check_inside()?;
         sorted.sort_unstable();
-        account.check()?;
+        account.run.check_inside()?;
         Ok(sorted)
     }
 }

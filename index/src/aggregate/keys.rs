@@ -108,18 +108,10 @@ impl<'a> GroupKeys<'a> {
         }
     }
 
-    /// How many there may be at most, where each is a value.
-    pub(super) fn most(&self) -> usize {
+    /// The values, where each key is one.
+    pub(super) fn values(&self) -> Option<&Values> {
         match self {
-            Self::Values(values) => values.most(),
-            _ => 0,
-        }
-    }
-
-    /// The key of a string that the dictionary lacks: it doesn't tell the string's place.
-    pub(super) fn stranger(&self) -> Option<u64> {
-        match self {
-            Self::Values(values) => values.stranger().map(|(number, _)| number),
+            Self::Values(values) => Some(values),
             _ => None,
         }
     }

@@ -89,8 +89,8 @@ pub(super) struct Grouping {
 pub(super) enum Size {
     /// The first so many.
     First(usize),
-    /// All; more than so many are refused.
-    All(usize),
+    /// All; more than [`crate::limits::MAX_HISTOGRAM_GROUPS`] are refused.
+    All,
     /// One for each range or filter.
     Each(usize),
 }

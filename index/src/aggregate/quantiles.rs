@@ -66,7 +66,7 @@ impl Quantiles {
     }
 
     fn halve(&mut self, at: usize, account: &mut Account<'_>) -> tantivy::Result<()> {
-        account.check()?;
+        account.run.check_inside()?;
         if at == self.levels_above.len() {
             self.levels_above.push(Vec::new());
         }
@@ -131,7 +131,7 @@ impl Quantiles {
     pub(super) fn sort(&mut self, account: &Account<'_>) -> tantivy::Result<()> {
         for level in std::iter::once(&mut self.lowest_level).chain(&mut self.levels_above) {
             for run in level.chunks_mut(RUN) {
-                account.check()?;
+                account.run.check_inside()?;
                 run.sort_unstable();
             }
         }

@@ -102,11 +102,11 @@ impl<'a> AggregationPass<'a> {
         }
     }
 
-    /// Ends a segment.
-    pub(super) fn let_go(&mut self, segment: KeptSegment) {
-        let scored = segment.scored.bytes();
-        if Arc::into_inner(segment.scored).is_some() {
-            self.budget.release(scored);
+    /// Gives back the memory of a segment's scores, if nothing else has them.
+    pub(super) fn let_go(&mut self, scored: Arc<Scored>) {
+        let bytes = scored.bytes();
+        if Arc::into_inner(scored).is_some() {
+            self.budget.release(bytes);
         }
     }
 }

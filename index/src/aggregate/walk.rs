@@ -127,10 +127,7 @@ impl SegmentWalk<'_, '_> {
         for (gathered, branch) in self.gathered.iter_mut().zip(self.branches) {
             gathered.add(branch, &[0], 1, &mut context)?;
         }
-        let bytes = scored.bytes();
-        if Arc::into_inner(scored).is_some() {
-            self.pass.budget.release(bytes);
-        }
+        self.pass.let_go(scored);
         Ok(())
     }
 }

@@ -193,8 +193,7 @@ impl Edge {
 
     /// Whether two edges have a place in common.
     fn meets(&self, other: &Self) -> bool {
-        let (ox, oy) = (other.x(), other.y());
-        if !overlap(self.x(), ox) || !overlap(self.y(), oy) {
+        if !self.bounding_box().overlaps(other.x(), other.y()) {
             return false;
         }
         // Boxes overlap: the edges meet if each has the other's ends not strictly on one side.

@@ -164,14 +164,11 @@ fn score(marks: &[Mark], range: &Range<usize>) -> f32 {
     weights.values().copied().map(f64::from).sum::<f64>() as f32
 }
 
-fn chars(text: &str, range: Range<usize>) -> usize {
-    text.get(range).unwrap_or_default().chars().count()
-}
-
 /// `core` with what stands around it up to `size` characters in all, as much before as behind where there is room between
 /// `room`'s ends, and no word cut in two if that can be helped.
 fn widened(text: &str, core: Range<usize>, room: Range<usize>, size: usize) -> Range<usize> {
-    let spare = size.saturating_sub(chars(text, core.clone()));
+    let core_chars = text.get(core.clone()).unwrap_or_default().chars().count();
+    let spare = size.saturating_sub(core_chars);
     let before = text.get(room.start..core.start).unwrap_or_default();
     let behind = text.get(core.end..room.end).unwrap_or_default();
     // What one side has no room for goes to the other.

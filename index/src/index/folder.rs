@@ -15,7 +15,7 @@ use tantivy::{IndexMeta, IndexSettings, TantivyError};
 use crate::checksum;
 use crate::directory::{MANAGED_FILE, META_FILE, SoftDirectory};
 use crate::error::Error;
-use crate::index::{IndexOptions, Kept, verification};
+use crate::index::{Index, IndexOptions, Kept, verification};
 use crate::layout::Layout;
 use crate::merge_log;
 use crate::schema::{Field, Schema};
@@ -58,7 +58,9 @@ pub(super) fn open(
         Some(marker) => {
             check_fingerprint(&marker, layout)?;
             let index = listed(&directory)?;
-            sweep(folder, &index)?;
+            // What was written after the last checkpoint, and what it replaced.
+            let living = segments(&index)?.list_segment_files();
+            sweep(folder, &living).map_err(Error::io("sweeping the index's folder"))?;
             verification::quick(&index, &directory, options)?;
             index
         }
@@ -125,7 +127,7 @@ fn create(
     for name in [META_FILE, MANAGED_FILE, MARKER_DRAFT] {
         remove(&folder.join(name)).map_err(refused)?;
     }
-    sweep_files(folder, &HashSet::new()).map_err(refused)?;
+    sweep(folder, &HashSet::new()).map_err(refused)?;
     let (schema, settings) = (layout.physical.clone(), IndexSettings::default());
     let index = tantivy::Index::create(directory.clone(), schema, settings);
     let index = index.map_err(|error| Error::engine("creating the index", error))?;
@@ -169,19 +171,25 @@ pub(super) fn read_marker(folder: &Path) -> Result<Option<Marker>, Error> {
     Ok(Some(marker))
 }
 
-/// What an index was made with; see [`crate::Index::kept`].
-pub(super) fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
-    let Some(marker) = read_marker(folder)? else {
-        return Ok(None);
-    };
-    // Fields that this version doesn't know, or that it lays out otherwise, are none that it can open.
-    let fields = serde_json::from_value::<Vec<Field>>(marker.fields).ok();
-    let schema = fields.and_then(|fields| Schema::new(fields).ok());
-    let same = |schema: &Schema| marker.fingerprint == format!("{:016x}", schema.fingerprint());
-    Ok(schema.filter(same).map(|schema| Kept {
-        schema,
-        label: marker.label,
-    }))
+impl Index {
+    /// What the index in `folder` was made with, when this version can open it: [`Index::open`] with that schema then
+    /// gives it. `None` for a folder without an index, and for one of another physical layout.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when the checksum is wrong, [`Error::Io`].
+    pub fn kept(folder: &Path) -> Result<Option<Kept>, Error> {
+        let Some(marker) = read_marker(folder)? else {
+            return Ok(None);
+        };
+        // Fields that this version doesn't know, or that it lays out otherwise, are none that it can open.
+        let fields = serde_json::from_value::<Vec<Field>>(marker.fields).ok();
+        let schema = fields.and_then(|fields| Schema::new(fields).ok());
+        let same = |schema: &Schema| marker.fingerprint == format!("{:016x}", schema.fingerprint());
+        Ok(schema.filter(same).map(|schema| Kept {
+            schema,
+            label: marker.label,
+        }))
+    }
 }
 
 fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
@@ -194,13 +202,8 @@ fn check_fingerprint(marker: &Marker, layout: &Layout) -> Result<(), Error> {
     }
 }
 
-/// Deletes the segment files that the last checkpoint doesn't name: what was written after it, and what it replaced.
-fn sweep(folder: &Path, index: &tantivy::Index) -> Result<(), Error> {
-    let living = segments(index)?.list_segment_files();
-    sweep_files(folder, &living).map_err(Error::io("sweeping the index's folder"))
-}
-
-fn sweep_files(folder: &Path, living: &HashSet<PathBuf>) -> io::Result<()> {
+/// Deletes the segment files that aren't among the `living`.
+fn sweep(folder: &Path, living: &HashSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let path = Path::new(&name);

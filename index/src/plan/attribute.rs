@@ -70,13 +70,11 @@ impl<'a> Planner<'a> {
             }
             Query::Prefix { value, .. } | Query::Suffix { value, .. } => {
                 self.affix(&format!("{at}.value"), value)?;
-                let prefix = matches!(query, Query::Prefix { .. });
-                let form = if prefix {
-                    GlobForm::Prefix
-                } else {
-                    GlobForm::Suffix
+                let form = match query {
+                    Query::Prefix { .. } => GlobForm::Prefix(value.clone()),
+                    _ => GlobForm::Suffix(value.clone()),
                 };
-                self.form(field, &texts, form(value.clone()), weighed?)
+                self.form(field, &texts, form, weighed?)
             }
             Query::Wildcard { pattern, .. } => {
                 let form = self.glob(&format!("{at}.pattern"), pattern)?.form();

@@ -26,7 +26,13 @@ impl Planner<'_> {
         weight: Score,
     ) -> Option<Clause> {
         let matched = self.matched(at, field, text, combine, weight);
-        self.fuzzy_edits(at, fuzziness)?;
+        if let Fuzziness::Edits(edits) = fuzziness
+            && edits > MAX_FUZZY_EDITS
+        {
+            let message = format!("{edits} edits are more than {MAX_FUZZY_EDITS}");
+            let advice = "allow at most 2 edits, or search a TEXT sub-field with the fuzzy analyzer";
+            return self.refuse(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice);
+        }
         let (field, single, weight, minimum) = matched?;
         let words: Vec<String> = match &field.kind {
             FieldKind::Text(analyzer) => {
@@ -62,16 +68,5 @@ impl Planner<'_> {
             FieldKind::Text(_) => Clause::scored(query, weight),
             _ => Clause::constant(query, weight),
         })
-    }
-
-    fn fuzzy_edits(&mut self, at: &str, fuzziness: Fuzziness) -> Option<()> {
-        match fuzziness {
-            Fuzziness::Edits(edits) if edits > MAX_FUZZY_EDITS => {
-                let message = format!("{edits} edits are more than {MAX_FUZZY_EDITS}");
-                let advice = "allow at most 2 edits, or search a TEXT sub-field with the fuzzy analyzer";
-                self.refuse(format!("{at}.fuzziness"), Reason::OutOfRange, message, advice)
-            }
-            Fuzziness::Edits(_) | Fuzziness::Auto => Some(()),
-        }
     }
 }

@@ -28,20 +28,20 @@ const FEW_VALUES: usize = 64;
 /// The documents of which a value lies between two bounds and matches.
 #[derive(Debug)]
 pub(super) struct KeywordPattern {
-    field: Field,
-    path: String,
-    bounds: (Bound<String>, Bound<String>),
-    matcher: Matcher,
+    pub(super) field: Field,
+    pub(super) path: String,
+    pub(super) bounds: (Bound<String>, Bound<String>),
+    pub(super) matcher: Matcher,
     /// Bytes of a value in front of what is matched; the bounds hold values that are as long at least.
-    behind: usize,
-    run: Arc<Run>,
+    pub(super) behind: usize,
+    pub(super) run: Arc<Run>,
     /// What was found in segments: a search may ask more than once.
-    found: Mutex<HashMap<SegmentId, Arc<Found>>>,
+    pub(super) found: Mutex<HashMap<SegmentId, Arc<Found>>>,
 }
 
 /// The values of a segment that match.
 #[derive(Debug)]
-enum Found {
+pub(super) enum Found {
     Few(Vec<Vec<u8>>),
     /// Their ordinals.
     Many(Arc<Bits>),
@@ -57,25 +57,6 @@ impl Found {
 }
 
 impl KeywordPattern {
-    pub(super) fn new(
-        field: Field,
-        path: &str,
-        bounds: (Bound<String>, Bound<String>),
-        matcher: Matcher,
-        behind: usize,
-        run: &Arc<Run>,
-    ) -> Self {
-        Self {
-            field,
-            path: path.to_owned(),
-            bounds,
-            matcher,
-            behind,
-            run: Arc::clone(run),
-            found: Mutex::default(),
-        }
-    }
-
     fn matches(&self, value: &[u8]) -> bool {
         let value = value.get(self.behind..);
         value.is_some_and(|value| self.matcher.matches(value))
@@ -141,11 +122,8 @@ impl Select for KeywordPattern {
                 gather(reader, &self.run, self.field, terms).map(Selected::Documents)
             }
             Found::Many(ordinals) => {
-                let (column, values) = (
-                    Arc::clone(&strings.ordinals),
-                    ValueSet::Ordinals(Arc::clone(ordinals)),
-                );
-                let selection = Selection::new(column, values, &self.run, reader.max_doc());
+                let (column, values) = (&strings.ordinals, ValueSet::Ordinals(Arc::clone(ordinals)));
+                let selection = Selection::new(Arc::clone(column), values, &self.run, reader.max_doc());
                 Ok(Selected::Values(selection))
             }
         }

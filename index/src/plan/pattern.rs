@@ -86,17 +86,25 @@ impl<'a> Planner<'a> {
         behind: usize,
         weight: Score,
     ) -> Option<Clause> {
-        let (single, path) = (self.single(field)?, field.path.clone());
+        let (single, path, run) = (self.single(field)?, field.path.clone(), Arc::clone(self.run));
         let is_text = matches!(field.kind, FieldKind::Text(_));
         if !is_text && !matches!(matcher, Matcher::All) {
-            let select = KeywordPattern::new(single, &path, bounds, matcher, behind, self.run);
+            let select = KeywordPattern {
+                field: single,
+                path,
+                bounds,
+                matcher,
+                behind,
+                run,
+                found: Default::default(),
+            };
             return Some(Clause::selecting(Arc::new(select), weight));
         }
         let walk = DictionaryWalk {
             field: single,
             bounds,
             matcher,
-            run: Arc::clone(self.run),
+            run,
         };
         Some(match is_text {
             true => Clause::constant(Box::new(SelectionQuery(Arc::new(walk))), weight),

@@ -98,11 +98,6 @@ impl Planner<'_> {
         self.at_most(at, limit!(MAX_TERMS), values, advice)
     }
 
-    pub(super) fn exists(&mut self, at: &str, field: &str) -> Option<Clause> {
-        let field = self.field(at, field)?;
-        Some(Clause::constant(self.present(field), 1.0))
-    }
-
     /// The documents that have a value of the field.
     pub(super) fn present(&self, field: &ResolvedField) -> Box<dyn Query> {
         match field.kind {

@@ -87,15 +87,9 @@ impl<'a> Planner<'a> {
         if placed.is_empty() {
             return Some(Clause::nothing());
         }
-        if slop == 0 || placed.len() == 1 {
-            let exact = self.exact(single, placed.into_iter().collect());
-            return Some(Clause::scored(exact, weight));
-        }
-        let terms = placed.into_iter();
-        let terms = terms.map(|(at, token)| (at as u32, Term::from_field_text(single, &token)));
         let slop = slop_positions(analyzer, slop) as u64;
-        let near = SloppyPhraseQuery::new(single, terms.collect(), slop, self.run);
-        Some(Clause::scored(Box::new(near), weight))
+        let phrase = self.phrase(single, placed.into_iter().collect(), slop);
+        Some(Clause::scored(phrase, weight))
     }
 
     /// The documents with one token, scored.
@@ -103,8 +97,8 @@ impl<'a> Planner<'a> {
         Box::new(WordsQuery::new(field, &[token], 1, self.run))
     }
 
-    /// The documents with these tokens at these distances.
-    fn exact(&self, field: PhysicalField, placed: Vec<Placed>) -> Box<dyn Query> {
+    /// The documents with these tokens at these distances, give or take `slop`.
+    fn phrase(&self, field: PhysicalField, placed: Vec<Placed>, slop: u64) -> Box<dyn Query> {
         if let [(_, token)] = placed.as_slice() {
             return self.word(field, token);
         }
@@ -112,7 +106,7 @@ impl<'a> Planner<'a> {
         let terms = placed
             .iter()
             .map(|(at, token)| ((at - first) as u32, Term::from_field_text(field, token)));
-        Box::new(SloppyPhraseQuery::new(field, terms.collect(), 0, self.run))
+        Box::new(SloppyPhraseQuery::new(field, terms.collect(), slop, self.run))
     }
 
     /// The documents with `needed` of some words, each of one or several parts. A word that is repeated counts as often.
@@ -125,10 +119,8 @@ impl<'a> Planner<'a> {
             let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
             return Box::new(WordsQuery::new(field, &tokens, needed as u32, self.run));
         }
-        self.union(
-            words.into_iter().map(|word| self.exact(field, word)).collect(),
-            needed,
-        )
+        let phrases = words.into_iter().map(|word| self.phrase(field, word, 0));
+        self.union(phrases.collect(), needed)
     }
 
     /// The documents that `needed` of some queries match, with the sum of their scores.
@@ -139,12 +131,8 @@ impl<'a> Planner<'a> {
             return only;
         }
         let clauses = queries.into_iter().map(|query| Clause::scored(query, 1.0));
-        Box::new(UnionQuery::new(
-            clauses.collect(),
-            needed,
-            Together::Sum,
-            self.run,
-        ))
+        let union = UnionQuery::new(clauses.collect(), needed, Together::Sum, self.run);
+        Box::new(union)
     }
 
     /// The words of a phrase, and the physical field in which they are looked up.

@@ -104,11 +104,9 @@ impl Clause<Box<dyn Weight>> {
                     Some((ClauseScorer::column(selection, score), u64::from(matches)))
                 }
                 Selected::Documents(documents) => {
-                    let matches = documents.len();
-                    Some((
-                        ClauseScorer::constant(documents.into_scorer(score)?, score),
-                        u64::from(matches),
-                    ))
+                    let matches = u64::from(documents.len());
+                    let scorer = documents.into_scorer(score)?;
+                    Some((ClauseScorer::constant(scorer, score), matches))
                 }
             });
         }

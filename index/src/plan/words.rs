@@ -148,12 +148,6 @@ struct WordsWeight {
     _held: Grant,
 }
 
-impl WordsWeight {
-    fn pace(&self) -> Pace<Arc<Run>> {
-        Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK)
-    }
-}
-
 impl Weight for WordsWeight {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let index = reader.inverted_index(self.field)?;
@@ -182,10 +176,11 @@ impl Weight for WordsWeight {
         if cursors.is_empty() || there < self.needed {
             return Ok(Box::new(EmptyScorer));
         }
+        let pace = Pace::new(Arc::clone(&self.run), STEPS_PER_CHECK);
         Ok(if there - least < self.needed {
-            Box::new(AllWords::new(cursors, self.pace()))
+            Box::new(AllWords::new(cursors, pace))
         } else {
-            Box::new(AnyWords::new(cursors, self.needed, self.pace()))
+            Box::new(AnyWords::new(cursors, self.needed, pace))
         })
     }
 

@@ -257,11 +257,10 @@ impl Aggregation {
 
     /// Whether it makes groups.
     pub(crate) fn is_grouping(&self) -> bool {
-        let figure = matches!(
+        !matches!(
             self,
-            Self::Figure { .. } | Self::Percentiles { .. } | Self::GeoCentroid { .. }
-        );
-        !figure && !matches!(self, Self::TopHits { .. })
+            Self::Figure { .. } | Self::Percentiles { .. } | Self::GeoCentroid { .. } | Self::TopHits { .. }
+        )
     }
 
     /// The aggregation's name in a request.

@@ -26,18 +26,13 @@ pub enum CalendarUnit {
 /// A distance from UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeZone {
-    /// How far local clocks are ahead.
-    seconds: i32,
+    /// Seconds that local clocks are ahead of UTC.
+    pub(crate) seconds: i32,
 }
 
 impl TimeZone {
     /// Coordinated universal time.
     pub const UTC: Self = Self { seconds: 0 };
-
-    /// Seconds that local clocks are ahead of UTC.
-    pub(crate) fn seconds(self) -> i32 {
-        self.seconds
-    }
 }
 
 /// A text that names no time zone.

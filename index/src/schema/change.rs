@@ -57,10 +57,8 @@ pub fn set_analyzer(fields: &mut [Field], path: &str, analyzer: Analyzer) -> Ana
 
 /// The first name of a path, and the rest.
 fn split(path: &str) -> (&str, Option<&str>) {
-    match path.split_once('.') {
-        Some((name, inside)) => (name, Some(inside)),
-        None => (path, None),
-    }
+    let both = path.split_once('.');
+    both.map_or((path, None), |(name, inside)| (name, Some(inside)))
 }
 
 #[cfg(test)]

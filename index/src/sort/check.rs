@@ -32,19 +32,13 @@ impl Checker for SortCheck<'_> {
 }
 
 impl<'a> SortCheck<'a> {
-    pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>) -> Self {
+    pub(super) fn new(layout: &'a Layout, run: &'a Arc<Run>, scope: Option<&'a str>) -> Self {
         Self {
             layout,
             run,
-            scope: None,
+            scope,
             refusals: Refusals::default(),
         }
-    }
-
-    /// Checks sorts of the objects of a NESTED field.
-    pub(super) fn of_objects(mut self, scope: &'a str) -> Self {
-        self.scope = Some(scope);
-        self
     }
 
     /// The keys of sorts, which stand at `at` in the request.
@@ -148,11 +142,8 @@ impl<'a> SortCheck<'a> {
         let summable = matches!(field.kind, FieldKind::Long | FieldKind::Double | FieldKind::Date);
         Some(match mode {
             Some(ArrayMode::Avg | ArrayMode::Sum) if !summable => {
-                let message = format!(
-                    "`{}` is {}, which has no mean and no sum",
-                    field.path,
-                    field.kind.word()
-                );
+                let (path, kind) = (&field.path, field.kind.word());
+                let message = format!("`{path}` is {kind}, which has no mean and no sum");
                 let advice = "use MIN or MAX";
                 return self.refuse(format!("{at}.mode"), Reason::TypeMismatch, message, advice);
             }

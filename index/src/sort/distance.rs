@@ -13,7 +13,7 @@ const MANY_TARGETS: usize = 3;
 const SLACK: (f64, f64) = (1e-9, 1e-18);
 
 /// The points from which distances are measured.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Targets {
     pub(super) points: Vec<GeoPoint>,
     /// The same on the unit sphere.
@@ -55,7 +55,7 @@ impl Targets {
 /// The distance of a document's nearest point to the nearest of some points.
 pub(super) struct Distances {
     points: Points,
-    targets: Targets,
+    pub(super) targets: Targets,
 }
 
 impl Distances {

@@ -13,7 +13,7 @@ use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, SegmentReader};
 use super::column::{NumberKind, Pick};
 use super::order::{Absent, Key, SortSource, ValueKind};
 use super::rank::{self, Rank};
-use crate::columns::{ColumnBlock, ColumnCache, NumberColumn};
+use crate::columns::{ColumnBlock, NumberColumn};
 use crate::run::Run;
 
 /// A key of which each document has at most one value: the first that can differ between documents, or the one that decides
@@ -39,7 +39,7 @@ impl Leading {
         key: &Key,
         ordinals: Option<&Arc<NumberColumn>>,
         missing: Rank,
-        columns: &ColumnCache,
+        run: &Run,
         reader: &SegmentReader,
     ) -> tantivy::Result<Option<Self>> {
         let (column, is_ordinal) = match &key.source {
@@ -52,7 +52,7 @@ impl Leading {
             } => match kind {
                 ValueKind::Keyword => (ordinals.cloned(), true),
                 ValueKind::Number(NumberKind::Boolean) | ValueKind::Attribute(_) => return Ok(None),
-                ValueKind::Number(_) => (columns.numbers(reader, path)?, false),
+                ValueKind::Number(_) => (run.columns().numbers(reader, path)?, false),
             },
             _ => return Ok(None),
         };

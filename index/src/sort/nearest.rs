@@ -16,7 +16,7 @@ use tantivy::{
 };
 
 use super::block_max::Matches;
-use super::distance::{BoundingBoxes, Distances, Targets};
+use super::distance::{BoundingBoxes, Distances};
 use super::rank::Rank;
 use super::top::SegmentTopCollector;
 use crate::cell_walk::{TouchedCells, walk};
@@ -45,7 +45,6 @@ pub(super) struct Nearest {
     /// Which key of the order it is.
     pub(super) nth: usize,
     pub(super) distances: Distances,
-    pub(super) targets: Targets,
     /// Of the field of cells.
     pub(super) index: Arc<InvertedIndexReader>,
     /// Documents up to this distance were offered.
@@ -55,7 +54,7 @@ pub(super) struct Nearest {
 impl Nearest {
     /// The cells around each target from some distance to another.
     fn ring(&self, inner: f64, outer: f64, run: &Run) -> Result<Vec<TouchedCells>> {
-        let rings = self.targets.points.iter().filter_map(|center| {
+        let rings = self.distances.targets.points.iter().filter_map(|center| {
             Some(Ring {
                 inner: Circle::new(*center, inner).ok()?,
                 outer: Circle::new(*center, outer).ok()?,
@@ -223,7 +222,7 @@ impl SegmentTopCollector<'_> {
             };
             if let Some(limit) = limit {
                 if boxes.as_ref().is_none_or(|boxes| boxes.wide_for(limit)) {
-                    boxes = Some(BoundingBoxes::new(&nearest.targets, limit));
+                    boxes = Some(BoundingBoxes::new(&nearest.distances.targets, limit));
                 }
                 let outside = |boxes: &BoundingBoxes| !nearest.distances.may_be_within(*doc, boxes);
                 if boxes.as_ref().is_some_and(outside) {

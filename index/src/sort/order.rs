@@ -164,7 +164,7 @@ pub(crate) struct Order {
 impl Order {
     /// Checks the sorts of a request; none means by score.
     pub(crate) fn new(layout: &Layout, run: &Arc<Run>, sorts: &[Sort]) -> Result<Self, Error> {
-        let mut order = Self::of_keys(SortCheck::new(layout, run).sorts(sorts, "sort")?, sorts);
+        let mut order = Self::of_keys(SortCheck::new(layout, run, None).sorts(sorts, "sort")?, sorts);
         let mut sources = order.keys.iter().map(|key| &key.source);
         match sources.position(|source| matches!(source, SortSource::PrimaryKey)) {
             Some(named) => order.primary_key = named,
@@ -196,7 +196,7 @@ impl Order {
         scope: &str,
         at: &str,
     ) -> Result<Self, Error> {
-        let keys = SortCheck::new(layout, run).of_objects(scope).sorts(sorts, at)?;
+        let keys = SortCheck::new(layout, run, Some(scope)).sorts(sorts, at)?;
         Ok(Self::of_keys(keys, sorts))
     }
 
@@ -211,10 +211,6 @@ impl Order {
     pub(super) fn leading(&self, scores: bool) -> Option<usize> {
         let differs = |key: &Key| scores || !matches!(key.source, SortSource::Score);
         self.keys.iter().position(differs)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.keys.len()
     }
 
     /// How many keys, from the first on, compare numbers: what behind them decides may have to be read from a dictionary.

@@ -5,7 +5,6 @@ use std::io;
 
 use tantivy::{DocId, Score, SegmentReader};
 
-use super::order::Order;
 use super::rank::Rank;
 use super::segment::{PreparedOrder, SegmentOrder};
 use super::top::{HeapEntry, Winner, keep};
@@ -77,14 +76,5 @@ impl<'a> PerGroupTopK<'a> {
         Ok(counts
             .map(|count| winners.by_ref().take(count).collect())
             .collect())
-    }
-}
-
-impl Order {
-    /// Adds documents to the first `size` of a group.
-    pub(crate) fn keep_first(&self, kept: &mut Vec<Winner>, more: Vec<Winner>, size: usize) {
-        kept.extend(more);
-        kept.sort_by(|one, other| self.compare(&one.sort_values, &other.sort_values));
-        kept.truncate(size);
     }
 }

@@ -18,7 +18,7 @@ use super::order::{Absent, Key, Order, SortSource, ValueKind};
 use super::rank::{self, Rank};
 use super::raw_value::{RawSortValue, RawSortValues, spell};
 use crate::attribute;
-use crate::columns::{ColumnCache, StringColumn};
+use crate::columns::StringColumn;
 use crate::layout::{Handle, Layout};
 use crate::limits::DOCUMENTS_PER_CHECK;
 use crate::pace::Pace;
@@ -39,7 +39,6 @@ pub(super) const TIE_KEY: usize = 1;
 pub(crate) struct PreparedOrder<'a> {
     pub(crate) order: &'a Order,
     layout: &'a Layout,
-    columns: &'a ColumnCache,
     run: &'a Run,
     /// The filters of nested keys.
     filters: Vec<Option<Box<dyn Weight>>>,
@@ -60,7 +59,6 @@ impl<'a> PreparedOrder<'a> {
         Ok(Self {
             order,
             layout,
-            columns: run.columns(),
             run,
             filters: filters.collect::<tantivy::Result<_>>()?,
         })
@@ -76,7 +74,7 @@ impl<'a> PreparedOrder<'a> {
                 return Ok(None);
             };
             let ordinals = opened.strings.as_ref().map(|strings| &strings.ordinals);
-            Leading::open(nth, opened.key, ordinals, opened.missing, self.columns, reader)
+            Leading::open(nth, opened.key, ordinals, opened.missing, self.run, reader)
         };
         let leading_key = self.order.leading(scores);
         let leading = leading_key.map_or(Ok(None), &open_leading)?;
@@ -113,11 +111,9 @@ impl<'a> PreparedOrder<'a> {
         else {
             return Ok(None);
         };
-        let targets = Targets::new(points);
         Ok(Some(Nearest {
             nth,
-            distances: Distances::new(column, targets.clone()),
-            targets,
+            distances: Distances::new(column, Targets::new(points)),
             index: reader.inverted_index(cell)?,
             passed: None,
         }))
@@ -138,7 +134,7 @@ impl<'a> PreparedOrder<'a> {
         };
         let missing = Rank::missing(key.absent == Absent::First);
         let edges = readers.iter().map(|reader| {
-            let leading = Leading::open(nth, key, None, missing, self.columns, reader)?;
+            let leading = Leading::open(nth, key, None, missing, self.run, reader)?;
             Ok((reader.segment_id(), leading.and_then(|leading| leading.edge())))
         });
         let edges = edges.collect::<tantivy::Result<HashMap<_, _>>>()?;
@@ -176,7 +172,7 @@ impl<'a> PreparedOrder<'a> {
                 kind: ValueKind::Number(kind),
                 pick,
                 ..
-            } => match self.columns.numbers(reader, path)? {
+            } => match self.run.columns().numbers(reader, path)? {
                 Some(numbers) => {
                     let objects = self.objects(key, filter, reader)?;
                     column::numbers(numbers.column.clone(), *kind, *pick, objects)
@@ -184,7 +180,7 @@ impl<'a> PreparedOrder<'a> {
                 None => Box::new(Nothing),
             },
             SortSource::Values { path, kind, pick, .. } => {
-                strings = self.columns.strings(reader, path)?;
+                strings = self.run.columns().strings(reader, path)?;
                 match &strings {
                     Some(strings) => {
                         let attribute_ordinals = match kind {
@@ -201,7 +197,7 @@ impl<'a> PreparedOrder<'a> {
                 }
             }
             SortSource::PrimaryKey => {
-                strings = self.columns.strings(reader, &self.layout.key_path)?;
+                strings = self.run.columns().strings(reader, &self.layout.key_path)?;
                 match &strings {
                     Some(strings) => column::ordinals(strings.column.ords().clone(), None, Pick::Only, None),
                     None => Box::new(Nothing),

@@ -155,7 +155,7 @@ impl<'a> TopCollector<'a> {
 
     /// Reads the strings of those at `places` that have none yet.
     fn read_strings(&mut self, places: Range<usize>) -> io::Result<()> {
-        let keys = self.order.number_keys()..self.order.len();
+        let keys = self.order.number_keys()..self.order.keys.len();
         for (nth, segment) in self.segments.iter().enumerate() {
             let unread = |each: &&Candidate| each.segment == nth && each.sort_values.len() < keys.end;
             let among = self.kept.get(places.clone()).unwrap_or_default();

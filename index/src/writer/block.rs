@@ -16,6 +16,7 @@ use crate::limits::{
     MAX_KEYWORD_BYTES, MAX_NESTED_ROWS, MAX_TEXT_BYTES, MAX_TOKEN_BYTES,
 };
 use crate::misfit::{Misfit, MisfitLog, MisfitReason};
+use crate::plan::number::Number;
 use crate::schema::{Field, FieldKind};
 
 /// The additions that make up a document, in the order that the block join relies on; none of one whose key is too long.
@@ -34,7 +35,7 @@ pub(super) fn adds(
         return Vec::new();
     }
     block.object(layout.schema.fields(), &document.fields, None);
-    let boxed = block.placed.into_iter().map(BoxedDocument::from);
+    let boxed = block.placed.into_iter().map(Box::new).map(BoxedDocument);
     boxed.map(UserOperation::Add).collect()
 }
 
@@ -125,7 +126,9 @@ impl Block<'_> {
                 self.wrong_type(path, &FieldKind::Attributes, value);
                 continue;
             };
-            for (name, value) in objects.iter().flat_map(Object::fields).flat_map(each) {
+            let fields = objects.iter().flat_map(Object::fields);
+            let each = fields.flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
+            for (name, value) in each {
                 if left == 0 {
                     let message = format!("more than {MAX_ATTRIBUTES} values; the first are kept");
                     self.misfit(path, MisfitReason::TooMany, message);
@@ -235,7 +238,9 @@ impl Block<'_> {
                 // -0.0 becomes 0.0: their bits differ, and so would their order.
                 physical.add_f64(field, *number + 0.0);
             }
-            (FieldKind::Double, FieldValue::Long(number), Handle::Single(field)) if exact_in_f64(*number) => {
+            (FieldKind::Double, FieldValue::Long(number), Handle::Single(field))
+                if Number::Integer(*number).as_double().is_some() =>
+            {
                 physical.add_f64(field, *number as f64);
             }
             (FieldKind::Boolean, FieldValue::Boolean(flag), Handle::Single(field)) => {
@@ -287,14 +292,4 @@ impl Block<'_> {
             message,
         });
     }
-}
-
-/// The values of a field, each with the field's name.
-fn each<'a>((name, values): (&'a str, &'a [FieldValue])) -> impl Iterator<Item = (&'a str, &'a FieldValue)> {
-    values.iter().map(move |value| (name, value))
-}
-
-/// Whether an f64 holds this integer without rounding.
-fn exact_in_f64(number: i64) -> bool {
-    (number as f64) as i128 == i128::from(number)
 }

@@ -6,13 +6,7 @@ use tantivy::schema::document::Document;
 /// A document by its address. The queue to the thread is an array of 10,000 places, each as large as four of what it
 /// carries, made and written with the writer: with documents themselves it takes 2.5 MB of every index, used or not, with
 /// their addresses a third.
-pub(crate) struct BoxedDocument(Box<TantivyDocument>);
-
-impl From<TantivyDocument> for BoxedDocument {
-    fn from(document: TantivyDocument) -> Self {
-        Self(Box::new(document))
-    }
-}
+pub(crate) struct BoxedDocument(pub(super) Box<TantivyDocument>);
 
 impl Document for BoxedDocument {
     type Value<'a> = <TantivyDocument as Document>::Value<'a>;

@@ -10,7 +10,7 @@ use crate::aggregate::histogram::{IntervalBounds, Intervals};
 use crate::aggregate::node::{By, Grouping, Range, Size};
 use crate::aggregate::ranges::{OPEN, first_from};
 use crate::error::{Checker, Reason, every};
-use crate::limits::{MAX_HISTOGRAM_GROUPS, limit};
+use crate::limits::limit;
 use crate::plan;
 use crate::request::{Aggregation, GroupOrder, GroupOrderBy, Query, QueryValue, ValueRange};
 
@@ -97,12 +97,11 @@ impl AggregationCheck<'_> {
                 ..
             } => {
                 let ordered = self.order(order, inside, at);
-                let placed = self.histogram(field, *interval, *offset, missing.as_ref(), at);
-                let (field, scope, intervals) = placed?;
+                let intervals = self.histogram(field, *interval, *offset, missing.as_ref(), at);
+                let (placed, intervals) = intervals?;
                 ordered?;
-                let (by, scope) = self.by_intervals((field, scope), intervals, bounds, at)?;
-                let size = Size::All(MAX_HISTOGRAM_GROUPS);
-                (by, scope, size, *min_doc_count, order.clone())
+                let (by, scope) = self.by_intervals(placed, intervals, bounds, at)?;
+                (by, scope, Size::All, *min_doc_count, order.clone())
             }
             Aggregation::DateHistogram {
                 field,
@@ -118,12 +117,11 @@ impl AggregationCheck<'_> {
             } => {
                 let ordered = self.order(order, inside, at);
                 let wide = self.interval(*interval, at);
-                let (field, scope) = self.field(field, FieldRequirement::Date, missing.as_ref(), at)?;
+                let placed = self.field(field, FieldRequirement::Date, missing.as_ref(), at)?;
                 ordered.and(wide)?;
                 let intervals = Intervals::Calendar(Calendar::new(*interval, *unit, *time_zone, *offset));
-                let (by, scope) = self.by_intervals((field, scope), intervals, bounds, at)?;
-                let size = Size::All(MAX_HISTOGRAM_GROUPS);
-                (by, scope, size, *min_doc_count, order.clone())
+                let (by, scope) = self.by_intervals(placed, intervals, bounds, at)?;
+                (by, scope, Size::All, *min_doc_count, order.clone())
             }
             _ => return None,
         };
@@ -159,8 +157,7 @@ impl AggregationCheck<'_> {
         if count == 0 {
             return self.refuse(path, Reason::Missing, "there is none", "give at least one");
         }
-        self.within_limit(&path, limit!(MAX_RANGES), count)?;
-        Some(())
+        self.within_limit(&path, limit!(MAX_RANGES), count)
     }
 
     fn range(&mut self, range: &ValueRange, kind: Kind, at: &str) -> Option<Range> {
@@ -170,16 +167,15 @@ impl AggregationCheck<'_> {
         let low = from.as_ref().map_or(0, |(first, _)| *first);
         let high = to.as_ref().map_or(OPEN, |(first, _)| *first);
         if low > high {
-            self.upside_down(at);
-            return None;
+            return self.upside_down(at);
         }
         let ends = [from, to].map(|end| end.map(|(_, shown)| shown));
         Some(Range { low, high, ends })
     }
 
-    fn upside_down(&mut self, at: &str) {
+    fn upside_down<T>(&mut self, at: &str) -> Option<T> {
         let message = "the lower end is above the upper one";
-        self.note(at, Reason::OutOfRange, message, "swap the ends");
+        self.refuse(at, Reason::OutOfRange, message, "swap the ends")
     }
 
     fn end(
@@ -216,8 +212,7 @@ impl AggregationCheck<'_> {
                 return self.refuse(at, Reason::OutOfRange, "these are no distances", advice);
             }
             if from > to {
-                self.upside_down(&at);
-                return None;
+                return self.upside_down(&at);
             }
             Some((from, to))
         }))
@@ -238,7 +233,7 @@ impl AggregationCheck<'_> {
         offset: f64,
         missing: Option<&QueryValue>,
         at: At<'_>,
-    ) -> Option<(crate::aggregate::node::FieldOf, Option<String>, Intervals)> {
+    ) -> Option<(Placed, Intervals)> {
         let placed = self.field(field, FieldRequirement::LongOrDouble, missing, at);
         let wide = interval > 0.0 && interval.is_finite();
         if !wide {
@@ -249,12 +244,12 @@ impl AggregationCheck<'_> {
             let (path, message) = (format!("{at}.offset"), format!("{offset} is no offset"));
             self.note(path, Reason::OutOfRange, message, "give a finite number");
         }
-        let (field, scope) = placed.filter(|_| wide && offset.is_finite())?;
-        let intervals = match field.kind {
+        let placed = placed.filter(|_| wide && offset.is_finite())?;
+        let intervals = match placed.0.kind {
             Kind::Long => Intervals::of_long(interval, offset),
             _ => Intervals::of_double(interval, offset),
         };
-        Some((field, scope, intervals))
+        Some((placed, intervals))
     }
 
     pub(super) fn by_intervals(

@@ -97,9 +97,8 @@ impl AggregationCheck<'_> {
                 Some((By::Value(field), scope))
             }
             SourceKind::Histogram { interval, offset } => {
-                let (field, scope, intervals) =
-                    self.histogram(&source.field, *interval, *offset, missing, at)?;
-                self.by_intervals((field, scope), intervals, &open, at)
+                let (placed, intervals) = self.histogram(&source.field, *interval, *offset, missing, at)?;
+                self.by_intervals(placed, intervals, &open, at)
             }
             SourceKind::DateHistogram {
                 interval,

@@ -34,22 +34,16 @@ pub(super) struct Boxes {
 impl Boxes {
     pub(super) fn new(edges: Vec<Edge>) -> Self {
         let leaves = edges.len().div_ceil(EDGES_PER_BOX).next_power_of_two();
-        let around = |edges: &[Edge]| {
-            edges
-                .iter()
-                .map(Edge::bounding_box)
-                .fold(PlaneRectangle::NOTHING, PlaneRectangle::with)
+        let around = |boxes: &[PlaneRectangle]| {
+            let boxes = boxes.iter().copied();
+            boxes.fold(PlaneRectangle::NOTHING, PlaneRectangle::with)
         };
-        let mut lowest: Vec<PlaneRectangle> = edges.chunks(EDGES_PER_BOX).map(around).collect();
+        let of_edges: Vec<PlaneRectangle> = edges.iter().map(Edge::bounding_box).collect();
+        let mut lowest: Vec<PlaneRectangle> = of_edges.chunks(EDGES_PER_BOX).map(around).collect();
         lowest.resize(leaves, PlaneRectangle::NOTHING);
         // Level by level from the lowest to the root, then turned around.
         let mut levels = vec![lowest];
         while let Some(last) = levels.last().filter(|last| last.len() > 1) {
-            let around = |pair: &[PlaneRectangle]| {
-                pair.iter()
-                    .copied()
-                    .fold(PlaneRectangle::NOTHING, PlaneRectangle::with)
-            };
             levels.push(last.chunks(2).map(around).collect());
         }
         let mut bounds = vec![PlaneRectangle::NOTHING];

@@ -106,6 +106,12 @@ impl AllWords {
         TERMINATED
     }
 
+    /// How many documents have the rarest word.
+    fn fewest(&self) -> u32 {
+        let all = self.cursors.iter().map(PostingsCursor::len);
+        all.min().unwrap_or_default()
+    }
+
     fn leading(&mut self) -> Option<&mut PostingsCursor> {
         self.cursors.get_mut(*self.order.first()?)
     }
@@ -181,24 +187,12 @@ impl DocSet for AllWords {
     settles!();
 
     fn size_hint(&self) -> u32 {
-        let rarest = self
-            .cursors
-            .iter()
-            .map(PostingsCursor::len)
-            .min()
-            .unwrap_or_default();
         // Words are rarely together in every document that has the rarest.
-        rarest / self.cursors.len().max(1) as u32
+        self.fewest() / self.cursors.len().max(1) as u32
     }
 
     fn cost(&self) -> u64 {
-        u64::from(
-            self.cursors
-                .iter()
-                .map(PostingsCursor::len)
-                .min()
-                .unwrap_or_default(),
-        )
+        u64::from(self.fewest())
     }
 }
 
