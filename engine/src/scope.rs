@@ -180,18 +180,21 @@ impl Scope {
         }
     }
 
-    /// Might the call have met a row that was deleted, of which the log tells this?
-    pub(crate) fn saw(&self, key: &PrimaryKey, parting: Option<&Row>) -> bool {
+    /// May the call meet a row of this key? `None` where the key doesn't tell.
+    pub(crate) fn sees_key(&self, key: &PrimaryKey) -> Option<bool> {
         match self {
-            Self::All => true,
+            Self::All => Some(true),
             Self::Limited { limit, place } => {
-                let text = match place.key {
-                    Some(at) => key_text(key, at),
-                    None => parting.and_then(|row| named(place, row)),
-                };
-                text.is_some_and(|text| limit.allows(text))
+                let text = key_text(key, place.key?);
+                Some(text.is_some_and(|text| limit.allows(text)))
             }
         }
+    }
+
+    /// Might the call have met a row that was deleted, of which the log tells this?
+    pub(crate) fn saw(&self, key: &PrimaryKey, parting: Option<&Row>) -> bool {
+        self.sees_key(key)
+            .unwrap_or_else(|| parting.is_some_and(|row| self.sees(row)))
     }
 
     /// Are there rows that the call may not meet?
@@ -371,18 +374,24 @@ impl Scope {
         let Self::Limited { limit, place } = self else {
             return Ok(());
         };
-        let field = &place.field;
-        let kind = design.schema.resolve(field).map(|field| &field.kind);
-        if kind != Some(&FieldKind::Keyword) || !design.has_as_is(field, &place.column) {
+        let fields = design.schema.fields().iter();
+        let mut fields = fields.filter(|field| {
+            *field.kind() == FieldKind::Keyword && design.has_as_is(field.name(), &place.column)
+        });
+        let field = match limit {
+            Limit::Owner(_) => fields.find(|field| field.name() == place.field),
+            Limit::Partitions(_) => fields.next(),
+        };
+        let Some(field) = field else {
             return Err(EngineError::OwnerNotIndexed {
                 table: table.to_owned(),
-                field: field.clone(),
+                field: place.field.clone(),
             });
-        }
+        };
         let asked = std::mem::replace(&mut request.query, Query::MatchAll);
         request.query = Query::Bool {
             must: vec![asked],
-            filter: vec![limit.clause(field)],
+            filter: vec![limit.clause(field.name())],
             should: Vec::new(),
             must_not: Vec::new(),
             minimum_should_match: None,

@@ -1,4 +1,8 @@
+use souk_index::Field;
+use souk_storage::TableSchema;
+
 use super::*;
+use crate::definition::{SearchIndexDefinition, Source};
 
 const TEXTS: [&str; 9] = [
     "",
@@ -88,8 +92,43 @@ fn partitions_are_granted_of_texts_and_to_who_has_no_rows_of_its_own() {
         (KeyKind::Binary, None, false),
         (KeyKind::String, Some(of_a_user), false),
     ] {
-        let table = TableDefinition::new(souk_storage::TableSchema::new("notes").key("id", kind));
+        let table = TableDefinition::new(TableSchema::new("notes").key("id", kind));
         let scope = Scope::of_partitions(&caller(owner), Partitions::of("eu-*"), &table);
         assert_eq!(scope.is_ok(), expected, "{kind:?}: {scope:?}");
+    }
+}
+
+#[test]
+fn searches_of_partitions_go_by_a_field_that_is_the_key_column() {
+    let column = "owner.tenant";
+    let table = TableDefinition::new(TableSchema::new("notes").key(column, KeyKind::String));
+    let scope = Scope::Limited {
+        limit: Limit::Partitions(Partitions::of("eu-*")),
+        place: OwnerPlace::partition(column),
+    };
+    // Its sub-field has the name of the key column, and comes from another one.
+    let looks_alike = Field::long("owner").sub_field("tenant", FieldKind::Keyword);
+    let search = SearchIndexDefinition {
+        fields: vec![looks_alike],
+        ..SearchIndexDefinition::new("notes")
+    };
+    for (is_declared, expected) in [(false, None), (true, Some("holder"))] {
+        let mut search = search.clone();
+        if is_declared {
+            search.fields.push(Field::keyword("holder"));
+            search.sources.insert("holder".to_owned(), Source::column(column));
+        }
+        let design = Design::new(&table, &search).expect("a design");
+        let mut request = SearchRequest::new(Query::MatchAll);
+        let restricted = scope.restrict(&mut request, &design, "notes");
+        assert_eq!(restricted.is_ok(), expected.is_some(), "{restricted:?}");
+        let Query::Bool { filter, .. } = request.query else {
+            assert_eq!(expected, None);
+            continue;
+        };
+        let Some(Query::Prefix { field, value, .. }) = filter.first() else {
+            panic!("{filter:?}");
+        };
+        assert_eq!((Some(field.as_str()), value.as_str()), (expected, "eu-"));
     }
 }

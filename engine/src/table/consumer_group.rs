@@ -27,8 +27,8 @@ impl TableHandle {
     /// # Errors
     /// [`EngineError::ConsumerGroupExists`]; [`EngineError::LimitExceeded`] for
     /// [`crate::consumer_groups::GROUPS_OF_TABLE_MAX`], [`crate::consumer_groups::SHARDS_OF_GROUP_MAX`],
-    /// [`crate::consumer_groups::SHARDS_MAX`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone; as
-    /// [`souk_storage::Database::create_feed`].
+    /// [`crate::consumer_groups::SHARDS_MAX`]; [`EngineError::NoOwnRows`], [`EngineError::PartitionNotAllowed`] to callers who meet some
+    /// rows alone; as [`souk_storage::Database::create_feed`].
     pub async fn create_consumer_group(&self, name: &str, options: GroupOptions) -> Result<()> {
         self.check_all(&self.scope()?)?;
         let (table, name) = (self.clone(), name.to_owned());
@@ -259,11 +259,13 @@ impl TableHandle {
 
     /// The right to commit a checkpoint of a shard, of this table or another one.
     pub(super) fn committing(&self, checkpoint: &ShardCheckpoint) -> Result<Committing> {
-        let table = self.inner.table(&checkpoint.table);
-        let table = table.filter(|table| self.call.principal.grant(table.name()) == Grant::Whole);
-        let table = table.ok_or_else(|| EngineError::TableNotFound {
-            table: checkpoint.table.clone(),
-        })?;
+        let name = || checkpoint.table.clone();
+        let table = match self.call.principal.grant(&checkpoint.table) {
+            Grant::Whole => self.inner.table(&checkpoint.table),
+            Grant::Partitions(_) => return Err(EngineError::PartitionNotAllowed { table: name() }),
+            Grant::Nothing => None,
+        };
+        let table = table.ok_or_else(|| EngineError::TableNotFound { table: name() })?;
         let group = self
             .inner
             .consumer_groups

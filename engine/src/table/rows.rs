@@ -53,7 +53,7 @@ impl TableHandle {
     /// The secondary indexes as they are now, for several reads that are to see the same.
     ///
     /// # Errors
-    /// [`EngineError::SequenceAhead`]; [`EngineError::NoOwnRows`] to callers who meet own rows alone.
+    /// [`EngineError::SequenceAhead`]; [`EngineError::NoOwnRows`], [`EngineError::PartitionNotAllowed`] to callers who meet some rows alone.
     pub async fn index_view(&self, min_sequence: u64) -> Result<IndexView<'_>> {
         self.check_all(&self.scope()?)?;
         self.unchecked_index_view(min_sequence).await
@@ -159,8 +159,8 @@ impl TableHandle {
         Ok(snapshot.batch_get(&[keys]).await?.into_iter().flatten().collect())
     }
 
-    /// The same of those that the call may meet; others are read as if there were none. First it is read whose they are: a filter that
-    /// looked at the rows of others would tell of them by how long it takes, and by what it refuses.
+    /// The same of those that the call may meet; others are read as if there were none. First it is read whose they are, unless their keys
+    /// tell: a filter that looked at the rows of others would tell of them by how long it takes, and by what it refuses.
     async fn read_own(
         &self,
         scope: &Scope,
@@ -169,11 +169,15 @@ impl TableHandle {
         options: &ReadOptions,
     ) -> Result<Vec<Result<Read, StoreError>>> {
         options.check()?;
-        let told = self
-            .read_each(snapshot, keys.clone(), &scope.owner_projection())
-            .await?;
-        let is_own = |read: Read| read.row.is_some_and(|row| scope.sees(&row));
-        let owned: Vec<Result<bool, StoreError>> = told.into_iter().map(|read| read.map(is_own)).collect();
+        let known: Option<Vec<bool>> = keys.iter().map(|key| scope.sees_key(key)).collect();
+        let owned: Vec<Result<bool, StoreError>> = match known {
+            Some(known) => known.into_iter().map(Ok).collect(),
+            None => {
+                let told = self.read_each(snapshot, keys.clone(), &scope.owner_projection());
+                let is_own = |read: Read| read.row.is_some_and(|row| scope.sees(&row));
+                told.await?.into_iter().map(|read| read.map(is_own)).collect()
+            }
+        };
         let own = keys.into_iter().zip(&owned);
         let own = own.filter(|(_, owned)| matches!(owned, Ok(true)));
         let own: Vec<PrimaryKey> = own.map(|(key, _)| key).collect();
@@ -284,7 +288,8 @@ impl TableHandle {
     /// Splits the table into parts of about so many stored bytes. Takes the time of reading all of it once.
     ///
     /// # Errors
-    /// [`EngineError::NoOwnRows`] to callers who meet own rows alone; [`EngineError::TooManySplits`]; as [`Snapshot::split_points`].
+    /// [`EngineError::NoOwnRows`], [`EngineError::PartitionNotAllowed`] to callers who meet some rows alone; [`EngineError::TooManySplits`]; as
+    /// [`Snapshot::split_points`].
     pub async fn splits(&self, bytes: usize) -> Result<Splits> {
         self.check_all(&self.scope()?)?;
         let slot = self.inner.splits.take(self.caller());

@@ -166,10 +166,14 @@ impl TableHandle {
     }
 
     fn attached(&self, id: TransactionId) -> Result<Attached> {
-        self.scope()?;
+        let scope = self.scope()?;
         self.check_unowned()?;
         let transactions = &self.inner.transactions;
         transactions.check(id, self.open.table.id(), self.caller().as_ref())?;
-        Ok(Attached(Some(self.inner.database.transaction(id)?)))
+        // It may be of other credentials of its caller, with other limits. A refusal detaches it again.
+        let attached = Attached(Some(self.inner.database.transaction(id)?));
+        let partition = attached.0.as_ref().map(Transaction::partition);
+        scope.check_partition(self.name(), partition)?;
+        Ok(attached)
     }
 }

@@ -276,11 +276,7 @@ impl TableHandle {
     /// those that the index of a searched one can't have.
     pub(crate) fn check_keys(&self, scope: &Scope, writes: &[TableWrite]) -> Result<()> {
         for write in writes {
-            let partition = match &write.operation {
-                RowOperation::Append { key, .. } => key.first(),
-                other => other.key().and_then(|key| key.values().first()),
-            };
-            scope.check_partition(self.name(), partition)?;
+            scope.check_partition(self.name(), write.operation.partition())?;
         }
         let is_hashed = self.open.definition().is_hashed();
         let is_searched = self.open.is_searched();

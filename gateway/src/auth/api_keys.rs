@@ -222,12 +222,15 @@ mod tests {
 
     #[test]
     fn a_line_says_the_tables_that_its_holder_is_limited_to() {
-        let tables: TableNames = "notes,logs_*".parse().expect("names");
+        let tables: TableNames = "notes,logs_*,metrics/é:1*".parse().expect("names");
         for (role, subject) in [(Role::Operator, ""), (Role::User, "u1 of a team")] {
             let holder = Identity::new(role, subject).expect("an identity");
             for holder in [holder.clone(), holder.with_tables(Some(tables.clone()))] {
                 let made = make_key_for("web", &holder).expect("a key");
-                assert_eq!(made.line.contains(":notes,logs_*"), holder.tables().is_some());
+                assert_eq!(
+                    made.line.contains(":notes,logs_*,metrics/é:1* "),
+                    holder.tables().is_some()
+                );
                 let keys = ApiKeys::read(&made.line).expect("a key");
                 assert_eq!(keys.identify(made.key.as_bytes()), Some(holder));
             }

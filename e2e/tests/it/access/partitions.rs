@@ -120,6 +120,7 @@ async fn whatever_reads_rows_tells_of_the_granted_partitions_alone() -> anyhow::
     ] {
         let of_all = read(&admin, method, request.clone(), field).await?;
         let at = format!("{method} {request}");
+        assert!(!of_all.is_empty(), "{at}");
         for (caller, granted) in [(&some, &GRANTED[..]), (&one, &["eu"][..]), (&all, &KEYS[..])] {
             let expected: Vec<&String> = of_all
                 .iter()
@@ -165,6 +166,25 @@ async fn whatever_reads_rows_tells_of_the_granted_partitions_alone() -> anyhow::
         .map(|result| result["row"].is_object())
         .collect();
     assert_eq!(there, [false, true], "{got}");
+    let (mut paged, mut token) = (Vec::new(), json!(""));
+    loop {
+        let asked = json!({"page_size": 1, "page_token": token});
+        let page = called(&some, "RangeRows", asked).await??;
+        let rows = page["rows"].as_array().into_iter().flatten();
+        paged.extend(rows.filter_map(|row| Some(row["key"][0]["string_value"].as_str()?.to_owned())));
+        token = page["next_page_token"].clone();
+        if token.as_str().is_none_or(str::is_empty) {
+            break;
+        }
+    }
+    assert_eq!(paged, twice(GRANTED));
+    let page = called(&admin, "RangeRows", json!({"page_size": 1})).await??;
+    let behind = json!({"page_size": 1, "page_token": page["next_page_token"]});
+    let refused = called(&some, "RangeRows", behind).await?;
+    assert_eq!(
+        reason(&refused.expect_err("of other credentials")),
+        "PAGE_TOKEN_INVALID"
+    );
     // Its entries don't tell their partition first.
     let refused = called(&some, "RangeIndex", json!({"index": "by_city"})).await?;
     assert_eq!(refused.expect_err("of all").code(), Code::InvalidArgument);
@@ -218,6 +238,26 @@ async fn whatever_writes_rows_writes_those_of_the_granted_partitions_alone() -> 
     called(&some, "GetRow", in_it).await??;
     called(&some, "CommitTransaction", json!({"transaction_id": id})).await??;
     called(&admin, "GetRow", json!({"key": key("eu-4", 1)})).await??;
+
+    // Of the same caller by other credentials.
+    let begun = called(&admin, "BeginTransaction", begin("us-1")).await??;
+    let in_it = json!({"transaction_id": begun["transaction_id"]});
+    for method in ["CommitTransaction", "AbortTransaction"] {
+        let refused = called(&some, method, in_it.clone()).await?;
+        assert_refused(&refused.expect_err(method), method);
+    }
+    called(&admin, "CommitTransaction", in_it).await??;
+    let write = json!({
+        "writes": [{"put": put("eu-2", 9), "returning": {"row": "RETURN_ROW_ALL"}}],
+        "atomic": true,
+        "request_id": "6f1c9a7e-0f0e-4c57-9d5c-3b8f6a2b1c4d",
+    });
+    called(&admin, "BatchWriteRows", write.clone()).await??;
+    let refused = called(&some, "BatchWriteRows", write).await?;
+    assert_eq!(
+        reason(&refused.expect_err("of other credentials")),
+        "REQUEST_ID_REUSED"
+    );
     Ok(())
 }
 

@@ -250,10 +250,11 @@ fn a_claim_limits_a_caller_to_tables_and_a_wrong_one_doesnt_free_it() {
         identity.tables().map(ToString::to_string)
     };
     assert_eq!(limits(&tokens, &claims()), None);
-    let limited = with("souk_tables", json!(["notes", "logs_*"]));
+    let limited = with("souk_tables", json!(["notes", "logs_*", "metrics/é:1*"]));
     // The second time from memory.
     for _ in 0..2 {
-        assert_eq!(limits(&tokens, &limited).as_deref(), Some("notes,logs_*"));
+        let expected = "notes,logs_*,metrics/é:1*";
+        assert_eq!(limits(&tokens, &limited).as_deref(), Some(expected));
     }
     for bad in [
         json!(null),
@@ -263,6 +264,9 @@ fn a_claim_limits_a_caller_to_tables_and_a_wrong_one_doesnt_free_it() {
         json!(["notes,logs"]),
         json!(["a b"]),
         json!([""]),
+        json!(["a/"]),
+        json!(["a*/x"]),
+        json!(["a/x", "a/y"]),
         json!(vec!["n"; 65]),
         json!({"notes": true}),
     ] {
