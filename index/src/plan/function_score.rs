@@ -205,6 +205,7 @@ impl FunctionScored<Box<dyn Weight>> {
             functions: functions.collect::<Result<_>>()?,
             combine: self.combine,
             min_score: self.min_score,
+            settled: 0,
             boost,
             pace: Pace::new(Arc::clone(&self.run), VALUES_PER_CHECK),
         })
@@ -251,6 +252,8 @@ struct FunctionScorer {
     functions: Vec<OpenFunction>,
     combine: Combine,
     min_score: Option<f64>,
+    /// The last document that was looked for: none before it is left, and functions' filters stand there.
+    settled: DocId,
     boost: Score,
     pace: Pace<Arc<Run>>,
 }
@@ -289,7 +292,8 @@ impl FunctionScorer {
                 self.inner.advance();
             }
         }
-        self.inner.doc()
+        self.settled = self.inner.doc();
+        self.settled
     }
 
     /// What [`DocSet::seek_danger`] answers of `target`, given what the query `found`: the score has to pass, too.
@@ -318,6 +322,10 @@ impl DocSet for FunctionScorer {
 
     /// Computes the score of `target` alone, which cheaper clauses of an intersection match; `seek` would look for the next match.
     fn seek_danger(&mut self, target: DocId) -> SeekDangerResult {
+        if target < self.settled {
+            // The query may go back to it.
+            return SeekDangerResult::SeekLowerBound(self.settled);
+        }
         let found = self.inner.seek_danger(target);
         self.verified(found, target)
     }

@@ -1,6 +1,6 @@
 //! Full text: which texts have the words of a query, and their scores by BM25 over all texts of the field.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use souk_index::{Fuzziness, Object, Operator, Query};
 
@@ -234,7 +234,7 @@ impl Texts {
         starts.dedup();
         let (mut often, mut free) = (0, i64::MIN);
         for start in starts {
-            if start >= free && fits(own, asked, start, slop, &mut Vec::new()) {
+            if start >= free && fits(own, asked, start, slop) {
                 often += 1;
                 free = start + slop + 1;
             }
@@ -243,18 +243,34 @@ impl Texts {
     }
 }
 
-/// Whether the words of a phrase, one after the other, find occurrences that no other word has taken.
-fn fits(own: &[Placed], asked: &[String], start: i64, slop: i64, taken: &mut Vec<i64>) -> bool {
-    let nth = taken.len();
-    let Some(word) = asked.get(nth) else { return true };
-    let from = start + nth as i64;
-    for (place, other) in own {
-        if other == word && (from..=from + slop).contains(place) && !taken.contains(place) {
-            taken.push(*place);
-            if fits(own, asked, start, slop, taken) {
-                return true;
-            }
-            taken.pop();
+/// Whether each word of a phrase finds an occurrence that no other word has: by augmenting paths, since trying all ways takes hours where
+/// a word is repeated.
+fn fits(own: &[Placed], asked: &[String], start: i64, slop: i64) -> bool {
+    let mut holders = BTreeMap::new();
+    let near = |nth: usize, (place, word): &Placed| {
+        let from = start + nth as i64;
+        *word == asked[nth] && (from..=from + slop).contains(place)
+    };
+    (0..asked.len()).all(|nth| finds(own, &near, nth, &mut BTreeSet::new(), &mut holders))
+}
+
+/// Whether the `nth` word of a phrase finds an occurrence, for which others may have to move.
+fn finds(
+    own: &[Placed],
+    near: &impl Fn(usize, &Placed) -> bool,
+    nth: usize,
+    tried: &mut BTreeSet<i64>,
+    holders: &mut BTreeMap<i64, usize>,
+) -> bool {
+    for placed in own.iter().filter(|placed| near(nth, placed)) {
+        let place = placed.0;
+        if !tried.insert(place) {
+            continue;
+        }
+        let holder = holders.get(&place).copied();
+        if holder.is_none_or(|holder| finds(own, near, holder, tried, holders)) {
+            holders.insert(place, nth);
+            return true;
         }
     }
     false

@@ -1,5 +1,7 @@
 //! `function_score` and `dis_max` by figures worked out by hand, and what is wrong with them.
 
+use std::ops::Bound;
+
 use super::model::Model;
 use super::*;
 use crate::document::Object;
@@ -294,6 +296,44 @@ fn functions_combine() {
     check(&cut, [60.0, 60.0, 0.0, 8.0]);
     // Without functions the score stays.
     assert_eq!(model().plan(&scored(vec![], |_| {})).constant_score, 2.0);
+}
+
+#[test]
+fn what_scores_too_little_before_the_first_match_is_not_excluded() {
+    let mut documents = vec![Object::default()];
+    documents.extend([100, 3, 0, 7].map(|count| {
+        Object::default()
+            .with("price", 4.0)
+            .with("brand", "x")
+            .with("name", "tea")
+            .with_all("count", [count, 5])
+    }));
+    let model = Model::new(documents, 1, usize::MAX);
+    let mut reciprocal = factor("count", Modifier::Reciprocal, None);
+    // Read forward alone; the value is 1 where it doesn't match.
+    reciprocal.filter = Some(Query::exists("count"));
+    for query in [
+        Query::MatchAll,
+        Query::term("count", 5),
+        Query::term("price", 4.0),
+        Query::term("brand", "x"),
+        Query::term("name", "tea"),
+        Query::exists("brand"),
+        Query::exists("price"),
+        Query::range(
+            "price",
+            Bound::Excluded(QueryValue::Double(0.0)),
+            Bound::Unbounded,
+        ),
+        Query::range("count", Bound::Included(QueryValue::Integer(5)), Bound::Unbounded),
+    ] {
+        let mut scored = FunctionScore::new(query.clone(), vec![reciprocal.clone()]);
+        scored.combine_mode = CombineMode::Replace;
+        scored.min_score = Some(0.5);
+        let scored = Query::FunctionScore(Box::new(scored));
+        assert_eq!(model.found(&scored), [3], "{query:?}");
+        assert_eq!(model.found(&Query::not(scored)), [1, 2, 4], "{query:?}");
+    }
 }
 
 #[test]
