@@ -23,7 +23,10 @@ use crate::unexplained::{unexplained, unscored};
 /// Which documents of which segment are parents, by the path of the parents. Deletes don't change it, so a segment's
 /// entry is good for as long as the segment lives.
 #[derive(Debug, Default)]
-pub(crate) struct ParentCache(Mutex<HashMap<(SegmentId, Vec<u8>), Arc<Bits>>>);
+pub(crate) struct ParentCache(Mutex<HashMap<ParentKey, Arc<Bits>>>);
+
+/// A segment, and the `_kind` of the parents: their path.
+type ParentKey = (SegmentId, Vec<u8>);
 
 impl ParentCache {
     /// The documents of the segment that have the term `kind`.
