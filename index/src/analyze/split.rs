@@ -2,7 +2,7 @@
 
 use super::token_stream::Piece;
 
-/// Finds where each part, a slice of `text`, lies, and numbers it.
+/// Finds where each part, a slice of `text`, lies, and numbers it; empty ones are left out.
 pub(super) fn pieces<'a>(
     text: &'a str,
     parts: impl Iterator<Item = &'a str> + Send + 'a,

@@ -252,7 +252,7 @@ struct FunctionScorer {
     functions: Vec<OpenFunction>,
     combine: Combine,
     min_score: Option<f64>,
-    /// The last document that was looked for: none before it is left, and functions' filters stand there.
+    /// The last document that was asked about. The functions' filters have passed those before it, so none of them may be scored again.
     settled: DocId,
     boost: Score,
     pace: Pace<Arc<Run>>,
@@ -298,6 +298,7 @@ impl FunctionScorer {
 
     /// What [`DocSet::seek_danger`] answers of `target`, given what the query `found`: the score has to pass, too.
     fn verified(&mut self, found: SeekDangerResult, target: DocId) -> SeekDangerResult {
+        self.settled = target;
         match found {
             SeekDangerResult::Found if self.stops() => SeekDangerResult::SeekLowerBound(TERMINATED),
             SeekDangerResult::Found if !self.passes() => SeekDangerResult::SeekLowerBound(target + 1),

@@ -331,8 +331,15 @@ fn what_scores_too_little_before_the_first_match_is_not_excluded() {
         scored.combine_mode = CombineMode::Replace;
         scored.min_score = Some(0.5);
         let scored = Query::FunctionScore(Box::new(scored));
-        assert_eq!(model.found(&scored), [3], "{query:?}");
-        assert_eq!(model.found(&Query::not(scored)), [1, 2, 4], "{query:?}");
+        let beginning = Query::prefix("name", "t");
+        for scored in [
+            scored.clone(),
+            Query::all(vec![scored.clone(), scored.clone()]),
+            Query::all(vec![beginning, scored]),
+        ] {
+            assert_eq!(model.found(&scored), [3], "{scored:?}");
+            assert_eq!(model.found(&Query::not(scored.clone())), [1, 2, 4], "{scored:?}");
+        }
     }
 }
 
