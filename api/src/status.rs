@@ -84,7 +84,7 @@ fn engine_status(error: EngineError) -> Status {
             .build(),
             EngineError::OwnerNotIndexed { table, field } => StatusBuilder::failed_precondition(
                 "OWNER_NOT_INDEXED",
-                format!("searches for some rows alone need {field} in the index of {table}, as it is, as a KEYWORD; add it, or add it again as it was declared"),
+                format!("searches for some rows alone need {field}, unchanged, as a KEYWORD field in the index of {table}: add it"),
             )
             .metadata("field", field)
             .build(),

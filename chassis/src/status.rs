@@ -163,7 +163,7 @@ impl StatusBuilder {
         self
     }
 
-    /// Adds `ResourceInfo`: the type (`souk.order.v1.Order`) and the name of the resource the error is about.
+    /// Adds `ResourceInfo`: the type (`souk.order.v1.Order`) and the name of the resource the error is about, as [`is_refusal`] looks at.
     pub fn resource(mut self, kind: &str, name: &str, description: &str) -> Self {
         let texts = [kind, name, description].map(str::to_owned);
         if let Some([kind, name, description]) = self.spend(texts) {

@@ -122,5 +122,14 @@ for (const primaryKey of rows.map(keyOf)) {
   await client.updateRow({ tableName, condition, primaryKey, updateOfAttributeColumns, transactionId });
 }
 await client.commitTransaction({ transactionId });
+
+// Those of one that is aborted don't. A cell may be given its version, a time in milliseconds.
+const aborted = await client.startLocalTransaction({ tableName, primaryKey: [{ conversation: "c1" }] });
+const [primaryKey] = rows.map(keyOf);
+const updateOfAttributeColumns = [{ PUT: [{ text: "…", timestamp: Date.now() }] }];
+await client.updateRow({ tableName, condition, primaryKey, updateOfAttributeColumns, transactionId: aborted.transactionId });
+await client.abortTransaction(aborted.transactionId);
+const { row } = await client.getRow({ tableName, primaryKey });
+assert.equal(messageOf(row).text, messageOf(rows[0]).text);
 await drop();
 console.log("done");

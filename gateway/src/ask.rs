@@ -104,8 +104,9 @@ impl Ask {
             trailers(Status::ok("")),
         ];
         let mut response = Response::new(Body::new(StreamBody::new(stream::iter(frames))));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         Ok(response)
     }
 }

@@ -134,11 +134,15 @@ impl Balance {
 
     fn note(&self, endpoint: &Endpoint, response: &Response<Body>) {
         let silent = response.extensions().get::<NoAnswer>().is_some();
-        if code_in(response.headers()) == Some(Code::DeadlineExceeded) {
-            // The time was the caller's choice: it may have been too short for any process.
+        let (code, failed) = (
+            code_in(response.headers()),
+            silent || is_refusal(response.headers()),
+        );
+        // The time was the caller's choice: it may have been too short for any process. One resource says nothing of the others.
+        if code == Some(Code::DeadlineExceeded) || (code == Some(Code::Unavailable) && !failed) {
             return;
         }
-        if !silent && !is_refusal(response.headers()) {
+        if !failed {
             // Written only after something was wrong.
             if endpoint.refusals.load(Ordering::Relaxed) > 0 {
                 endpoint.refusals.store(0, Ordering::Relaxed);
@@ -146,8 +150,10 @@ impl Balance {
             }
             return;
         }
-        let before = endpoint.refusals.fetch_add(1, Ordering::Relaxed);
-        let refusals = before.saturating_add(1);
+        let refusals = endpoint
+            .refusals
+            .fetch_add(1, Ordering::Relaxed)
+            .saturating_add(1);
         let now = self.now();
         // Calls that were under way when it was left out tell nothing new.
         if (silent || refusals.is_multiple_of(REFUSALS_MAX))

@@ -148,8 +148,10 @@ impl Retry {
             let mut request = Request::from_parts(parts.clone(), Body::new(body));
             if attempts > 0 {
                 // Those of the caller count, too.
-                let told = parts.headers.get(PREVIOUS_ATTEMPTS);
-                let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
+                let told = parts
+                    .headers
+                    .get(PREVIOUS_ATTEMPTS)
+                    .and_then(|told| told.to_str().ok()?.parse().ok());
                 let previous = told.unwrap_or(0_u32).saturating_add(attempts);
                 request.headers_mut().insert(PREVIOUS_ATTEMPTS, previous.into());
             }
@@ -192,8 +194,10 @@ impl Retry {
         if attempts == 1 && self.backend.has_others() {
             return Some(Duration::ZERO);
         }
+        if !refused {
+            return None;
+        }
         match response.headers().get(RETRY_PUSHBACK).filter(|_| answered) {
-            _ if !refused => None,
             // Anything but a time says: don't (gRFC A6).
             Some(pushback) => pushback.to_str().ok()?.parse().ok().map(Duration::from_millis),
             None => {

@@ -173,9 +173,10 @@ impl TableHandle {
         let owned: Vec<Result<bool, StoreError>> = match known {
             Some(known) => known.into_iter().map(Ok).collect(),
             None => {
-                let told = self.read_each(snapshot, keys.clone(), &scope.owner_projection());
+                let projection = scope.owner_projection();
+                let told = self.read_each(snapshot, keys.clone(), &projection).await?;
                 let is_own = |read: Read| read.row.is_some_and(|row| scope.sees(&row));
-                told.await?.into_iter().map(|read| read.map(is_own)).collect()
+                told.into_iter().map(|read| read.map(is_own)).collect()
             }
         };
         let own = keys.into_iter().zip(&owned);

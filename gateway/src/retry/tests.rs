@@ -169,8 +169,10 @@ async fn what_isnt_available_of_a_process_is_asked_of_another_at_once_and_costs_
         (2, 2, Code::Unavailable, 2),
     ] {
         let (retry, seen, _) = measured(processes, times, building);
+        let began = Instant::now();
         let code = code(&retry, request(GET, b"")).await;
         assert_eq!((code, seen.lock().len()), (expected, sent), "{processes} {times}");
+        assert_eq!(began.elapsed(), Duration::ZERO);
         assert_eq!(retry.budget.0.load(Ordering::Relaxed), BUDGET_MAX);
     }
 }

@@ -19,8 +19,8 @@ pub fn decode_row(bytes: Bytes) -> Result<PlainRow> {
     rows.pop().ok_or(PlainBufferError::NoRow)
 }
 
-/// Decodes a buffer of rows, at most [`limits::MAX_ROWS`], and zeros behind them; an empty one has none. Binary values are slices of
-/// `bytes`, as of [`decode_row`].
+/// Decodes a buffer of rows, at most [`limits::MAX_ROWS`]; an empty one has none. Binary values are slices of `bytes`, as of
+/// [`decode_row`].
 ///
 /// # Errors
 /// Damaged bytes; [`PlainBufferError::TooManyRows`].
@@ -47,7 +47,9 @@ fn rows(bytes: Bytes, max_rows: usize) -> Result<Vec<PlainRow>> {
             return Err(PlainBufferError::TooManyRows(max_rows));
         }
         rows.push(decoder.row()?);
-        decoder.skip_padding();
+        if max_rows == 1 {
+            decoder.skip_padding();
+        }
     }
     Ok(rows)
 }

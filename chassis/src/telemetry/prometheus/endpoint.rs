@@ -28,7 +28,7 @@ const HEADERS_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Age of a connection, whatever it does.
-const CONNECTION_MAX: Duration = Duration::from_secs(30);
+const CONNECTION_MAX: Duration = Duration::from_secs(15);
 
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 
@@ -63,9 +63,11 @@ pub async fn serve(listener: TcpListener, scraper: Scraper) {
         }
         match listener.accept().await {
             Ok((stream, _)) => {
-                let connection = connection(stream, scraper.clone());
                 // Whoever takes longer than that can come again.
-                connections.spawn(tokio::time::timeout(CONNECTION_MAX, connection));
+                connections.spawn(tokio::time::timeout(
+                    CONNECTION_MAX,
+                    connection(stream, scraper.clone()),
+                ));
             }
             Err(error) => {
                 tracing::warn!(%error, "no connection for metrics can be accepted for now");
