@@ -104,9 +104,8 @@ impl Ask {
             trailers(Status::ok("")),
         ];
         let mut response = Response::new(Body::new(StreamBody::new(stream::iter(frames))));
-        response
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         Ok(response)
     }
 }

@@ -134,31 +134,23 @@ impl Balance {
 
     fn note(&self, endpoint: &Endpoint, response: &Response<Body>) {
         let silent = response.extensions().get::<NoAnswer>().is_some();
-        let (code, failed) = (
-            code_in(response.headers()),
-            silent || is_refusal(response.headers()),
-        );
-        // The time was the caller's choice: it may have been too short for any process. One resource says nothing of the others.
-        if code == Some(Code::DeadlineExceeded) || (code == Some(Code::Unavailable) && !failed) {
+        let code = code_in(response.headers());
+        if code == Some(Code::DeadlineExceeded) {
+            // The time was the caller's choice: it may have been too short for any process.
             return;
         }
-        if !failed {
-            // Written only after something was wrong.
-            if endpoint.refusals.load(Ordering::Relaxed) > 0 {
+        if !silent && !is_refusal(response.headers()) {
+            // Written only after something was wrong. What is refused of one resource says nothing of the others.
+            if code != Some(Code::Unavailable) && endpoint.refusals.load(Ordering::Relaxed) > 0 {
                 endpoint.refusals.store(0, Ordering::Relaxed);
                 endpoint.ejections_in_row.store(0, Ordering::Relaxed);
             }
             return;
         }
-        let refusals = endpoint
-            .refusals
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1);
+        let refusals = endpoint.refusals.fetch_add(1, Ordering::Relaxed) % REFUSALS_MAX + 1;
         let now = self.now();
         // Calls that were under way when it was left out tell nothing new.
-        if (silent || refusals.is_multiple_of(REFUSALS_MAX))
-            && endpoint.ejected_until.load(Ordering::Relaxed) <= now
-        {
+        if (silent || refusals == REFUSALS_MAX) && endpoint.ejected_until.load(Ordering::Relaxed) <= now {
             let before = endpoint.ejections_in_row.fetch_add(1, Ordering::Relaxed);
             let doubled = EJECTION_MIN.saturating_mul(1 << before.min(EJECTION_DOUBLINGS));
             let until = now.saturating_add(u64::try_from(doubled.as_millis()).unwrap_or(u64::MAX));

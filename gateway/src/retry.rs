@@ -148,10 +148,8 @@ impl Retry {
             let mut request = Request::from_parts(parts.clone(), Body::new(body));
             if attempts > 0 {
                 // Those of the caller count, too.
-                let told = parts
-                    .headers
-                    .get(PREVIOUS_ATTEMPTS)
-                    .and_then(|told| told.to_str().ok()?.parse().ok());
+                let told = parts.headers.get(PREVIOUS_ATTEMPTS);
+                let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
                 let previous = told.unwrap_or(0_u32).saturating_add(attempts);
                 request.headers_mut().insert(PREVIOUS_ATTEMPTS, previous.into());
             }
@@ -194,15 +192,15 @@ impl Retry {
         if attempts == 1 && self.backend.has_others() {
             return Some(Duration::ZERO);
         }
-        if !refused {
-            return None;
-        }
         match response.headers().get(RETRY_PUSHBACK).filter(|_| answered) {
+            _ if !refused => None,
             // Anything but a time says: don't (gRFC A6).
             Some(pushback) => pushback.to_str().ok()?.parse().ok().map(Duration::from_millis),
             None => {
-                let times = 1 << attempts.saturating_sub(1).min(16);
-                let doubled = self.config.backoff_min.saturating_mul(times);
+                let doubled = self
+                    .config
+                    .backoff_min
+                    .saturating_mul(1 << attempts.saturating_sub(1).min(16));
                 let jitter = 0.8 + 0.4 * fastrand::f64();
                 Some(doubled.min(self.config.backoff_max).mul_f64(jitter))
             }

@@ -63,11 +63,9 @@ pub async fn serve(listener: TcpListener, scraper: Scraper) {
         }
         match listener.accept().await {
             Ok((stream, _)) => {
+                let connection = connection(stream, scraper.clone());
                 // Whoever takes longer than that can come again.
-                connections.spawn(tokio::time::timeout(
-                    CONNECTION_MAX,
-                    connection(stream, scraper.clone()),
-                ));
+                connections.spawn(tokio::time::timeout(CONNECTION_MAX, connection));
             }
             Err(error) => {
                 tracing::warn!(%error, "no connection for metrics can be accepted for now");
