@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use souk_index::{FieldValue, GeoPoint, Object, Query, QueryValue, ScoreMode};
@@ -68,13 +69,28 @@ pub(crate) fn objects_at<'o>(object: &'o Object, scope: &str, path: &str) -> Vec
     found
 }
 
-/// Whether a string matches a pattern.
+/// Whether a string matches a pattern: by how many of its characters the beginning of the pattern may take, each number at once, since
+/// trying one after the other takes minutes in long texts.
 fn wildcard(pattern: &[char], text: &[char]) -> bool {
-    match pattern {
-        [] => text.is_empty(),
-        ['*', rest @ ..] => wildcard(rest, text) || (!text.is_empty() && wildcard(pattern, &text[1..])),
-        ['?', rest @ ..] => !text.is_empty() && wildcard(rest, &text[1..]),
-        ['\\', c, rest @ ..] | [c, rest @ ..] => text.first() == Some(c) && wildcard(rest, &text[1..]),
+    let mut taken = BTreeSet::from([0]);
+    let mut rest = pattern;
+    loop {
+        let may_follow = |fits: &dyn Fn(char) -> bool| -> BTreeSet<usize> {
+            let fitting = taken.iter().filter(|at| text.get(**at).is_some_and(|c| fits(*c)));
+            fitting.map(|at| at + 1).collect()
+        };
+        (taken, rest) = match rest {
+            [] => return taken.contains(&text.len()),
+            ['*', rest @ ..] => (
+                taken
+                    .first()
+                    .map_or(0..0, |least| *least..text.len() + 1)
+                    .collect(),
+                rest,
+            ),
+            ['?', rest @ ..] => (may_follow(&|_| true), rest),
+            ['\\', c, rest @ ..] | [c, rest @ ..] => (may_follow(&|other| other == *c), rest),
+        };
     }
 }
 

@@ -9,12 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fastrand::Rng;
-use souk_index::{Error, Query, Reason, SearchRequest, TotalRequest};
+use souk_index::limits::MAX_AGGREGATION_GROUPS;
+use souk_index::{
+    Aggregation, CalendarUnit, Error, Query, QueryValue, Reason, SearchRequest, TotalRequest, Violation,
+};
 
 use crate::matching::Oracle;
 use crate::questions::Questions;
 use crate::tally::Tally;
-use crate::universe::{Kind, once_in, pick};
+use crate::universe::{Kind, Universe, once_in, pick};
 use crate::weights;
 use crate::world::{World, ask};
 
@@ -96,7 +99,7 @@ fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
         });
         let (found, outcome) = match ask(&searcher, &request) {
             Ok(result) => (!result.hits.is_empty(), oracle.check(&request, &result)),
-            Err(error) => (false, refused(&request, &error)),
+            Err(error) => (false, refused(&world.universe, &request, &error)),
         };
         if oracle.was_in_doubt() {
             tally.doubtful += 1;
@@ -109,22 +112,82 @@ fn run(seed: u64, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Whether an error is the answer.
-fn refused(request: &SearchRequest, error: &Error) -> Result<(), String> {
-    if let Error::InvalidQuery(violations) = error
-        && violations.listed().iter().all(|violation| {
-            matches!(
-                violation.reason,
-                Reason::LimitExceeded {
-                    limit: "MAX_WEIGHT",
-                    ..
-                }
-            )
-        })
-        && weights::are_too_high(request)
-    {
-        return Ok(());
+fn refused(universe: &Universe, request: &SearchRequest, error: &Error) -> Result<(), String> {
+    let is_weight = |violation: &Violation| {
+        let reason = &violation.reason;
+        matches!(reason, Reason::LimitExceeded { limit, .. } if *limit == "MAX_WEIGHT")
+    };
+    let is_due = match error {
+        Error::InvalidQuery(violations) => {
+            violations.listed().iter().all(is_weight) && weights::are_too_high(request)
+        }
+        Error::LimitExceeded { limit, .. } => {
+            *limit == "MAX_AGGREGATION_GROUPS"
+                && empty_groups(universe, &request.aggregations) > MAX_AGGREGATION_GROUPS as f64
+        }
+        _ => false,
+    };
+    match is_due {
+        true => Ok(()),
+        false => Err(error.to_string()),
     }
-    Err(error.to_string())
+}
+
+/// How many groups are shown whatever the documents, at least: those between the bounds of histograms, and what is inside of each.
+fn empty_groups(universe: &Universe, aggregations: &[(String, Aggregation)]) -> f64 {
+    let number = |end: &Option<QueryValue>| match end {
+        Some(QueryValue::Integer(number) | QueryValue::Time(number)) => *number as f64,
+        Some(QueryValue::Double(number)) => *number,
+        _ => f64::NAN,
+    };
+    let of_each = aggregations.iter().map(|(_, aggregation)| {
+        let (groups, inside) = match aggregation {
+            Aggregation::Histogram {
+                field,
+                interval,
+                min_doc_count: 0,
+                bounds,
+                aggregations,
+                ..
+            } => {
+                let most = match universe.leaf(field).kind {
+                    Kind::Long => i64::MAX as f64,
+                    _ => f64::MAX,
+                };
+                let [from, to] = [&bounds.from, &bounds.to].map(|end| number(end).clamp(-most, most));
+                (((to - from) / interval).floor(), aggregations)
+            }
+            Aggregation::DateHistogram {
+                interval,
+                unit,
+                min_doc_count: 0,
+                bounds,
+                aggregations,
+                ..
+            } => {
+                let seconds = match unit {
+                    CalendarUnit::Millisecond => 0.001,
+                    CalendarUnit::Second => 1.0,
+                    CalendarUnit::Minute => 60.0,
+                    CalendarUnit::Hour => 3_600.0,
+                    // Not less than any of them.
+                    _ => 366.0 * 86_400.0,
+                };
+                let wide = f64::from(*interval) * seconds * 1e9;
+                (
+                    ((number(&bounds.to) - number(&bounds.from)) / wide).floor(),
+                    aggregations,
+                )
+            }
+            Aggregation::Filters {
+                filters,
+                aggregations,
+            } => (filters.len() as f64, aggregations),
+            _ => return 0.0,
+        };
+        groups.max(0.0) * (1.0 + empty_groups(universe, inside))
+    });
+    of_each.sum()
 }
 
 /// Runs an index after the other, and tells the seeds of those that fail.
