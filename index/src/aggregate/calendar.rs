@@ -34,6 +34,11 @@ impl Calendar {
         i64::try_from(begin).unwrap_or(if begin < 0 { i64::MIN } else { i64::MAX })
     }
 
+    /// Whether the first interval begins before all times.
+    pub(super) fn is_cut(&self) -> bool {
+        self.moved(i64::MIN, 0) < i128::from(i64::MIN)
+    }
+
     /// When the interval behind that of `time` begins; `None` when that is after all times.
     pub(super) fn next(&self, time: i64) -> Option<i64> {
         i64::try_from(self.moved(time, 1)).ok()

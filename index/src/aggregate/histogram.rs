@@ -221,11 +221,16 @@ impl IntervalBounds {
                 (None, _) => 0,
                 (Some(_), None) => OPEN,
                 // Before all numbers there is a part of the first interval.
-                (Some(_), Some(to @ QueryValue::Double(before))) => match intervals {
-                    Intervals::Whole { reach, .. } if *before > reach.0 => first_from(to).max(1),
+                (Some(_), Some(to)) => match (intervals, to) {
+                    (Intervals::Whole { reach, .. }, QueryValue::Double(before)) if *before > reach.0 => {
+                        first_from(to).max(1)
+                    }
+                    (Intervals::Whole { reach, .. }, QueryValue::Integer(_)) if i64::MIN as f64 > reach.0 => {
+                        first_from(to).max(1)
+                    }
+                    (Intervals::Calendar(calendar), _) if calendar.is_cut() => first_from(to).max(1),
                     _ => first_from(to),
                 },
-                (Some(_), Some(to)) => first_from(to),
             },
             closed: range.from.is_some() && range.to.is_some(),
         }
@@ -266,6 +271,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::{CalendarUnit, TimeZone};
 
     #[test]
     fn whole_numbers_are_exact_at_the_ends() {
@@ -467,6 +473,7 @@ mod tests {
             [Datum::Long(i64::MIN)]
         );
         assert_eq!(long(None, Some((i64::MIN as f64).next_down().into()), lowest), []);
+        assert_eq!(long(None, Some(i64::MIN.into()), lowest), [Datum::Long(i64::MIN)]);
         assert_eq!(
             long(before, Some((i64::MIN as f64).into()), lowest),
             [Datum::Long(i64::MIN)]
@@ -481,6 +488,17 @@ mod tests {
         assert_eq!(one(Some((-end).into()), Some(end.into())), ends.map(Datum::Long));
         assert_eq!(one(Some(end.into()), None), []);
         assert_eq!(one(None, Some((-end).into())), []);
+        assert_eq!(one(None, Some(i64::MIN.into())), []);
+        // So does the first day of times, but not an interval that begins with them.
+        let first = Some(QueryValue::Time(i64::MIN));
+        for (unit, offset, expected) in [
+            (CalendarUnit::Day, 0, &[Datum::Date(i64::MIN)][..]),
+            (CalendarUnit::Millisecond, i64::MIN % 1_000_000, &[]),
+        ] {
+            let calendar = Intervals::Calendar(Calendar::new(1, unit, TimeZone::UTC, offset));
+            let shown = shown(&calendar, Kind::Date, (None, first.clone()), &[i64::MIN.to_u64()]);
+            assert_eq!(shown, expected, "{unit:?}");
+        }
         let threes = shown(
             &Intervals::of_long(10.0, 3.0),
             Kind::Long,
