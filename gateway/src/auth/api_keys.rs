@@ -228,7 +228,7 @@ mod tests {
             for holder in [holder.clone(), holder.with_tables(Some(tables.clone()))] {
                 let made = make_key_for("web", &holder).expect("a key");
                 assert_eq!(
-                    made.line.contains(":notes,logs_*,metrics/é:1* "),
+                    made.line.contains(":notes,logs_*,metrics/é:1*"),
                     holder.tables().is_some()
                 );
                 let keys = ApiKeys::read(&made.line).expect("a key");
