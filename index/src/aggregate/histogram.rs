@@ -220,17 +220,16 @@ impl IntervalBounds {
             end: match (first, &range.to) {
                 (None, _) => 0,
                 (Some(_), None) => OPEN,
-                // Before all numbers there is a part of the first interval.
-                (Some(_), Some(to)) => match (intervals, to) {
-                    (Intervals::Whole { reach, .. }, QueryValue::Double(before)) if *before > reach.0 => {
-                        first_from(to).max(1)
-                    }
-                    (Intervals::Whole { reach, .. }, QueryValue::Integer(_)) if i64::MIN as f64 > reach.0 => {
-                        first_from(to).max(1)
-                    }
-                    (Intervals::Calendar(calendar), _) if calendar.is_cut() => first_from(to).max(1),
-                    _ => first_from(to),
-                },
+                (Some(_), Some(to)) => {
+                    // Before all numbers there is a part of the first interval.
+                    let part = match (intervals, to) {
+                        (Intervals::Whole { reach, .. }, QueryValue::Double(before)) => *before > reach.0,
+                        (Intervals::Whole { reach, .. }, _) => i64::MIN as f64 > reach.0,
+                        (Intervals::Calendar(calendar), _) => calendar.is_cut(),
+                        (Intervals::Real { .. }, _) => false,
+                    };
+                    first_from(to).max(part.into())
+                }
             },
             closed: range.from.is_some() && range.to.is_some(),
         }
