@@ -127,29 +127,27 @@ async fn the_examples_run_against_the_demo() -> anyhow::Result<()> {
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
+/// Runs an example of one of Tablestore's packages against the demo.
+async fn run_against_the_demo(example: &str) -> anyhow::Result<()> {
     if prepared().is_none() {
         println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
         return Ok(());
     }
     let folder = tempfile::tempdir()?;
     let (process, endpoint) = demo(folder.path()).await?;
-    run_tablestore_example("tablestore", &endpoint, DEMO_KEY).await?;
+    run_tablestore_example(example, &endpoint, DEMO_KEY).await?;
     // It drains with the process.
     process.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_of_tablestores_package_runs() -> anyhow::Result<()> {
+    run_against_the_demo("tablestore").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_of_tablestores_package_for_node_runs() -> anyhow::Result<()> {
-    if prepared().is_none() {
-        println!("SKIPPED: no packages for the clients; `clients/run prepare` installs them");
-        return Ok(());
-    }
-    let folder = tempfile::tempdir()?;
-    let (process, endpoint) = demo(folder.path()).await?;
-    run_tablestore_example("tablestore-node", &endpoint, DEMO_KEY).await?;
-    process.stop().await
+    run_against_the_demo("tablestore-node").await
 }
 
 /// With a key that `souk make-tablestore-key` has made.
