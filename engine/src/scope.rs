@@ -1,4 +1,4 @@
-//! Which rows a call meets: the one place where a caller's own rows are told from those of others.
+//! Which rows a call meets: the one place where a caller's own rows, or those of the partitions that it was granted, are told from others.
 //!
 //! Whoever touches rows for a call asks here. Rows of the store are compared ([`Scope::sees`]); searches get a filter
 //! around the whole query ([`Scope::restrict`]), so that hits, totals, aggregations and suggestions are over own
