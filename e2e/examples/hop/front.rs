@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use souk_chassis::client::Channel;
 use souk_e2e::data::{self, SeededRandom};
-use souk_proto::order::v1::CreateOrderRequest;
 use souk_proto::order::v1::order_service_client::OrderServiceClient;
+use souk_proto::order::v1::{BatchCreateOrdersRequest, CreateOrderRequest};
 use souk_proto::search::v1::HitsMode;
+use souk_standalone::load::STREAMS;
+use souk_standalone::load::source::BATCH_ROWS;
 use souk_standalone::services;
 use tokio::process::{Child, Command};
 
@@ -19,7 +21,7 @@ use crate::connections::{Connection, Threads};
 use crate::load::{Call, Caller, Rate, call_for};
 use crate::proxy::{cpu_of, listening};
 use crate::sink::Sink;
-use crate::{Options, from_each_in_turn, median};
+use crate::{Options, from_each_in_turn, median, quartiles};
 
 /// Time before each measuring.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(1);
@@ -29,6 +31,7 @@ pub(crate) const REST: Duration = Duration::from_secs(10);
 
 /// What is measured.
 const CREATE: &str = "CreateOrder, durable";
+const LOAD: &str = "BatchCreateOrders of 200, durable";
 const SEARCHES: [(&str, HitsMode); 2] = [
     ("SearchOrders, newest 20 of a consumer, ids", HitsMode::Keys),
     ("SearchOrders, newest 20 of a consumer, whole", HitsMode::Full),
@@ -53,6 +56,25 @@ impl Call for Create {
             ..CreateOrderRequest::default()
         };
         self.client.create_order(request).await?;
+        Ok(())
+    }
+}
+
+/// Creates one batch of orders after the other, as loading does.
+#[derive(Clone)]
+struct Load(Create);
+
+impl Call for Load {
+    async fn call(&mut self) -> anyhow::Result<()> {
+        let first = self.0.next.fetch_add(BATCH_ROWS as u64, Ordering::Relaxed);
+        let orders = (first..).take(BATCH_ROWS);
+        let orders = orders.map(|number| data::order(number, &mut SeededRandom::new(number)));
+        let request = BatchCreateOrdersRequest {
+            orders: orders.collect(),
+            omit_resources: true,
+            ..BatchCreateOrdersRequest::default()
+        };
+        self.0.client.batch_create_orders(request).await?;
         Ok(())
     }
 }
@@ -128,35 +150,52 @@ async fn rates(
     sampling: Option<&str>,
 ) -> anyhow::Result<Vec<Measured>> {
     let served = Served::start(options, &options.souk, threads, sink, sampling).await?;
-    let mut all = vec![served.measure(&served.creating(), CREATE, options).await?];
+    let mut all = vec![
+        served
+            .measure(&served.creating(), CREATE, options.in_flight, options)
+            .await?,
+    ];
     // What was written is merged behind the answers; searches are measured after it.
     tokio::time::sleep(REST).await;
     for (calls, mode) in SEARCHES {
         let callers = served.searching(mode);
         call_for(&callers, options.in_flight, WARM_UP).await?;
-        all.push(served.measure(&callers, calls, options).await?);
+        all.push(
+            served
+                .measure(&callers, calls, options.in_flight, options)
+                .await?,
+        );
     }
     Ok(all)
 }
 
-/// Prints the rates of two programs, measured in turns.
+/// Prints the rates of two programs, measured in turns: while one is measured, the other is stopped, with all that it has to do
+/// behind its answers.
 pub(crate) async fn compare(
     options: &Options,
     programs: [&PathBuf; 2],
     threads: &Threads,
     sink: &Sink,
 ) -> anyhow::Result<()> {
-    let mut served = Vec::new();
-    for souk in programs {
-        served.push(Served::start(options, souk, threads, sink, None).await?);
-    }
-    println!("| calls | program | calls/s | p99 | processor, a call | calls/s of each turn |");
-    println!("|---|---|---|---|---|---|");
-    let turns = in_turns(options, &served, CREATE, Served::creating).await?;
+    let [one, other] = programs;
+    let served = [
+        Served::start(options, one, threads, sink, None).await?,
+        Served::start(options, other, threads, sink, None).await?,
+    ];
+    println!(
+        "| calls | program | calls/s | p99 | processor, a call | of the other's rate | calls/s of each turn |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    let turns = in_turns(options, &served, LOAD, STREAMS, Served::loading).await?;
+    print_turns(programs, &turns);
+    let turns = in_turns(options, &served, CREATE, options.in_flight, Served::creating).await?;
     print_turns(programs, &turns);
     tokio::time::sleep(REST).await;
     for (calls, mode) in SEARCHES {
-        let turns = in_turns(options, &served, calls, |one| one.searching(mode)).await?;
+        let turns = in_turns(options, &served, calls, options.in_flight, |one| {
+            one.searching(mode)
+        })
+        .await?;
         print_turns(programs, &turns);
     }
     Ok(())
@@ -165,30 +204,42 @@ pub(crate) async fn compare(
 /// The turns of each program, by what `callers` makes of it.
 async fn in_turns<C: Call>(
     options: &Options,
-    served: &[Served],
+    served: &[Served; 2],
     calls: &'static str,
+    in_flight: usize,
     callers: impl Fn(&Served) -> Vec<Caller<C>>,
-) -> anyhow::Result<Vec<Vec<Measured>>> {
-    let mut turns: Vec<_> = served.iter().map(|one| (one, Vec::new())).collect();
+) -> anyhow::Result<[Vec<Measured>; 2]> {
+    let mut turns = served.each_ref().map(|one| (one, Vec::new()));
+    for one in served {
+        one.signal("STOP").await?;
+    }
     for round in 0..options.rounds {
-        // What one leaves to be done behind its answers meets the other, so each is the first as often.
         for (one, turns) in from_each_in_turn(&mut turns, round) {
-            turns.push(one.measure(&callers(one), calls, options).await?);
+            one.signal("CONT").await?;
+            turns.push(one.measure(&callers(one), calls, in_flight, options).await?);
+            one.signal("STOP").await?;
         }
     }
-    Ok(turns.into_iter().map(|(_, turns)| turns).collect())
+    for one in served {
+        one.signal("CONT").await?;
+    }
+    Ok(turns.map(|(_, turns)| turns))
 }
 
-/// The medians of the turns of each program.
-fn print_turns(programs: [&PathBuf; 2], turns: &[Vec<Measured>]) {
-    for (program, turns) in programs.iter().zip(turns) {
+/// The medians of the turns of each program, and the ratio of neighbouring turns.
+fn print_turns(programs: [&PathBuf; 2], turns: &[Vec<Measured>; 2]) {
+    let others = turns.iter().rev();
+    for ((program, turns), others) in programs.iter().zip(turns).zip(others) {
+        let ratios = turns.iter().zip(others);
+        let ratios = ratios.map(|(one, other)| one.rate.per_second / other.rate.per_second);
+        let [least, ratio, most] = quartiles(ratios.collect());
         let of = |figure: fn(&Measured) -> f64| median(turns.iter().map(figure).collect());
         let each: Vec<_> = turns
             .iter()
             .map(|turn| format!("{:.0}", turn.rate.per_second))
             .collect();
         println!(
-            "| {} | {} | {:.0} | {:.2} ms | {:.0} µs | {} |",
+            "| {} | {} | {:.0} | {:.2} ms | {:.0} µs | {ratio:.2} ({least:.2} to {most:.2}) | {} |",
             turns.first().map_or("", |turn| turn.calls),
             program.display(),
             of(|turn| turn.rate.per_second),
@@ -245,6 +296,11 @@ impl Served {
         })
     }
 
+    fn loading(&self) -> Vec<Caller<Load>> {
+        let callers = self.creating().into_iter();
+        callers.map(|caller| caller.map(Load)).collect()
+    }
+
     fn searching(&self, mode: HitsMode) -> Vec<Caller<Newest>> {
         Caller::of(&self.connections, |channel| Newest {
             client: OrderServiceClient::new(channel),
@@ -253,14 +309,23 @@ impl Served {
         })
     }
 
+    /// Stops the process, or lets it go on.
+    async fn signal(&self, name: &str) -> anyhow::Result<()> {
+        let id = self.id.to_string();
+        let status = Command::new("kill").args(["-s", name, &id]).status().await?;
+        anyhow::ensure!(status.success(), "kill -s {name} {id}: {status}");
+        Ok(())
+    }
+
     async fn measure<C: Call>(
         &self,
         callers: &[Caller<C>],
         calls: &'static str,
+        in_flight: usize,
         options: &Options,
     ) -> anyhow::Result<Measured> {
         let before = cpu_of(self.id);
-        let rate = call_for(callers, options.in_flight, options.time()).await?;
+        let rate = call_for(callers, in_flight, options.time()).await?;
         let cpu = cpu_of(self.id) - before;
         Ok(Measured { calls, rate, cpu })
     }

@@ -50,6 +50,14 @@ pub(crate) struct Caller<C> {
 }
 
 impl<C> Caller<C> {
+    /// One that does with it what `map` says.
+    pub(crate) fn map<D>(self, map: impl FnOnce(C) -> D) -> Caller<D> {
+        Caller {
+            call: map(self.call),
+            thread: self.thread,
+        }
+    }
+
     /// What it does.
     pub(crate) fn into_call(self) -> C {
         self.call

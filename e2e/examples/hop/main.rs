@@ -191,6 +191,17 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
+/// The lower quartile, the median and the upper quartile.
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| {
+        values
+            .get(values.len() * quarter / 4)
+            .copied()
+            .unwrap_or_default()
+    })
+}
+
 fn print(ways: &[Way], measured: &[Vec<Figures>]) {
     let of = |figures: &[Figures], figure: fn(&Figures) -> f64| median(figures.iter().map(figure).collect());
     let direct = measured

@@ -37,7 +37,7 @@ use crate::endpoint::{self, Endpoint};
 use crate::front::{REST, WARM_UP, rested};
 use crate::load::{Caller, Rate, call_for};
 use crate::proxy::cpu_of;
-use crate::{Options, from_each_in_turn};
+use crate::{Options, from_each_in_turn, quartiles};
 
 /// Rows of each table before the measuring.
 const ROWS: u64 = 20_000;
@@ -428,17 +428,6 @@ async fn search_first(
     let hits = tables.search_rows(request).await?.into_inner().hits;
     anyhow::ensure!(hits.len() == 1, "{} rows in {table}", hits.len());
     Ok(())
-}
-
-/// The lower quartile, the median and the upper quartile.
-fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
-    values.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| {
-        values
-            .get(values.len() * quarter / 4)
-            .copied()
-            .unwrap_or_default()
-    })
 }
 
 /// The milliseconds that so many of a hundred take at most.
