@@ -173,8 +173,14 @@ impl AuthConfig {
             );
             problems.push(path, message);
         }
-        if kind == ProcessKind::Service && self.authenticates_callers() {
-            let message = "keys and jwt are settings of the gateway; a service has credential_key alone";
+        let of_service = Self {
+            credential_key: self.credential_key.clone(),
+            insecure_allow_anonymous: self.insecure_allow_anonymous,
+            ..Self::default()
+        };
+        if kind == ProcessKind::Service && *self != of_service {
+            let message = "keys, jwt, hosts and traces are settings of the gateway; a service has credential_key \
+                           and insecure_allow_anonymous alone";
             problems.push(path, message);
         }
         if kind == ProcessKind::Gateway && self.authenticates_callers() && !self.has_credential_key() {
@@ -311,7 +317,17 @@ mod tests {
         };
         assert_eq!(problems(&keys, ProcessKind::Whole, WILDCARD), "");
         assert!(problems(&keys, ProcessKind::Gateway, LOOPBACK).contains("auth.credential_key: must be set"));
-        assert!(problems(&keys, ProcessKind::Service, LOOPBACK).contains("settings of the gateway"));
+        let of_gateway: [fn(&mut AuthConfig); 4] = [
+            |config| config.keys = "keys".into(),
+            |config| config.jwt.leeway = Duration::ZERO,
+            |config| config.hosts = vec!["souk.lan".to_owned()],
+            |config| config.traces = TraceTrust::Everybody,
+        ];
+        for set in of_gateway {
+            let mut config = AuthConfig::default();
+            set(&mut config);
+            assert!(problems(&config, ProcessKind::Service, LOOPBACK).contains("settings of the gateway"));
+        }
         let both = AuthConfig {
             credential_key: "key".into(),
             ..keys

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use souk_access::credential::{KeyError, new_secret};
 use souk_access::{Identity, Role};
+use souk_tablestore::limits::MAX_BODY_BYTES;
 use souk_tablestore::{Reason, RequestHead, SigningKey};
 use tokio::sync::Semaphore;
 
@@ -22,8 +23,10 @@ pub const ID_BYTES_MAX: usize = 64;
 pub const SECRET_BYTES_MAX: usize = 256;
 /// Fewest bytes of a secret in a file.
 pub const SECRET_BYTES_MIN: usize = 16;
-/// Calls of one key at a time; the next ones wait.
+/// Calls of one key at a time, from their heads on; the next ones wait.
 pub const CALLS_OF_KEY_MAX: usize = 32;
+/// Bytes of the bodies of one key that come at a time: eight of the largest.
+pub const COMING_BYTES_OF_KEY_MAX: usize = 8 * MAX_BODY_BYTES;
 
 /// Why there is no such access key, or no such file of them. Never shows a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +70,8 @@ pub struct AccessKey {
     caller: Arc<str>,
     /// The places of its calls.
     pub(crate) places: Arc<Semaphore>,
+    /// The bytes of its bodies that may come.
+    pub(crate) coming: Arc<Semaphore>,
     /// Its newest signing key: of one scheme, region and day. An access key that is read again has none yet.
     signing: Arc<Mutex<Option<Arc<SigningKey>>>>,
 }
@@ -103,6 +108,7 @@ impl AccessKey {
             identity,
             caller: format!("tablestore {id}").into(),
             places: Arc::new(Semaphore::new(CALLS_OF_KEY_MAX)),
+            coming: Arc::new(Semaphore::new(COMING_BYTES_OF_KEY_MAX)),
             signing: Arc::default(),
         })
     }
@@ -218,11 +224,12 @@ impl AccessKeys {
         Ok(Self(keys))
     }
 
-    /// The same keys; those whose ids were there before have their places still, which calls hold.
+    /// The same keys; those whose ids were there before have their places and room still, which calls hold.
     pub(crate) fn after(mut self, before: &Self) -> Self {
         for (id, key) in &mut self.0 {
             if let Some(before) = before.get(id) {
                 key.places = Arc::clone(&before.places);
+                key.coming = Arc::clone(&before.coming);
             }
         }
         self
@@ -257,8 +264,8 @@ mod tests {
     use souk_access::Role;
 
     use super::{
-        AccessKey, AccessKeys, AccessKeysError, CALLS_OF_KEY_MAX, ID_BYTES_MAX, KEYS_MAX, SECRET_BYTES_MAX,
-        SECRET_BYTES_MIN,
+        AccessKey, AccessKeys, AccessKeysError, CALLS_OF_KEY_MAX, COMING_BYTES_OF_KEY_MAX, ID_BYTES_MAX,
+        KEYS_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN,
     };
 
     #[test]
@@ -277,19 +284,24 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_were_there_before_have_their_places() {
+    fn keys_that_were_there_before_have_their_places_and_room() {
         let lines = |ids: &[&str]| {
             let lines = ids.iter().map(|id| format!("{id} 0123456789abcdef demo admin\n"));
             AccessKeys::read(&lines.collect::<String>()).expect("keys")
         };
         let before = lines(&["a", "b"]);
-        let held = before.get("a").expect("it").places.clone();
-        let _held = held.try_acquire().expect("a place");
+        let held = before.get("a").expect("it");
+        let _place = held.places.try_acquire().expect("a place");
+        let _room = held.coming.try_acquire().expect("room");
         let after = lines(&["a", "c"]).after(&before);
-        let free = |id: &str| after.get(id).map(|key| key.places.available_permits());
+        let free = |id: &str| {
+            let key = after.get(id)?;
+            Some((key.places.available_permits(), key.coming.available_permits()))
+        };
+        let all = (CALLS_OF_KEY_MAX, COMING_BYTES_OF_KEY_MAX);
         assert_eq!(
             (free("a"), free("b"), free("c")),
-            (Some(CALLS_OF_KEY_MAX - 1), None, Some(CALLS_OF_KEY_MAX))
+            (Some((all.0 - 1, all.1 - 1)), None, Some(all))
         );
     }
 

@@ -32,22 +32,24 @@ use souk_engine::Engine;
 use souk_engine::trace::brought;
 use souk_tablestore::limits::MAX_BODY_BYTES;
 use souk_tablestore::{Answer, ErrorCode, Operation, Reason, RequestHead, ServiceError, SigningKey};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use crate::access_keys::{AccessKey, AccessKeys};
+use crate::access_keys::{AccessKey, AccessKeys, COMING_BYTES_OF_KEY_MAX};
 use crate::context::Context;
 use crate::dispatch::{Permissions, dispatch};
 use crate::error::invalid;
 
 /// Its `service.name` in telemetry.
 pub const ROLE: ServiceRole = ServiceRole::new("souk-tablestore");
-/// Calls at a time, of all keys together; each may hold a body of [`MAX_BODY_BYTES`] twice.
+/// Calls that work at a time, of all keys together; each may hold a body of [`MAX_BODY_BYTES`] twice.
 pub const CALLS_MAX: usize = 64;
-/// How long a call waits for a place.
+/// Bytes of the bodies that come at a time, of all keys together.
+pub const COMING_BYTES_MAX: usize = 8 * COMING_BYTES_OF_KEY_MAX;
+/// How long a call waits for room for its body, and then for a place to work.
 pub const PLACE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long the body of a request may take.
 pub const BODY_TIME_MAX: Duration = Duration::from_secs(30);
@@ -57,7 +59,7 @@ pub const WORK_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long calls may take.
 #[derive(Clone, Copy, Debug)]
 pub struct DoorTimes {
-    /// How long a call waits for a place: [`PLACE_WAIT_MAX`].
+    /// How long a call waits for room for its body, and then for a place to work: [`PLACE_WAIT_MAX`].
     pub place_wait: Duration,
     /// How long the body of a request may take: [`BODY_TIME_MAX`].
     pub body: Duration,
@@ -122,6 +124,8 @@ struct Shared {
     engine: Engine,
     keys: Arc<Reloaded<AccessKeys>>,
     permissions: Permissions,
+    /// The bytes of bodies that may come.
+    coming: Arc<Semaphore>,
     places: Arc<Semaphore>,
     times: DoorTimes,
     traces: TraceTrust,
@@ -205,6 +209,7 @@ impl Door {
             engine,
             keys,
             permissions: Permissions::new()?,
+            coming: Arc::new(Semaphore::new(COMING_BYTES_MAX)),
             places: Arc::new(Semaphore::new(CALLS_MAX)),
             times,
             traces,
@@ -340,9 +345,15 @@ impl Shared {
 
     /// Reads the body and does what it asks for.
     async fn done(&self, signer: &Signer, head: &Parts, body: Body) -> Result<Answer, ServiceError> {
-        let places = self.places(&signer.key).await?;
-        let body = tokio::time::timeout(self.times.body, whole(head, body)).await;
-        let body = signer.head.body(body.map_err(|_| Reason::RequestTimeout)??)?;
+        let bytes_max = bytes_max(&head.headers)?;
+        let (of_key, room) = self.room(&signer.key, bytes_max).await?;
+        let body = tokio::time::timeout(self.times.body, whole(body, bytes_max)).await;
+        let body = body.map_err(|_| Reason::RequestTimeout)??;
+        // Not before its body is there: keys whose bodies come slowly would keep the others waiting.
+        let of_all = Arc::clone(&self.places).acquire_owned();
+        let places = [of_key, self.soon(of_all).await?];
+        drop(room);
+        let body = signer.head.body(body)?;
         let deadline = Instant::now() + self.times.work;
         let min_sequence = signer.head.min_sequence.unwrap_or_default();
         let context = Context::new(&self.engine, &signer.key, deadline, min_sequence);
@@ -363,15 +374,28 @@ impl Shared {
         }
     }
 
-    /// A place among the calls of the key, and one among all.
-    async fn places(&self, key: &AccessKey) -> Result<[OwnedSemaphorePermit; 2], ServiceError> {
-        let both = async {
-            let of_key = Arc::clone(&key.places).acquire_owned().await;
-            let of_all = Arc::clone(&self.places).acquire_owned().await;
-            Some([of_key.ok()?, of_all.ok()?])
+    /// A place among the calls of the key, and room for a body of so many bytes, among those of the key and of all.
+    async fn room(
+        &self,
+        key: &AccessKey,
+        bytes: u32,
+    ) -> Result<(OwnedSemaphorePermit, [OwnedSemaphorePermit; 2]), ServiceError> {
+        let taken = async {
+            let place = Arc::clone(&key.places).acquire_owned().await?;
+            let of_key = Arc::clone(&key.coming).acquire_many_owned(bytes).await?;
+            let of_all = Arc::clone(&self.coming).acquire_many_owned(bytes).await?;
+            Ok::<_, AcquireError>((place, [of_key, of_all]))
         };
-        let both = tokio::time::timeout(self.times.place_wait, both).await;
-        both.ok().flatten().ok_or_else(|| Reason::ServerBusy.into())
+        self.soon(taken).await
+    }
+
+    /// What is there in the time for which a call waits.
+    async fn soon<T>(&self, taken: impl Future<Output = Result<T, AcquireError>>) -> Result<T, ServiceError> {
+        let taken = tokio::time::timeout(self.times.place_wait, taken).await;
+        taken
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| Reason::ServerBusy.into())
     }
 }
 
@@ -391,16 +415,20 @@ fn is_by_address(uri: &Uri, headers: &HeaderMap) -> bool {
     })
 }
 
-/// All bytes of a body, at most [`MAX_BODY_BYTES`].
-async fn whole(head: &Parts, mut body: Body) -> Result<Bytes, ServiceError> {
-    let told = head
-        .headers
+/// Most bytes of a body: its length, if it tells it, and at most [`MAX_BODY_BYTES`].
+fn bytes_max(headers: &HeaderMap) -> Result<u32, Reason> {
+    let told = headers
         .get(CONTENT_LENGTH)
         .and_then(|told| told.to_str().ok()?.parse().ok());
-    let told: usize = told.unwrap_or_default();
-    if told > MAX_BODY_BYTES {
-        return Err(Reason::BodyTooLarge.into());
+    let told: usize = told.unwrap_or(MAX_BODY_BYTES);
+    match u32::try_from(told) {
+        Ok(bytes) if told <= MAX_BODY_BYTES => Ok(bytes),
+        _ => Err(Reason::BodyTooLarge),
     }
+}
+
+/// All bytes of a body.
+async fn whole(mut body: Body, bytes_max: u32) -> Result<Bytes, ServiceError> {
     // No more than has come is held.
     let mut bytes = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -409,7 +437,7 @@ async fn whole(head: &Parts, mut body: Body) -> Result<Bytes, ServiceError> {
             _ => invalid("The request ends before its body does."),
         })?;
         if let Ok(data) = frame.into_data() {
-            if bytes.len() + data.len() > MAX_BODY_BYTES {
+            if bytes.len() + data.len() > bytes_max as usize {
                 return Err(Reason::BodyTooLarge.into());
             }
             bytes.extend_from_slice(&data);
@@ -484,6 +512,36 @@ mod tests {
                 assert_eq!(believed, [of_signers, of_others], "{traces:?} at {path}");
             }
         }
+        let deadline = Instant::now() + Duration::from_secs(30);
+        engine.close(deadline).await.expect("closed");
+    }
+
+    #[tokio::test]
+    async fn bodies_that_come_have_so_much_room_and_those_of_a_key_an_eighth() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = EngineConfig::new(folder.path());
+        let engine = Engine::open(config, Tables::new()).await.expect("an engine");
+        let lines = (0..9).map(|nth| format!("key_{nth} 0123456789abcdef demo reader\n"));
+        let keys = AccessKeys::read(&lines.collect::<String>()).expect("keys");
+        let times = DoorTimes {
+            place_wait: Duration::ZERO,
+            ..DoorTimes::default()
+        };
+        let config = ServerConfig::default();
+        let door = Door::with_times(engine.clone(), Reloaded::fixed(keys), times, &config).expect("a door");
+        let (shared, keys) = (&door.shared, door.shared.keys.get());
+        let key = |nth: usize| keys.get(&format!("key_{nth}")).expect("it");
+        let mut held = Vec::new();
+        for nth in 0..8 {
+            for _ in 0..8 {
+                held.push(shared.room(key(nth), 5 << 20).await.expect("room"));
+            }
+            assert!(shared.room(key(nth), 1).await.is_err(), "an eighth");
+        }
+        assert!(shared.room(key(8), 1).await.is_err(), "eight eighths");
+        held.pop();
+        assert!(shared.room(key(8), 1).await.is_ok());
+        drop(door);
         let deadline = Instant::now() + Duration::from_secs(30);
         engine.close(deadline).await.expect("closed");
     }

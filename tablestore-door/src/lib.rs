@@ -66,9 +66,10 @@ mod value;
 mod write;
 
 pub use self::access_keys::{
-    AccessKey, AccessKeys, AccessKeysError, CALLS_OF_KEY_MAX, ID_BYTES_MAX, KEYS_MAX, SECRET_BYTES_MAX,
-    SECRET_BYTES_MIN,
+    AccessKey, AccessKeys, AccessKeysError, CALLS_OF_KEY_MAX, COMING_BYTES_OF_KEY_MAX, ID_BYTES_MAX,
+    KEYS_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN,
 };
 pub use self::door::{
-    BODY_TIME_MAX, CALLS_MAX, Door, DoorError, DoorTimes, PLACE_WAIT_MAX, ROLE, WORK_TIME_MAX, follow_keys,
+    BODY_TIME_MAX, CALLS_MAX, COMING_BYTES_MAX, Door, DoorError, DoorTimes, PLACE_WAIT_MAX, ROLE,
+    WORK_TIME_MAX, follow_keys,
 };

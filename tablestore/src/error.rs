@@ -14,12 +14,10 @@ use crate::messages;
 #[expect(missing_docs, reason = "their names say it")]
 pub enum ErrorCode {
     AuthFailed,
-    PermissionDenied,
     RequestBodyTooLarge,
     RequestTimeout,
     MethodNotAllowed,
     ParameterInvalid,
-    ForbiddenUpdateCapacityUnit,
     InternalServerError,
     QuotaExhausted,
     ServerBusy,
@@ -30,11 +28,8 @@ pub enum ErrorCode {
     ObjectAlreadyExist,
     ObjectNotExist,
     TableNotReady,
-    TooFrequentReservedThroughputAdjustment,
-    CapacityUnitExhausted,
     ConditionCheckFail,
     OutOfRowSizeLimit,
-    OutOfColumnCountLimit,
     InvalidPk,
     SessionNotExist,
     SessionBusy,
@@ -55,12 +50,10 @@ impl ErrorCode {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AuthFailed => "OTSAuthFailed",
-            Self::PermissionDenied => "OTSPermissionDenied",
             Self::RequestBodyTooLarge => "OTSRequestBodyTooLarge",
             Self::RequestTimeout => "OTSRequestTimeout",
             Self::MethodNotAllowed => "OTSMethodNotAllowed",
             Self::ParameterInvalid => "OTSParameterInvalid",
-            Self::ForbiddenUpdateCapacityUnit => "OTSForbiddenUpdateCapacityUnit",
             Self::InternalServerError => "OTSInternalServerError",
             Self::QuotaExhausted => "OTSQuotaExhausted",
             Self::ServerBusy => "OTSServerBusy",
@@ -71,11 +64,8 @@ impl ErrorCode {
             Self::ObjectAlreadyExist => "OTSObjectAlreadyExist",
             Self::ObjectNotExist => "OTSObjectNotExist",
             Self::TableNotReady => "OTSTableNotReady",
-            Self::TooFrequentReservedThroughputAdjustment => "OTSTooFrequentReservedThroughputAdjustment",
-            Self::CapacityUnitExhausted => "OTSCapacityUnitExhausted",
             Self::ConditionCheckFail => "OTSConditionCheckFail",
             Self::OutOfRowSizeLimit => "OTSOutOfRowSizeLimit",
-            Self::OutOfColumnCountLimit => "OTSOutOfColumnCountLimit",
             Self::InvalidPk => "OTSInvalidPK",
             Self::SessionNotExist => "OTSSessionNotExist",
             Self::SessionBusy => "OTSSessionBusy",
@@ -96,21 +86,14 @@ impl ErrorCode {
     pub fn status(self) -> StatusCode {
         match self {
             Self::ParameterInvalid
-            | Self::ForbiddenUpdateCapacityUnit
             | Self::OutOfRowSizeLimit
-            | Self::OutOfColumnCountLimit
             | Self::InvalidPk
             | Self::OutOfTransactionDataSizeLimit
             | Self::DataOutOfRange
             | Self::SessionExpired
             | Self::TunnelExpired
             | Self::SequenceNumberNotMatch => StatusCode::BAD_REQUEST,
-            Self::AuthFailed
-            | Self::PermissionDenied
-            | Self::QuotaExhausted
-            | Self::TooFrequentReservedThroughputAdjustment
-            | Self::CapacityUnitExhausted
-            | Self::ConditionCheckFail => StatusCode::FORBIDDEN,
+            Self::AuthFailed | Self::QuotaExhausted | Self::ConditionCheckFail => StatusCode::FORBIDDEN,
             Self::ObjectNotExist | Self::TableNotReady | Self::SessionNotExist | Self::TrimmedDataAccess => {
                 StatusCode::NOT_FOUND
             }
@@ -205,17 +188,9 @@ mod tests {
             (ErrorCode::ServerUnavailable, "OTSServerUnavailable", 503),
             (ErrorCode::RowOperationConflict, "OTSRowOperationConflict", 409),
             (ErrorCode::TableNotReady, "OTSTableNotReady", 404),
-            (
-                ErrorCode::TooFrequentReservedThroughputAdjustment,
-                "OTSTooFrequentReservedThroughputAdjustment",
-                403,
-            ),
         ] {
             assert_eq!((code.as_str(), code.status().as_u16()), (name, status));
         }
-        // It is repeated by its text, too.
-        let frequent = Reason::TooFrequentTableOperations.to_string();
-        assert_eq!(frequent, "Too frequent table operations.");
     }
 
     #[test]

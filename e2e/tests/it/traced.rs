@@ -1,4 +1,4 @@
-//! The seventeen assertions that a traced suite makes: docs/TELEMETRY.md lists them, each with its test here.
+//! The sixteen assertions that a traced suite makes: docs/TELEMETRY.md lists them, each with its test here.
 
 mod attempts;
 mod context;

@@ -73,21 +73,20 @@ impl Polygon {
     pub(crate) fn paced(
         vertices: &[GeoPoint],
         stops: &mut dyn FnMut(usize) -> bool,
-    ) -> Option<Result<Self, GeoError>> {
-        let edges = match edges_of(vertices) {
-            Ok(edges) => edges,
-            Err(error) => return Some(Err(error)),
-        };
-        if let Some((first, second)) = meeting_edges(&edges, stops)? {
-            return Some(Err(GeoError::EdgesMeet { first, second }));
+    ) -> Result<Option<Self>, GeoError> {
+        let edges = edges_of(vertices)?;
+        match meeting_edges(&edges, stops) {
+            None => return Ok(None),
+            Some(Some((first, second))) => return Err(GeoError::EdgesMeet { first, second }),
+            Some(None) => {}
         }
         let x = span(edges.iter().map(|edge| edge.a.x));
         let y = span(edges.iter().map(|edge| edge.a.y));
         if x.end() - x.start() > FULL_TURN {
-            return Some(Err(GeoError::AroundTheGlobe));
+            return Err(GeoError::AroundTheGlobe);
         }
-        Some(Ok(Self {
-            slabs: Slabs::paced(&edges, stops)?,
+        Ok(Slabs::paced(&edges, stops).map(|slabs| Self {
+            slabs,
             boxes: Boxes::new(edges),
             x,
             y,
@@ -96,7 +95,7 @@ impl Polygon {
 
     #[cfg(test)]
     pub(crate) fn new(vertices: &[GeoPoint]) -> Result<Self, GeoError> {
-        Self::paced(vertices, &mut |_| false).expect("nothing stops it")
+        Ok(Self::paced(vertices, &mut |_| false)?.expect("nothing stops it"))
     }
 
     pub(super) fn contains(&self, point: GeoPoint) -> bool {

@@ -53,9 +53,9 @@ impl<'a> Planner<'a> {
         let advice = "use fewer vertices, or several polygons";
         self.at_most(&vertices_at, limit!(MAX_POLYGON_VERTICES), vertices.len(), advice)?;
         let mut pace = Pace::new(&**self.run, EDGES_PER_CHECK);
-        let polygon = Polygon::paced(vertices, &mut |edges| pace.stops(edges as u32))?;
+        let polygon = Polygon::paced(vertices, &mut |edges| pace.stops(edges as u32));
         let polygon = self.shape(&vertices_at, polygon);
-        self.area(field?, Area::Polygon(polygon?))
+        self.area(field?, Area::Polygon(polygon??))
     }
 
     fn point_field(&mut self, at: &str, field: &str) -> Option<&'a ResolvedField> {

@@ -1,5 +1,6 @@
 //! The server that a command talks to.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,6 +11,8 @@ use souk_chassis::methods::Methods;
 use souk_proto::FILE_DESCRIPTOR_SET;
 
 use super::stores::CommandError;
+
+const KEY_VARIABLE: &str = "SOUK_API_KEY";
 
 /// The address of a server, and the TLS and API key to call it with.
 #[derive(Clone, Debug, Args)]
@@ -38,16 +41,17 @@ impl TargetArgs {
         &self.target
     }
 
-    /// The API key, from `--key-file` or the environment; `None` without either.
-    fn api_key(&self) -> Result<Option<HeaderValue>, CommandError> {
+    /// The API key, from `--key-file` or [`KEY_VARIABLE`]; `None` without either.
+    fn api_key(&self, variable: Option<OsString>) -> Result<Option<HeaderValue>, CommandError> {
         let text = match &self.key_file {
             Some(path) => {
                 let read = std::fs::read_to_string(path);
                 read.map_err(|error| format!("{} can't be read: {error}", path.display()))?
             }
-            None => match std::env::var("SOUK_API_KEY") {
-                Ok(text) => text,
-                Err(_) => return Ok(None),
+            None => match variable.map(OsString::into_string) {
+                Some(Ok(text)) => text,
+                Some(Err(_)) => return Err(format!("{KEY_VARIABLE} isn't Unicode").into()),
+                None => return Ok(None),
             },
         };
         let key = HeaderValue::try_from(text.trim());
@@ -74,9 +78,36 @@ impl TargetArgs {
             ..ClientConfig::default()
         };
         let target = Client::remote("souk", &self.target, &client, methods)?;
-        Ok(match self.api_key()? {
+        Ok(match self.api_key(std::env::var_os(KEY_VARIABLE))? {
             Some(key) => target.with_header(HeaderName::from_static("x-api-key"), key),
             None => target,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Souk {
+        #[command(flatten)]
+        target: TargetArgs,
+    }
+
+    #[test]
+    fn a_variable_that_isnt_unicode_is_no_missing_key() {
+        let target = Souk::parse_from(["souk"]).target;
+        let read = |text: &[u8]| target.api_key(Some(OsString::from_vec(text.to_vec())));
+        let key = read(b"key\n").expect("a key").expect("it");
+        assert_eq!(key, "key");
+        let refused = read(b"secret-\xff").expect_err("refused").to_string();
+        assert!(refused.contains("SOUK_API_KEY"), "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+        assert!(target.api_key(None).expect("none is needed").is_none());
     }
 }

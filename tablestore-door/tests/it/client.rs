@@ -144,7 +144,7 @@ impl Client {
         self.exchange(head(sent, "").as_bytes(), &sent.body).await
     }
 
-    /// Sends the head of a request, on a connection of its own, and waits until the server asks for the body: the call has its places then.
+    /// Sends the head of a request, on a connection of its own, and waits until the server asks for the body: there is room for it then.
     pub(crate) async fn begin(&mut self, sent: &Sent) {
         let connection = TcpStream::connect(self.address).await.expect("a connection");
         let mut connection = BufReader::new(connection);

@@ -4,12 +4,13 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use prost::Message as _;
-use souk_engine::TableDefinition;
 use souk_engine::definition::MAX_COLUMNS;
 use souk_engine::storage::{KeyKind, TableSchema};
+use souk_engine::{Engine, TableDefinition};
 use souk_tablestore::messages::{self as pb, DefinedColumnType};
 use souk_tablestore::{KeyElement, limits};
-use souk_tablestore_door::{CALLS_MAX, CALLS_OF_KEY_MAX, DoorTimes};
+use souk_tablestore_door::{CALLS_MAX, CALLS_OF_KEY_MAX, COMING_BYTES_OF_KEY_MAX, DoorTimes};
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::client::{Client, Sent, get, key, key_bytes, plain, refusal, rows};
@@ -38,34 +39,110 @@ async fn is_busy(server: &Server, id: &str) {
     refused.is(503, "OTSServerBusy", "Server is busy.");
 }
 
-#[tokio::test]
-async fn a_key_has_so_many_calls_at_a_time_and_so_have_all_keys() {
-    let server = Server::start_within(DoorTimes {
+/// A server whose calls wait for nothing.
+async fn without_waits() -> Server {
+    Server::start_within(DoorTimes {
         place_wait: Duration::ZERO,
         ..DoorTimes::default()
     })
-    .await;
-    let mut held = Vec::new();
+    .await
+}
+
+fn held_up() -> TableDefinition {
+    TableDefinition::new(TableSchema::new("held").key("id", KeyKind::String))
+}
+
+/// Has somebody else change tables, who isn't done until the sender is gone: one is changed at a time.
+async fn hold_up(engine: &Engine) -> (mpsc::Sender<()>, JoinHandle<bool>) {
+    let (held, is_held) = tokio::sync::oneshot::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let engine = engine.clone();
+    let changing = tokio::spawn(async move {
+        let check = move || {
+            held.send(()).expect("the test waits");
+            // Until the other end is gone.
+            Err::<(), _>(released.recv())
+        };
+        let created = engine.create_table_when(held_up(), check);
+        created.await.expect("asked").is_err()
+    });
+    is_held.await.expect("it is held");
+    (release, changing)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_key_has_so_many_calls_at_a_time_and_so_have_all_keys() {
+    let server = without_waits().await;
+    let (release, changing) = hold_up(&server.engine).await;
+    let mut working = JoinSet::new();
+    for (id, calls) in [
+        ("demo", CALLS_OF_KEY_MAX + 1),
+        ("other", CALLS_OF_KEY_MAX + 1),
+        ("stranger", 1),
+    ] {
+        for _ in 0..calls {
+            let mut client = server.client(id);
+            working.spawn(async move {
+                let created: Result<pb::CreateTableResponse, _> =
+                    client.call("CreateTable", &plain("notes")).await;
+                created.err()
+            });
+        }
+        // The others wait for the tables: one of them found no place.
+        let first = timeout(END_MAX, working.join_next()).await.expect("in time");
+        let refused = first.expect("one").expect("no panic").expect("refused");
+        refused.is(503, "OTSServerBusy", "Server is busy.");
+    }
+    assert_eq!(working.len(), CALLS_MAX);
+    drop(release);
+    assert!(changing.await.expect("no panic"));
+    for refused in working.join_all().await.into_iter().flatten() {
+        assert_eq!(refused.code, "OTSObjectAlreadyExist");
+    }
+    is_answered(&server, "stranger").await;
+    server.end().await;
+}
+
+#[tokio::test]
+async fn keys_whose_bodies_come_slowly_keep_no_others_waiting() {
+    let server = without_waits().await;
+    let mut slow = Vec::new();
     for id in ["demo", "other"] {
         for _ in 0..CALLS_OF_KEY_MAX {
-            // Whoever has none of its own finds a place as long as there is one.
-            is_answered(&server, "stranger").await;
             let mut client = server.client(id);
             let sent = listing(&client);
             client.begin(&sent).await;
-            held.push((client, sent));
+            slow.push((client, sent));
         }
         is_busy(&server, id).await;
     }
-    assert_eq!(held.len(), CALLS_MAX);
-    is_busy(&server, "stranger").await;
-    for (mut client, sent) in held {
+    is_answered(&server, "stranger").await;
+    for (mut client, sent) in slow {
         let reply = client.exchange(b"", &sent.body).await;
         assert_eq!(refusal(&reply), None);
     }
-    for id in ["demo", "other", "stranger"] {
-        is_answered(&server, id).await;
+    is_answered(&server, "demo").await;
+    server.end().await;
+}
+
+#[tokio::test]
+async fn the_bodies_of_a_key_that_come_have_so_many_bytes() {
+    let server = without_waits().await;
+    let large = vec![0_u8; limits::MAX_BODY_BYTES];
+    let sent = server.client("demo").request("ListStream", large, Duration::ZERO);
+    let mut slow = Vec::new();
+    for _ in 0..COMING_BYTES_OF_KEY_MAX / limits::MAX_BODY_BYTES {
+        let mut client = server.client("demo");
+        client.begin(&sent).await;
+        slow.push(client);
     }
+    is_busy(&server, "demo").await;
+    is_answered(&server, "other").await;
+    let mut client = slow.pop().expect("one");
+    let refused = refusal(&client.exchange(b"", &sent.body).await).expect("no message");
+    assert_eq!((refused.status, refused.code.as_str()), (400, INVALID));
+    is_answered(&server, "demo").await;
+    drop(slow);
     server.end().await;
 }
 
@@ -93,21 +170,7 @@ async fn a_call_that_isnt_done_in_time_is_refused() {
         ..DoorTimes::default()
     })
     .await;
-    // Somebody else changes tables, and isn't done: one is changed at a time.
-    let (held, is_held) = tokio::sync::oneshot::channel();
-    let (release, released) = mpsc::channel::<()>();
-    let held_up = || TableDefinition::new(TableSchema::new("held").key("id", KeyKind::String));
-    let (engine, table) = (server.engine.clone(), held_up());
-    let changing = tokio::spawn(async move {
-        let check = move || {
-            held.send(()).expect("the test waits");
-            // Until the other end is gone.
-            Err::<(), _>(released.recv())
-        };
-        let created = engine.create_table_when(table, check);
-        created.await.expect("asked").is_err()
-    });
-    is_held.await.expect("it is held");
+    let (release, changing) = hold_up(&server.engine).await;
     let mut client = server.client("demo");
     let refused = timeout(END_MAX, client.refused("CreateTable", &plain("notes"))).await;
     let refused = refused.expect("in time");

@@ -1,8 +1,7 @@
 //! Error texts by code: those that Tablestore documents, and ours where it publishes none.
 //!
 //! Where a test of an official client compares a text, it is that one to the letter; otherwise it is the documented text with its
-//! placeholders filled in. Names are quoted, as in the texts of those tests. Mistakes of the originals are kept. The list has also
-//! documented texts that no code here uses yet.
+//! placeholders filled in. Names are quoted, as in the texts of those tests. Mistakes of the originals are kept.
 
 use crate::error::ErrorCode;
 use crate::value::Text;
@@ -39,11 +38,9 @@ macro_rules! reasons {
 reasons! {
     AuthFailed {
         UnknownAccessKey => "The AccessKeyID does not exist.",
-        DisabledAccessKey => "The AccessKeyID is disabled.",
         UnknownUser => "The user does not exist.",
         UnknownInstance => "The instance is not found.",
         NoPrivilege => "The user has no privilege to access the instance.",
-        InstanceNotRunning => "The instance is not running.",
         SignatureMismatch => "Signature mismatch.",
         DateMismatch { date: Text } => "Mismatch between system time and x-ots-date: {date}.",
         BodyMismatch => "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.",
@@ -57,14 +54,10 @@ reasons! {
     MethodNotAllowed {
         MethodNotAllowed => "Only POST method for requests is supported.",
     }
-    ForbiddenUpdateCapacityUnit {
-        CapacityUpdateForbidden => "Your instance is forbidden to update capacity unit.",
-    }
     InternalServerError {
         Internal => "Internal server error.",
     }
     QuotaExhausted {
-        TooFrequentTableOperations => "Too frequent table operations.",
         TooManyTables => "Number of tables exceeded the quota.",
     }
     ServerBusy {
@@ -91,20 +84,11 @@ reasons! {
     TableNotReady {
         TableNotReady => "The table is not ready.",
     }
-    TooFrequentReservedThroughputAdjustment {
-        TooFrequentCapacityAdjustment => "Capacity unit adjustment is too frequent.",
-    }
-    CapacityUnitExhausted {
-        CapacityExhausted => "Capacity unit is not enough.",
-    }
     ConditionCheckFail {
         ConditionCheckFailed => "Condition check failed.",
     }
     OutOfRowSizeLimit {
         RowTooLarge => "The total data size of columns in one row exceeded the limit.",
-    }
-    OutOfColumnCountLimit {
-        RowTooWide => "The number of columns in one row exceeded the limit.",
     }
     InvalidPk {
         KeySchemaMismatch => "Primary key schema mismatch.",
@@ -145,7 +129,6 @@ reasons! {
         InvalidKeyType { kind: Text } => "{kind} is an invalid type for the primary key.",
         InvalidAttributeType { kind: Text } => "{kind} is an invalid type for the attribute column.",
         KeyColumnCount { limit: usize } => "The number of primary key columns must be in range: [1, {limit}].",
-        DoubleKey => "double can not be used as primary key.",
         IndexColumnType => "Invalid column type, only STRING,INTEGER,BINARY is allowed.",
         InvalidColumnType { kind: Text } => "Invalid column type: {kind}.",
         TimeToLiveMissing => "Time-to-live is missing while creating table.",
@@ -156,16 +139,8 @@ reasons! {
         InvalidDeviation => "The maximum deviation must be in range [0, INT64_MAX/1000000].",
         NoTableOption => "No parameter is specified in table options.",
         ReservedReadForbidden => "Can not reserve read capacity unit on capacity.",
-        HybridReadForbidden { table: Text } => "Can not reserve read capacity unit on hybrid storage cluster: {table}.",
-        HybridWriteForbidden { table: Text } => "Can not reserve write capacity unit on hybrid storage cluster: {table}.",
-        ReadCapacityTooLow { limit: i32 } => "The value of read capacity unit can not be less than {limit}.",
-        WriteCapacityTooLow { limit: i32 } => "The value of write capacity unit can not be less then {limit}.",
-        NegativeCapacityUpdate { read: i32, write: i32 } =>
-            "Invalid Capacity Unit for UpdateTable: Either read({read}) or write({write}) should be non-negative.",
         NegativeCapacity { units: i32 } => "Invalid Capacity Unit:{units} . Capacity Unit must be nonnegative.",
-        AutoIncrementNotInteger => "AUTO_INCREMENT primary key must be integer.",
         AutoIncrementKeyNotInteger { name: Text } => "Auto increment pk must be integer, name: {name}.",
-        TooManyAutoIncrements => "AUTO_INCREMENT primary key count must <= 1.",
         AutoIncrementCount => "the count of auto-incremental primary keys can not be more than 1",
         FirstKeyAutoIncrement { table: Text } => "First primary key can't be auto increment, table: {table}.",
         FirstColumnAutoIncrement => "PkAutoIncr cannot be set as first pk column",
@@ -174,25 +149,18 @@ reasons! {
             "Try to call method using explicit transaction on explicit-transaction-disabled table",
         TableHasSearchIndex { table: Text } =>
             "Table[{table}] who has at least one search index cannot be deleted",
-        RecursiveNestedAggregation => "nested field aggregation/groupby must not be recursive",
 
         // Keys.
         KeyMissing => "Cell data broken, PK is empty.",
         KeyWithoutColumns => "Cell data broken, no PK follow PKTag.",
         NoKeyName => "No name is given for primary key.",
         NoKeyValue { name: Text } => "No value is given for primary key name：{name}.",
-        NullKeyValue { name: Text } => "Cell data broken, PK value cannot be NULL, name: {name}.",
         KeyOperation { name: Text } => "OpType cannot be given for primary key name ：{name}.",
         KeyTimestamp { name: Text } => "Timestamp cannot be given for primary key name：{name}.",
         DuplicatedKeyColumn { name: Text } => "Duplicated primary key name: '{name}'.",
         UnknownKeyType { name: Text } => "Unknown or unsupported CellType in primary key: {name}.",
         KeyValueTooLong { name: Text, limit: usize, length: usize } =>
             "The length of primary key column: '{name}' exceeds the MaxLength:{limit} with CurrentLength:{length}.",
-        KeySizesDiffer { table: Text } => "PK column size not the same for all rows in table: {table}.",
-        BrokenKeyType { kind: u8 } => "Input encoded PK broken, invalidate cell key type:{kind}.",
-        BrokenKeyLength => "Input encoded PK broken, length is shorter than expect.",
-        RangeTypesDiffer { begin: Text, end: Text } =>
-            "invalid range, the begin's type is different from the end's，{begin}：{end}.",
         AutoIncrementRead => "PKAutoIncr can't be used for read operations.",
         AutoIncrementsInRow { count: usize } => "{count} pk auto increment exist in row.",
         AutoIncrementDelete => "Invalid row to delete which with pk auto increment",
@@ -210,7 +178,6 @@ reasons! {
             "The number of attribute columns exceeds the limit, limit count: {limit}, column count: {count}.",
         DuplicatedColumn { name: Text } =>
             "Duplicated attribute column name with primary key column: '{name}'.",
-        AttributeMissing => "Attribute column is missing.",
         NoColumnName => "No name is given for attribute column.",
         NoColumnValue { name: Text } => "No value is given for column name: '{name}'.",
         PutOperation { name: Text } => "OpType cannot be given for column name:'{name}' in PutRow.",
@@ -221,30 +188,19 @@ reasons! {
         Infinity => "Infinity can't be set to double value.",
         TimestampOutOfRange => "Timestamp must be in range [0, INT64_MAX/1000).",
         InvalidTimestamp { cell: Text } => "Invalid timestamp. Cell:{cell}.",
-        CellTimestampMissing { cell: Text } => "Invalid cell: {cell}. missing timestamp",
-        CellTimestampOutOfRange { timestamp: i64 } =>
-            "Invalid cell timestamp: {timestamp}. Expect: [0, Version::kMax.mVersion / kUsecPerMsec].",
-        CellTimestampInapplicable { timestamp: i64 } =>
-            "Invalid timestamp for cell: {timestamp}. timestamp is inapplicable to DELETE_ALL_VERSION",
         InvalidCellOperation { operation: u8 } => "Invalid op type of cell: {operation}.",
         CellValueMissing { cell: Text } => "Invalid cell: {cell}. Reason: missing value",
         DeleteMarkerMissing => "Invalid request of delete row: missing RowDeleteMarker in request",
         DeleteMarkerUnexpected => "Invalid request of put/update row: unexpected RowDeleteMarker in request.",
         UpdateWithoutCells => "Invalid update row request: missing cells in request",
         DeletionWithCells => "Invalid delete row request: unexpected cells in request",
-        PutWithoutValues => "Invalid request of put row: find cells without values",
 
         // Plainbuffer.
         InvalidDataFormat => "data format is invalid.",
         UnknownVariantType => "data format is invalid, unknown variant type occured.",
         BrokenHeader { actual: u32, expected: u32 } =>
             "Cell data broken, mismatch header, actual: {actual} , expect: {expected}.",
-        BrokenColumnName => "Cell data broken, attr has no name.",
-        BrokenColumnValue { name: Text } => "Cell data broken, attr has no value, name:{name}.",
         BrokenCells => "Cell data broken, no Cells follow CellTag.",
-        BrokenElement { name: Text } => "Cell data broken, no valid element in Cell, name: {name}.",
-        BrokenCellEnd => "Cell data broken, cell is not end with checksum[0x0A] tag.",
-        BrokenRowEnd => "Cell data broken, row is not end with checksum tag.",
         BrokenTag { actual: u8, expected: u8 } =>
             "Cell data broken, mismatch tag, actual tag({actual}), expect({expected}).",
         BrokenLength { size: u32 } => "Cell data broken, wrong string format, size: {size}.",
@@ -270,16 +226,11 @@ reasons! {
         InvalidLimit => "The limit must be greater than 0.",
         BeginAboveEnd => "Begin key must less than end key in FORWARD.",
         BeginBelowEnd => "Begin key must more than end key in BACKWARD.",
-        InvalidScanSize { limit: i64 } => "Invalid max scan size: {limit}.",
         NoSuchColumn { name: Text } => "Column does not exist:{name}.",
 
         // Writes.
         InvalidReturnType { kind: i32 } => "Invalid return type: {kind}.",
-        InvalidCondition { condition: Text } => "Invalid condition:{condition}.",
-        InvalidModifyType => "The modify type is invalid.",
-        InvalidModifyTypeNumber { kind: i32 } => "Invalid ModifyType:{kind}.",
         InvalidExpectation { expectation: i32 } => "Invalid row-existence expectation: {expectation}.",
-        InvalidAction { action: i32 } => "Invalid action: {action}.",
         PutTooLarge { limit: usize, size: usize } =>
             "The total data size of PutRow request exceeds the limit, limit size: {limit} , data size: {size}.",
         UpdateTooLarge { limit: usize, size: usize } =>
@@ -297,7 +248,6 @@ reasons! {
         RepeatedRowExpectation =>
             "Repeated rows do not support row exist expectation check in BatchModify.",
         RepeatedRowCondition => "Repeated rows do not support row condition check in BatchModify.",
-        DuplicateRowsPut => "Duplicate rows detected in MultiPut.",
         DuplicateRowsGet => "Duplicate rows detected in MultiGet.",
 
         // Filters.
@@ -307,7 +257,6 @@ reasons! {
         MalformedPaginationFilter => "Deserialize column pagination filter failed.",
         TooManyFilters { limit: usize } => "The count of filter exceeds the max：{limit}.",
         NegativeFilterOffset => "Offset in ColumnPaginationFilter must be greater than or equal to 0.",
-        InvalidFilterOffset { filter: Text } => "Invalid offset of Filter: {filter} . Reason: Offset must be nonnegative.",
         InvalidFilterLimit => "Limit in ColumnPaginationFilter must be greater than 0.",
         InvalidComparator { operator: i32 } => "Invalid relation operator: {operator}.",
         InvalidFilterType { kind: i32 } => "Invalid type of filter: {kind}.",
