@@ -15,6 +15,8 @@ use crate::SOUK;
 
 /// Calls one after the other, of many more spans than are kept.
 const CALLS: usize = 500;
+/// A call that waited for one export alone would take ten seconds.
+const CALLS_MAX: Duration = Duration::from_secs(60);
 /// A process gives its last export five seconds; without an end its exports to a silent collector take ten each.
 const END_MAX: Duration = Duration::from_secs(20);
 
@@ -37,11 +39,15 @@ async fn a16_a_collector_that_is_away_or_silent_holds_nobody_up() -> anyhow::Res
             .start()
             .await?;
         let mut shops = suite.shops()?;
-        for _ in 0..CALLS {
-            let answer = shops.get_shop(get_shop("nowhere")).await;
-            let refused = answer.expect_err("there is none");
-            assert_eq!(refused.code(), Code::NotFound, "{condition:?}: {refused}");
-        }
+        let calls = async {
+            for _ in 0..CALLS {
+                let answer = shops.get_shop(get_shop("nowhere")).await;
+                let refused = answer.expect_err("there is none");
+                assert_eq!(refused.code(), Code::NotFound, "{condition:?}: {refused}");
+            }
+        };
+        let called = timeout(CALLS_MAX, calls).await;
+        called.with_context(|| format!("{condition:?}: calls wait for the collector"))?;
         if drops {
             // Spans that don't fit are dropped, not waited for.
             let told = log.wait_for(|line| line.message.contains("dropped a Span"));
