@@ -288,6 +288,14 @@ pub enum EngineError {
         /// The first failure.
         reason: String,
     },
+    /// The index's files are damaged: it is built anew by itself.
+    #[error("the index {index:?} is damaged: {reason}")]
+    IndexDamaged {
+        /// The index.
+        index: String,
+        /// What was found.
+        reason: String,
+    },
     /// The index can't take in changes at the moment, and doesn't have those that were asked for.
     #[error("the index {index:?} stands still at {reached}, before {wanted}: {reason}")]
     IndexStalled {
@@ -452,6 +460,17 @@ impl EngineError {
         Self::NotFound {
             name: "index",
             id: name.to_owned(),
+        }
+    }
+
+    /// An error of an index, with its name where that is what the error is about.
+    pub(crate) fn of_index(index: &str, error: souk_index::Error) -> Self {
+        match error {
+            souk_index::Error::Corrupt { detail, .. } => Self::IndexDamaged {
+                index: index.to_owned(),
+                reason: detail,
+            },
+            error => Self::Index(error),
         }
     }
 }

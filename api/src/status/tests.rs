@@ -264,6 +264,14 @@ fn shed_load_says_when_to_come_back() {
             "INDEX_FAILED",
         ),
         (
+            EngineError::IndexDamaged {
+                index: table.to_owned(),
+                reason: reason(),
+            },
+            Code::Unavailable,
+            "INDEX_DAMAGED",
+        ),
+        (
             EngineError::IndexStalled {
                 index: table.to_owned(),
                 why: "the device has too little room",
@@ -303,9 +311,9 @@ fn what_isnt_available_of_one_index_isnt_told_of_the_process() {
         index: index(),
         reason: reason(),
     };
-    let damaged = souk_index::Error::Corrupt {
-        detail: reason(),
-        source: None,
+    let damaged = EngineError::IndexDamaged {
+        index: index(),
+        reason: reason(),
     };
     let backfilled = souk_storage::Error::IndexNotReady {
         table: "visits".to_owned(),
@@ -323,8 +331,7 @@ fn what_isnt_available_of_one_index_isnt_told_of_the_process() {
         ),
         (failed, "INDEX_FAILED", Some("orders")),
         (stalled, "INDEX_STALLED", Some("orders")),
-        // The error doesn't know its name.
-        (EngineError::Index(damaged), "INDEX_DAMAGED", Some("")),
+        (damaged, "INDEX_DAMAGED", Some("orders")),
         (
             EngineError::Storage(backfilled),
             "SECONDARY_INDEX_BUILDING",
@@ -529,14 +536,5 @@ fn errors_of_the_index() {
         EngineError::from(failed),
         Code::Unavailable,
         "INDEX_FAILED"
-    )));
-    let damaged = souk_index::Error::Corrupt {
-        detail: "columns".to_owned(),
-        source: None,
-    };
-    assert!(retries(&tells(
-        EngineError::from(damaged),
-        Code::Unavailable,
-        "INDEX_DAMAGED"
     )));
 }
