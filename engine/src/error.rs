@@ -296,6 +296,15 @@ pub enum EngineError {
         /// What was found.
         reason: String,
     },
+    /// The system can't read the index's files at the moment. As where that stalls its follower, it is told of this index alone: what
+    /// else the disk or the process suffers from, the calls on that tell by themselves.
+    #[error("the index {index:?} can't be read: {reason}")]
+    IndexUnreadable {
+        /// The index.
+        index: String,
+        /// What failed.
+        reason: String,
+    },
     /// The index can't take in changes at the moment, and doesn't have those that were asked for.
     #[error("the index {index:?} stands still at {reached}, before {wanted}: {reason}")]
     IndexStalled {
@@ -463,12 +472,17 @@ impl EngineError {
         }
     }
 
-    /// An error of an index, with its name where that is what the error is about.
+    /// An error of an index, with its name where it is about its files.
     pub(crate) fn of_index(index: &str, error: souk_index::Error) -> Self {
+        let index = index.to_owned();
         match error {
             souk_index::Error::Corrupt { detail, .. } => Self::IndexDamaged {
-                index: index.to_owned(),
+                index,
                 reason: detail,
+            },
+            souk_index::Error::Io { .. } => Self::IndexUnreadable {
+                index,
+                reason: error.to_string(),
             },
             error => Self::Index(error),
         }
@@ -477,3 +491,36 @@ impl EngineError {
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use souk_index::Error;
+
+    use super::*;
+
+    #[test]
+    fn what_is_about_the_files_of_an_index_names_it() {
+        let damaged = Error::Corrupt {
+            detail: "columns".to_owned(),
+            source: None,
+        };
+        let unreadable = Error::Io {
+            doing: "searching",
+            source: std::io::Error::other("no file handles"),
+        };
+        for (error, expected) in [
+            (damaged, Some("notes")),
+            (unreadable, Some("notes")),
+            (Error::Cancelled, None),
+        ] {
+            let named = EngineError::of_index("notes", error);
+            let name = match &named {
+                EngineError::IndexDamaged { index, .. } | EngineError::IndexUnreadable { index, .. } => {
+                    Some(index.as_str())
+                }
+                _ => None,
+            };
+            assert_eq!(name, expected, "{named:?}");
+        }
+    }
+}

@@ -264,6 +264,14 @@ fn shed_load_says_when_to_come_back() {
             "INDEX_FAILED",
         ),
         (
+            EngineError::IndexUnreadable {
+                index: table.to_owned(),
+                reason: reason(),
+            },
+            Code::Unavailable,
+            "INDEX_FAILED",
+        ),
+        (
             EngineError::IndexDamaged {
                 index: table.to_owned(),
                 reason: reason(),
@@ -315,6 +323,10 @@ fn what_isnt_available_of_one_index_isnt_told_of_the_process() {
         index: index(),
         reason: reason(),
     };
+    let unreadable = EngineError::IndexUnreadable {
+        index: index(),
+        reason: reason(),
+    };
     let backfilled = souk_storage::Error::IndexNotReady {
         table: "visits".to_owned(),
         index: index(),
@@ -332,6 +344,7 @@ fn what_isnt_available_of_one_index_isnt_told_of_the_process() {
         (failed, "INDEX_FAILED", Some("orders")),
         (stalled, "INDEX_STALLED", Some("orders")),
         (damaged, "INDEX_DAMAGED", Some("orders")),
+        (unreadable, "INDEX_FAILED", Some("orders")),
         (
             EngineError::Storage(backfilled),
             "SECONDARY_INDEX_BUILDING",
@@ -529,12 +542,4 @@ fn errors_of_the_index() {
         Code::Cancelled,
         "CANCELLED",
     );
-    let failed = souk_index::Error::WriterFailed {
-        detail: "disk".to_owned(),
-    };
-    assert!(retries(&tells(
-        EngineError::from(failed),
-        Code::Unavailable,
-        "INDEX_FAILED"
-    )));
 }
