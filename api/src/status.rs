@@ -291,6 +291,28 @@ fn engine_status(error: EngineError) -> Status {
             .resource("index", &index, "is being built")
             .retry_after(RETRY_WHILE_BUILDING)
             .build(),
+            EngineError::IndexDamaged { index, reason } => StatusBuilder::unavailable(
+                "INDEX_DAMAGED",
+                format!(
+                    "the index {index} is damaged, and is built anew from the table; reads by id and writes work, search again later"
+                ),
+            )
+            .metadata("table", table_of(&index))
+            .metadata("index", &index)
+            .resource("index", &index, "is damaged")
+            .retry_after(RETRY_WHILE_BUILDING)
+            .source(reason)
+            .build(),
+            EngineError::IndexUnreadable { index, reason } => StatusBuilder::unavailable(
+                "INDEX_FAILED",
+                format!("the index {index} couldn't be read; reads by id and writes may work, search again later"),
+            )
+            .metadata("table", table_of(&index))
+            .metadata("index", &index)
+            .resource("index", &index, "can't be read")
+            .retry_after(RETRY_AFTER_FAILURE)
+            .source(reason)
+            .build(),
             EngineError::IndexFailed { index, reason } => StatusBuilder::unavailable(
                 "INDEX_FAILED",
                 format!("the index {index} has failed; it recovers when the server is restarted"),

@@ -288,6 +288,23 @@ pub enum EngineError {
         /// The first failure.
         reason: String,
     },
+    /// The index's files are damaged: it is built anew by itself.
+    #[error("the index {index:?} is damaged: {reason}")]
+    IndexDamaged {
+        /// The index.
+        index: String,
+        /// What was found.
+        reason: String,
+    },
+    /// The system can't read the index's files at the moment. As where that stalls its follower, it is told of this index alone: what
+    /// else the disk or the process suffers from, the calls on that tell by themselves.
+    #[error("the index {index:?} can't be read: {reason}")]
+    IndexUnreadable {
+        /// The index.
+        index: String,
+        /// What failed.
+        reason: String,
+    },
     /// The index can't take in changes at the moment, and doesn't have those that were asked for.
     #[error("the index {index:?} stands still at {reached}, before {wanted}: {reason}")]
     IndexStalled {
@@ -454,7 +471,56 @@ impl EngineError {
             id: name.to_owned(),
         }
     }
+
+    /// An error of an index, with its name where it is about its files.
+    pub(crate) fn of_index(index: &str, error: souk_index::Error) -> Self {
+        let index = index.to_owned();
+        match error {
+            souk_index::Error::Corrupt { detail, .. } => Self::IndexDamaged {
+                index,
+                reason: detail,
+            },
+            souk_index::Error::Io { .. } => Self::IndexUnreadable {
+                index,
+                reason: error.to_string(),
+            },
+            error => Self::Index(error),
+        }
+    }
 }
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use souk_index::Error;
+
+    use super::*;
+
+    #[test]
+    fn what_is_about_the_files_of_an_index_names_it() {
+        let damaged = Error::Corrupt {
+            detail: "columns".to_owned(),
+            source: None,
+        };
+        let unreadable = Error::Io {
+            doing: "searching",
+            source: std::io::Error::other("no file handles"),
+        };
+        for (error, expected) in [
+            (damaged, Some("notes")),
+            (unreadable, Some("notes")),
+            (Error::Cancelled, None),
+        ] {
+            let named = EngineError::of_index("notes", error);
+            let name = match &named {
+                EngineError::IndexDamaged { index, .. } | EngineError::IndexUnreadable { index, .. } => {
+                    Some(index.as_str())
+                }
+                _ => None,
+            };
+            assert_eq!(name, expected, "{named:?}");
+        }
+    }
+}

@@ -361,7 +361,10 @@ impl Redesign {
         let (size, instant) = match index.state.phase() {
             _ if !self.is_redesigned => (IndexSize::default(), true),
             Phase::Serving(serving) => (
-                serving.index.size()?,
+                serving
+                    .index
+                    .size()
+                    .map_err(|error| EngineError::of_index(name, error))?,
                 serving.design.fingerprint() == design.fingerprint(),
             ),
             Phase::Unopened(unopened) => (
@@ -518,7 +521,8 @@ pub(crate) async fn described(
             let answering = serving.index.clone();
             let size = tokio::task::spawn_blocking(move || answering.size())
                 .await
-                .map_err(|_| EngineError::Defect("measuring an index panicked"))??;
+                .map_err(|_| EngineError::Defect("measuring an index panicked"))?
+                .map_err(|error| EngineError::of_index(index.name(), error))?;
             described.serving = Some(ServingIndex {
                 sequence: applied,
                 lag_changes: last.saturating_sub(applied),

@@ -109,26 +109,26 @@ pub(crate) fn mask(request: &pb::UpdateTableRequest, violations: &mut Violations
     UpdateMask::from_wire(mask, &CHANGEABLE, &FIXED, "update_mask", violations)
 }
 
-/// Sets the [`CHANGEABLE`] fields that the mask names.
+/// Sets the [`CHANGEABLE`] fields that the mask names; without one, those that are given.
 pub(crate) fn set_changeable(mask: &UpdateMask, given: &pb::Table, definition: &mut TableDefinition) {
     let schema = &mut definition.schema;
-    if mask.takes("max_versions", false) {
+    if mask.takes("max_versions", given.max_versions != 0) {
         schema.max_versions = u32::try_from(given.max_versions).unwrap_or_default().max(1);
     }
-    if mask.takes("time_to_live", false) {
+    if mask.takes("time_to_live", given.time_to_live.is_some()) {
         schema.time_to_live = given.time_to_live.as_ref().and_then(length);
     }
-    if mask.takes("max_version_offset", false) {
+    if mask.takes("max_version_offset", given.max_version_offset.is_some()) {
         let offset = given.max_version_offset.as_ref().and_then(length);
         schema.max_version_offset = offset.unwrap_or(DEFAULT_MAX_VERSION_OFFSET);
     }
-    if mask.takes("allow_update", false) {
+    if mask.takes("allow_update", given.allow_update.is_some()) {
         schema.allow_update = given.allow_update.unwrap_or(true);
     }
-    if mask.takes("indexes", false) {
+    if mask.takes("indexes", !given.indexes.is_empty()) {
         schema.indexes = given.indexes.iter().map(index).collect();
     }
-    if mask.takes("columns", false) {
+    if mask.takes("columns", !given.columns.is_empty()) {
         let declared = given.columns.iter().filter_map(|column| {
             Some(ColumnDefinition {
                 name: column.name.clone(),
@@ -139,7 +139,7 @@ pub(crate) fn set_changeable(mask: &UpdateMask, given: &pb::Table, definition: &
     }
 }
 
-/// The same table without what the mask doesn't name: an update is held against the rules of what it changes.
+/// The same table without what the mask leaves out: an update is held against the rules of what it changes.
 pub(crate) fn changed_parts(mask: &UpdateMask, given: &pb::Table) -> pb::Table {
     let mut checked = given.clone();
     // No update changes it, and each has one.
@@ -151,7 +151,7 @@ pub(crate) fn changed_parts(mask: &UpdateMask, given: &pb::Table) -> pb::Table {
     checked.search_index = None;
     checked.owners.clear();
     for field in CHANGEABLE {
-        if mask.takes(field, false) {
+        if mask.takes(field, true) {
             continue;
         }
         match field {

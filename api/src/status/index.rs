@@ -5,7 +5,7 @@ use souk_engine::error::Waiting;
 use souk_index::Error;
 use tonic::Status;
 
-use super::{RETRY_AFTER_FAILURE, RETRY_WHILE_BUILDING, deadline_exceeded};
+use super::deadline_exceeded;
 use crate::error::rerooted;
 
 pub(super) fn status(error: Error) -> Status {
@@ -33,21 +33,6 @@ pub(super) fn status(error: Error) -> Status {
             "CANCELLED",
             "the call was given up by its caller",
         )
-        .build(),
-        Error::Corrupt { .. } => StatusBuilder::unavailable(
-            "INDEX_DAMAGED",
-            "the index is damaged, and is built anew from the table; reads by id and writes work, search again later",
-        )
-        .resource("index", "", "is damaged")
-        .retry_after(RETRY_WHILE_BUILDING)
-        .source(error)
-        .build(),
-        Error::WriterFailed { .. } | Error::Io { .. } => StatusBuilder::unavailable(
-            "INDEX_FAILED",
-            "the index couldn't be read or written; it is opened again, or built anew, by itself: retry later",
-        )
-        .retry_after(RETRY_AFTER_FAILURE)
-        .source(error)
         .build(),
         Error::InvalidSchema(_)
         | Error::SchemaMismatch { .. }

@@ -264,6 +264,22 @@ fn shed_load_says_when_to_come_back() {
             "INDEX_FAILED",
         ),
         (
+            EngineError::IndexUnreadable {
+                index: table.to_owned(),
+                reason: reason(),
+            },
+            Code::Unavailable,
+            "INDEX_FAILED",
+        ),
+        (
+            EngineError::IndexDamaged {
+                index: table.to_owned(),
+                reason: reason(),
+            },
+            Code::Unavailable,
+            "INDEX_DAMAGED",
+        ),
+        (
             EngineError::IndexStalled {
                 index: table.to_owned(),
                 why: "the device has too little room",
@@ -303,9 +319,13 @@ fn what_isnt_available_of_one_index_isnt_told_of_the_process() {
         index: index(),
         reason: reason(),
     };
-    let damaged = souk_index::Error::Corrupt {
-        detail: reason(),
-        source: None,
+    let damaged = EngineError::IndexDamaged {
+        index: index(),
+        reason: reason(),
+    };
+    let unreadable = EngineError::IndexUnreadable {
+        index: index(),
+        reason: reason(),
     };
     let backfilled = souk_storage::Error::IndexNotReady {
         table: "visits".to_owned(),
@@ -323,8 +343,8 @@ fn what_isnt_available_of_one_index_isnt_told_of_the_process() {
         ),
         (failed, "INDEX_FAILED", Some("orders")),
         (stalled, "INDEX_STALLED", Some("orders")),
-        // The error doesn't know its name.
-        (EngineError::Index(damaged), "INDEX_DAMAGED", Some("")),
+        (damaged, "INDEX_DAMAGED", Some("orders")),
+        (unreadable, "INDEX_FAILED", Some("orders")),
         (
             EngineError::Storage(backfilled),
             "SECONDARY_INDEX_BUILDING",
@@ -522,21 +542,4 @@ fn errors_of_the_index() {
         Code::Cancelled,
         "CANCELLED",
     );
-    let failed = souk_index::Error::WriterFailed {
-        detail: "disk".to_owned(),
-    };
-    assert!(retries(&tells(
-        EngineError::from(failed),
-        Code::Unavailable,
-        "INDEX_FAILED"
-    )));
-    let damaged = souk_index::Error::Corrupt {
-        detail: "columns".to_owned(),
-        source: None,
-    };
-    assert!(retries(&tells(
-        EngineError::from(damaged),
-        Code::Unavailable,
-        "INDEX_DAMAGED"
-    )));
 }

@@ -11,6 +11,7 @@ use souk_engine::{Engine, EngineConfig, Health, Tables, VerifyOptions};
 use souk_proto::search::v1 as pb;
 use tokio::time::Instant;
 use tonic::Code;
+use tonic_types::StatusExt as _;
 
 use crate::note::{self, Note};
 use crate::{holdings, rounds, seed};
@@ -275,6 +276,12 @@ async fn an_index_that_is_damaged_while_it_answers_is_refused_and_built_anew() {
     let next = notes.search(Some(next), "search").await;
     let refused = tonic::Status::from(next.expect_err("the view is of damaged files"));
     assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    let about = refused.get_details_resource_info();
+    assert_eq!(
+        about.map(|about| about.resource_name).as_deref(),
+        Some("notes"),
+        "{refused:?}"
+    );
     // What is written now is followed.
     let note = Note::new("new", "bob", 1);
     let sequence = notes.create(note, None, false).await.expect("created").sequence;

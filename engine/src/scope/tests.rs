@@ -1,3 +1,5 @@
+mod partitions;
+
 use souk_index::Field;
 use souk_storage::TableSchema;
 

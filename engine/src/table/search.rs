@@ -142,8 +142,8 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::Index`] when the index refuses the search, [`EngineError::NotSearched`],
-    /// [`EngineError::IndexBuilding`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`],
-    /// [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
+    /// [`EngineError::IndexBuilding`], [`EngineError::IndexDamaged`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
+    /// [`EngineError::ViewExpired`], [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
     pub async fn search(&self, search: Search) -> Result<SearchResults<RowHit>> {
         let mut table = match &self.target {
             Some(_) => self.clone(),
@@ -386,7 +386,7 @@ impl TableHandle {
                     if let (souk_index::Error::Corrupt { detail, .. }, None) = (&error, view) {
                         index.state.condemn(searcher.opening(), detail);
                     }
-                    explained(&index, &scope, error)
+                    EngineError::of_index(index.name(), explained(&index, &scope, error))
                 })?;
             span.record("souk.hits", result.hits.len());
             Ok(IndexAnswer {

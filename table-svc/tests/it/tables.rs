@@ -261,6 +261,38 @@ async fn an_update_changes_what_its_mask_names_and_nothing_else() -> TestResult 
 }
 
 #[tokio::test]
+async fn an_update_without_a_mask_changes_what_is_set() -> TestResult {
+    let (_running, mut client) = open().await?;
+    let created = create(&mut client, notes()).await?;
+    let update = |max_versions, update_mask| UpdateTableRequest {
+        table: Some(Table {
+            name: "notes".to_owned(),
+            max_versions,
+            allow_update: Some(false),
+            ..Table::default()
+        }),
+        update_mask,
+    };
+    for (max_versions, mask) in [(2, None), (3, Some(FieldMask::default()))] {
+        let changed = client.update_table(update(max_versions, mask)).await?;
+        let expected = Table {
+            max_versions,
+            allow_update: Some(false),
+            ..created.clone()
+        };
+        assert_eq!(changed.into_inner().table, Some(expected));
+    }
+    let refused = client.update_table(update(1_025, None)).await;
+    let refused = refused.expect_err("too many versions");
+    assert_eq!(
+        crate::bad_input::fields(&refused),
+        ["table.max_versions"],
+        "{refused}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_dropped_table_is_gone_and_its_name_is_free() -> TestResult {
     let (_running, mut client) = open().await?;
     create(&mut client, notes()).await?;
