@@ -16,6 +16,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http_body::Body as _;
 use http_body_util::{BodyExt as _, Full};
 use souk_access::TraceTrust;
 use souk_access::key_files::{self, KeyFileError};
@@ -304,7 +305,7 @@ impl Shared {
             }
         };
         server::let_in(&head.extensions);
-        let done = self.done(&signer, head, body).await;
+        let done = self.done(&signer, body).await;
         let mut failure = None;
         let answer = done.unwrap_or_else(|error| {
             tracing::debug!(
@@ -344,8 +345,8 @@ impl Shared {
     }
 
     /// Reads the body and does what it asks for.
-    async fn done(&self, signer: &Signer, head: &Parts, body: Body) -> Result<Answer, ServiceError> {
-        let bytes_max = bytes_max(&head.headers)?;
+    async fn done(&self, signer: &Signer, body: Body) -> Result<Answer, ServiceError> {
+        let bytes_max = bytes_max(&body)?;
         let (of_key, room) = self.room(&signer.key, bytes_max).await?;
         let body = tokio::time::timeout(self.times.body, whole(body, bytes_max)).await;
         let body = body.map_err(|_| Reason::RequestTimeout)??;
@@ -415,14 +416,11 @@ fn is_by_address(uri: &Uri, headers: &HeaderMap) -> bool {
     })
 }
 
-/// Most bytes of a body: its length, if it tells it, and at most [`MAX_BODY_BYTES`].
-fn bytes_max(headers: &HeaderMap) -> Result<u32, Reason> {
-    let told = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|told| told.to_str().ok()?.parse().ok());
-    let told: usize = told.unwrap_or(MAX_BODY_BYTES);
+/// Most bytes of a body: its length, if it tells it.
+fn bytes_max(body: &Body) -> Result<u32, Reason> {
+    let told = body.size_hint().upper().unwrap_or(MAX_BODY_BYTES as u64);
     match u32::try_from(told) {
-        Ok(bytes) if told <= MAX_BODY_BYTES => Ok(bytes),
+        Ok(bytes) if bytes as usize <= MAX_BODY_BYTES => Ok(bytes),
         _ => Err(Reason::BodyTooLarge),
     }
 }
@@ -544,6 +542,21 @@ mod tests {
         drop(door);
         let deadline = Instant::now() + Duration::from_secs(30);
         engine.close(deadline).await.expect("closed");
+    }
+
+    #[test]
+    fn a_body_takes_the_room_that_it_tells_or_that_of_the_largest() {
+        let of = |bytes| Body::new(Full::new(Bytes::from(vec![0; bytes])));
+        let untold = Body::new(of(3).map_frame(|frame| frame));
+        for (body, expected) in [
+            (Body::empty(), Some(0)),
+            (of(3), Some(3)),
+            (of(MAX_BODY_BYTES), Some(5 << 20)),
+            (of(MAX_BODY_BYTES + 1), None),
+            (untold, Some(5 << 20)),
+        ] {
+            assert_eq!(bytes_max(&body).ok(), expected);
+        }
     }
 
     #[tokio::test]

@@ -40,10 +40,12 @@ pub(crate) fn refused(error: EngineError) -> ServiceError {
         EngineError::DeadlineExceeded(_) | EngineError::IndexStalled { .. } => {
             Reason::OperationTimeout.into()
         }
-        EngineError::IndexBuilding { .. } => {
+        EngineError::IndexBuilding { .. } | EngineError::IndexDamaged { .. } => {
             ServiceError::new(ErrorCode::TableNotReady, "The index is not ready.")
         }
-        EngineError::IndexFailed { .. } => Reason::PartitionUnavailable.into(),
+        EngineError::IndexFailed { .. } | EngineError::IndexUnreadable { .. } => {
+            Reason::PartitionUnavailable.into()
+        }
         EngineError::Closing => Reason::ServerUnavailable.into(),
         EngineError::Storage(error) => store_error(error),
         EngineError::Index(error) => index_error(error),
@@ -180,6 +182,20 @@ mod tests {
             (
                 EngineError::IndexBuilding { index: text() },
                 ErrorCode::TableNotReady,
+            ),
+            (
+                EngineError::IndexDamaged {
+                    index: text(),
+                    reason: text(),
+                },
+                ErrorCode::TableNotReady,
+            ),
+            (
+                EngineError::IndexUnreadable {
+                    index: text(),
+                    reason: text(),
+                },
+                ErrorCode::PartitionUnavailable,
             ),
             (
                 EngineError::Storage(StoreError::IndexNotReady {

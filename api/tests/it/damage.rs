@@ -275,13 +275,8 @@ async fn an_index_that_is_damaged_while_it_answers_is_refused_and_built_anew() {
     };
     let next = notes.search(Some(next), "search").await;
     let refused = tonic::Status::from(next.expect_err("the view is of damaged files"));
-    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
-    let about = refused.get_details_resource_info();
-    assert_eq!(
-        about.map(|about| about.resource_name).as_deref(),
-        Some("notes"),
-        "{refused:?}"
-    );
+    let reason = refused.get_details_error_info().map(|told| told.reason);
+    assert_eq!(reason.as_deref(), Some("VIEW_EXPIRED"), "{refused:?}");
     // What is written now is followed.
     let note = Note::new("new", "bob", 1);
     let sequence = notes.create(note, None, false).await.expect("created").sequence;

@@ -186,8 +186,6 @@ pub(crate) async fn compare(
         "| calls | program | calls/s | p99 | processor, a call | of the other's rate | calls/s of each turn |"
     );
     println!("|---|---|---|---|---|---|---|");
-    let turns = in_turns(options, &served, LOAD, STREAMS, Served::loading).await?;
-    print_turns(programs, &turns);
     let turns = in_turns(options, &served, CREATE, options.in_flight, Served::creating).await?;
     print_turns(programs, &turns);
     tokio::time::sleep(REST).await;
@@ -198,6 +196,9 @@ pub(crate) async fn compare(
         .await?;
         print_turns(programs, &turns);
     }
+    // At the end: who loads faster has more rows then.
+    let turns = in_turns(options, &served, LOAD, STREAMS, Served::loading).await?;
+    print_turns(programs, &turns);
     Ok(())
 }
 

@@ -142,8 +142,9 @@ impl TableHandle {
     ///
     /// # Errors
     /// [`EngineError::Index`] when the index refuses the search, [`EngineError::NotSearched`],
-    /// [`EngineError::IndexBuilding`], [`EngineError::IndexDamaged`], [`EngineError::TooBusy`], [`EngineError::DeadlineExceeded`],
-    /// [`EngineError::ViewExpired`], [`EngineError::ViewBehind`], [`EngineError::TooManyViews`], [`EngineError::SequenceAhead`].
+    /// [`EngineError::IndexBuilding`], [`EngineError::IndexDamaged`], [`EngineError::IndexUnreadable`], [`EngineError::TooBusy`],
+    /// [`EngineError::DeadlineExceeded`], [`EngineError::ViewExpired`], [`EngineError::ViewBehind`], [`EngineError::TooManyViews`],
+    /// [`EngineError::SequenceAhead`].
     pub async fn search(&self, search: Search) -> Result<SearchResults<RowHit>> {
         let mut table = match &self.target {
             Some(_) => self.clone(),
@@ -383,8 +384,12 @@ impl TableHandle {
                 .search(searcher.clone(), request, wait)
                 .await?
                 .map_err(|error| {
-                    if let (souk_index::Error::Corrupt { detail, .. }, None) = (&error, view) {
-                        index.state.condemn(searcher.opening(), detail);
+                    if let souk_index::Error::Corrupt { detail, .. } = &error {
+                        let answered = index.state.condemn(searcher.opening(), detail);
+                        if view.is_some() && !answered {
+                            // It is of an index that was replaced: only a new search gets on.
+                            return EngineError::ViewExpired;
+                        }
                     }
                     EngineError::of_index(index.name(), explained(&index, &scope, error))
                 })?;

@@ -9,7 +9,7 @@ use souk_engine::storage::{KeyKind, TableSchema};
 use souk_engine::{Engine, TableDefinition};
 use souk_tablestore::messages::{self as pb, DefinedColumnType};
 use souk_tablestore::{KeyElement, limits};
-use souk_tablestore_door::{CALLS_MAX, CALLS_OF_KEY_MAX, COMING_BYTES_OF_KEY_MAX, DoorTimes};
+use souk_tablestore_door::{CALLS_OF_KEY_MAX, COMING_BYTES_OF_KEY_MAX, DoorTimes};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -93,7 +93,6 @@ async fn a_key_has_so_many_calls_at_a_time_and_so_have_all_keys() {
         let refused = first.expect("one").expect("no panic").expect("refused");
         refused.is(503, "OTSServerBusy", "Server is busy.");
     }
-    assert_eq!(working.len(), CALLS_MAX);
     drop(release);
     assert!(changing.await.expect("no panic"));
     for refused in working.join_all().await.into_iter().flatten() {
