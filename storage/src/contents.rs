@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::id::TableId;
 use crate::key;
 use crate::read::log;
-use crate::row::{ColumnSelection, Row, codec};
+use crate::row::{Row, codec};
 use crate::walk::Walk;
 
 /// What a database holds at one moment.
@@ -130,7 +130,7 @@ async fn table_contents(snapshot: &dyn KvSnapshot, table: &Table) -> Result<Tabl
     while let Some(page) = walk.next(snapshot).await? {
         for (key, value) in page {
             let primary_key = key::primary_key_of_row(&key)?;
-            let row = codec::decode(primary_key, &value, &ColumnSelection::All)?;
+            let row = codec::decode(primary_key, &value)?;
             count_row(&mut contents, &key, &value, &row);
         }
     }

@@ -96,7 +96,7 @@ impl Row {
     /// # Errors
     /// [`Error::Corrupt`] when they aren't of a row.
     pub fn decode(key: PrimaryKey, bytes: &[u8]) -> Result<Self, Error> {
-        codec::decode(key, bytes, &ColumnSelection::All)
+        codec::decode(key, bytes)
     }
 
     /// Mutable columns for the write path, which keeps cells in order and columns non-empty.

@@ -16,7 +16,6 @@ use crate::contents::{TableContents, count_row};
 use crate::error::{Error, Result};
 use crate::id::TableId;
 use crate::key;
-use crate::row::ColumnSelection;
 use crate::row::{Row, codec};
 use crate::secondary;
 
@@ -139,5 +138,5 @@ pub(super) fn read(table: &Table, key: &[u8], value: &[u8]) -> Result<Row> {
         .schema()
         .check_key(&primary_key)
         .map_err(|error| Error::corrupt(format!("key of a row of table {:?}: {error}", table.name())))?;
-    codec::decode(primary_key, value, &ColumnSelection::All)
+    codec::decode(primary_key, value)
 }

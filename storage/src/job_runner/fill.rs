@@ -12,7 +12,6 @@ use crate::jobs::{Job, JobCursor};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
 use crate::plan::unchanged;
-use crate::row::ColumnSelection;
 use crate::row::codec;
 use crate::secondary;
 
@@ -98,7 +97,7 @@ fn standing(
     value: &Bytes,
 ) -> Result<Standing> {
     let primary_key = key::primary_key_of_row(key)?;
-    let row = codec::decode(primary_key, value, &ColumnSelection::All)?;
+    let row = codec::decode(primary_key, value)?;
     let entry = if job.is_of_expiry() {
         Ok(secondary::expiry_entry(table.id(), definition, &row))
     } else if let Some(index) = definition.numbered(job.index) {

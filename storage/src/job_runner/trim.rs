@@ -12,7 +12,6 @@ use crate::expiry::Expiry;
 use crate::jobs::{Job, JobCursor};
 use crate::key;
 use crate::limits::MAX_JOB_STEP_BYTES;
-use crate::row::ColumnSelection;
 use crate::row::{Row, codec};
 use crate::secondary;
 
@@ -72,5 +71,5 @@ pub(super) async fn step<'a>(shared: &'a DatabaseState, job: &Job, rows: usize) 
 }
 
 fn decode(key: &Bytes, value: &Bytes) -> Result<Row> {
-    codec::decode(key::primary_key_of_row(key)?, value, &ColumnSelection::All)
+    codec::decode(key::primary_key_of_row(key)?, value)
 }

@@ -18,7 +18,6 @@ use crate::key::{self, INDEX_PREFIX_BYTES};
 use crate::limits::{MAX_JOB_STEP_BYTES, MAX_RECLAIMED_ROWS, MAX_SCANNED_BYTES, MAX_SWEEP_STEPS};
 use crate::partitions::WriterGuard;
 use crate::plan::unchanged;
-use crate::row::ColumnSelection;
 use crate::row::codec;
 use crate::secondary::{self, EXPIRY_INDEX};
 use crate::value::{PrimaryKey, Value};
@@ -166,7 +165,7 @@ async fn reclaiming_commit<'a>(
         bytes += found.as_ref().map_or(0, Bytes::len);
         let stored = found
             .as_ref()
-            .map(|value| codec::decode(primary_key.clone(), value, &ColumnSelection::All))
+            .map(|value| codec::decode(primary_key.clone(), value))
             .transpose()?;
         if seen.insert(row_key) {
             commit.checks.push(unchanged(row_key, found.as_ref()));

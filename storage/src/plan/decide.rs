@@ -14,7 +14,6 @@ use crate::expiry::Expiry;
 use crate::id::TableId;
 use crate::limits;
 use crate::metering::{CapacityUnits, Meter};
-use crate::row::ColumnSelection;
 use crate::row::{Row, codec};
 use crate::secondary;
 use crate::value::PrimaryKey;
@@ -57,7 +56,7 @@ pub(crate) fn row(
     let table = &write.table;
     let seen = found.as_ref().filter(|_| !is_hidden);
     let decoded = || {
-        seen.map(|value| codec::decode(target.key.clone().into_owned(), value, &ColumnSelection::All))
+        seen.map(|value| codec::decode(target.key.clone().into_owned(), value))
             .transpose()
     };
     let stored = decoded()?;
@@ -146,7 +145,7 @@ pub(crate) fn entries(
     after: Option<&[u8]>,
 ) -> Result<Vec<Mutation>> {
     let row = |value: Option<&[u8]>| {
-        let row = value.map(|value| codec::decode(key.clone(), value, &ColumnSelection::All));
+        let row = value.map(|value| codec::decode(key.clone(), value));
         row.transpose()
     };
     let old = row(before)?.map(|row| secondary::stored_entries(table, &row));

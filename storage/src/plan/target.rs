@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::key;
 use crate::limits::MAX_SCANNED_BYTES;
-use crate::row::{ColumnSelection, codec};
+use crate::row::codec;
 use crate::value::{KeyValue, PrimaryKey};
 
 /// Where a write goes, as far as the write itself tells.
@@ -75,7 +75,7 @@ impl WriteTarget<'_> {
         if hidden == 0 {
             return Ok(false);
         }
-        let row = codec::decode(self.key.clone().into_owned(), value, &ColumnSelection::All)?;
+        let row = codec::decode(self.key.clone().into_owned(), value)?;
         let visible = Expiry::new(&self.write.table, now).visible(row);
         Ok(visible.is_some_and(|row| row.revision == hidden))
     }

@@ -140,8 +140,7 @@ impl<'a> Projection<'a> {
         value: &[u8],
     ) -> Result<Projected> {
         let key = if self.takes_whole() && value.len() <= self.bytes {
-            let mut row = codec::decode_after(previous, key, value, &ColumnSelection::All)?;
-            drop_surplus(&mut row, self.visible_versions);
+            let row = codec::decode_after(previous, key, value, self.visible_versions)?;
             if self.bytes == usize::MAX || row.message_bytes() <= self.bytes {
                 return Ok(Projected {
                     bytes: self.meter.row(&row),
@@ -247,12 +246,5 @@ impl Wanted for Projection<'_> {
         place < self.visible_versions
             && self.expiry.is_visible(version)
             && self.time.is_none_or(|time| time.contains(version))
-    }
-}
-
-/// Takes away the versions above what the table keeps now.
-fn drop_surplus(row: &mut Row, versions: usize) {
-    if row.columns().iter().any(|(_, cells)| cells.len() > versions) {
-        row.columns_mut().retain_cells(|_, place, _| place < versions);
     }
 }

@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::key;
 use crate::limits::RESTORE_COMMIT_BYTES;
 use crate::row;
-use crate::row::ColumnSelection;
 use crate::secondary;
 use crate::walk::Walk;
 
@@ -176,7 +175,7 @@ async fn index_rows(fill: &mut Fill<'_>, tables: &Tables) -> Result<()> {
                 continue;
             };
             let primary_key = key::primary_key_of_row(&key)?;
-            let row = row::codec::decode(primary_key, &value, &ColumnSelection::All)?;
+            let row = row::codec::decode(primary_key, &value)?;
             for (entry, value) in secondary::fitting_entries(table, &row) {
                 fill.set(Space::Index, entry, Some(value)).await?;
             }

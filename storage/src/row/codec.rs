@@ -7,7 +7,6 @@ mod tests;
 
 use crate::codec::{Malformed, Reader, put_bytes, put_value, put_varint, put_zigzag};
 use crate::error::{Error, Result};
-use crate::row::ColumnSelection;
 use crate::row::columns::Cells;
 use crate::row::{Cell, Columns, Row};
 use crate::value::PrimaryKey;
@@ -67,17 +66,17 @@ fn put_body(out: &mut Vec<u8>, row: &Row) {
 }
 
 /// The row of a value in the rows space.
-pub(crate) fn decode(key: PrimaryKey, bytes: &[u8], columns: &ColumnSelection) -> Result<Row> {
-    decode_after(None, key, bytes, columns)
+pub(crate) fn decode(key: PrimaryKey, bytes: &[u8]) -> Result<Row> {
+    decode_after(None, key, bytes, usize::MAX)
 }
 
 /// The same, given a row of the same table, whose columns are taken to have the same names: then they aren't made
-/// anew.
+/// anew. Of each column it has so many of the newest versions.
 pub(crate) fn decode_after(
     other: Option<&Row>,
     key: PrimaryKey,
     bytes: &[u8],
-    columns: &ColumnSelection,
+    versions: usize,
 ) -> Result<Row> {
     let read = || -> Result<_, Malformed> {
         let mut reader = Reader::new(bytes);
@@ -85,7 +84,7 @@ pub(crate) fn decode_after(
             return Err(Malformed("a row of format 1"));
         }
         let revision = reader.u64()?;
-        let (written, columns) = read_body(reader, columns, other.map(Row::columns))?;
+        let (written, columns) = read_body(reader, versions, other.map(Row::columns))?;
         Ok((revision, written, columns))
     };
     match read() {
@@ -101,52 +100,42 @@ pub(crate) fn decode_body(
     revision: u64,
     body: &[u8],
 ) -> Result<Row, Malformed> {
-    let (written, columns) = read_body(Reader::new(body), &ColumnSelection::All, other.map(Row::columns))?;
+    let (written, columns) = read_body(Reader::new(body), usize::MAX, other.map(Row::columns))?;
     Ok(Row::new(key, revision, written, columns))
 }
 
-/// Time of the write, and the selected columns.
+/// Time of the write, and the columns, each with so many of its versions at most.
 fn read_body(
     mut reader: Reader<'_>,
-    selection: &ColumnSelection,
+    most: usize,
     other: Option<&Columns>,
 ) -> Result<(i64, Columns), Malformed> {
     let written = reader.i64()?;
     let base = written.div_euclid(NANOS_PER_MILLI);
     let count = reader.count()?;
-    let selected = match selection {
-        ColumnSelection::All => count,
-        ColumnSelection::Named(names) => count.min(names.len()),
-    };
-    let mut columns = Columns::with_capacity(selected.min(MAX_RESERVED));
+    let mut columns = Columns::with_capacity(count.min(MAX_RESERVED));
     for _ in 0..count {
         let name = reader.bytes()?;
         let versions = reader.count()?;
-        let wanted = match selection {
-            ColumnSelection::All => true,
-            ColumnSelection::Named(names) => names.iter().any(|each| each.as_bytes() == name),
-        };
-        if !wanted {
-            for _ in 0..versions {
-                reader.varint()?;
-                reader.skip_value()?;
-            }
-            continue;
-        }
         let known = other.and_then(|other| other.name(columns.len()));
         let name = match known {
             Some(known) if known.as_bytes() == name => known.clone(),
             _ => std::str::from_utf8(name).map_err(|_| Malformed("UTF-8"))?.into(),
         };
-        let cells = if versions == 1 {
+        let kept = versions.min(most);
+        let cells = if kept == 1 {
             Cells::from_buf([cell(&mut reader, base)?])
         } else {
-            let mut cells = Cells::with_capacity(versions.min(MAX_RESERVED));
-            for _ in 0..versions {
+            let mut cells = Cells::with_capacity(kept.min(MAX_RESERVED));
+            for _ in 0..kept {
                 cells.push(cell(&mut reader, base)?);
             }
             cells
         };
+        for _ in kept..versions {
+            reader.varint()?;
+            reader.skip_value()?;
+        }
         columns.push(name, cells);
     }
     reader.finish()?;

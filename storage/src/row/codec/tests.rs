@@ -24,30 +24,32 @@ fn golden_row() {
     ]
     .concat();
     assert_eq!(encode(&sample()), golden);
-    assert_eq!(
-        decode(sample().key, &golden, &ColumnSelection::All).unwrap(),
-        sample()
-    );
+    assert_eq!(decode(sample().key, &golden).unwrap(), sample());
 }
 
 #[test]
-fn a_selection_reads_only_its_columns() {
-    let some = ColumnSelection::Named(vec!["b".to_owned(), "z".to_owned()]);
-    let row = decode(sample().key, &encode(&sample()), &some).unwrap();
-    let names = row.columns().iter().map(|(name, _)| name);
-    assert_eq!(names.collect::<Vec<_>>(), ["b"]);
+fn only_the_newest_versions_are_kept() {
+    let bytes = encode(&sample());
+    for (most, kept) in [(1, vec![1_002]), (2, vec![1_002, 1_000]), (3, vec![1_002, 1_000])] {
+        let row = decode_after(None, sample().key, &bytes, most).unwrap();
+        let versions = |column| row.cells(column).iter().map(|cell| cell.version);
+        assert_eq!(versions("a").collect::<Vec<_>>(), kept);
+        assert_eq!(versions("b").collect::<Vec<_>>(), [1_000]);
+    }
 }
 
 #[test]
 fn every_cut_is_refused() {
     let bytes = encode(&sample());
-    for end in 0..bytes.len() {
-        let cut = decode(sample().key, &bytes[..end], &ColumnSelection::All);
-        assert!(matches!(cut, Err(Error::Corrupt { .. })), "cut at {end}");
+    for most in [1, usize::MAX] {
+        for end in 0..bytes.len() {
+            let cut = decode_after(None, sample().key, &bytes[..end], most);
+            assert!(matches!(cut, Err(Error::Corrupt { .. })), "cut at {end}");
+        }
     }
     let longer = [bytes.as_slice(), &[0]].concat();
-    assert!(decode(sample().key, &longer, &ColumnSelection::All).is_err());
+    assert!(decode(sample().key, &longer).is_err());
     let mut newer = bytes;
     newer[0] = 2;
-    assert!(decode(sample().key, &newer, &ColumnSelection::All).is_err());
+    assert!(decode(sample().key, &newer).is_err());
 }
