@@ -141,7 +141,7 @@ fn one(
     value: Option<&Bytes>,
     bytes: &mut usize,
 ) -> Result<Read> {
-    let projected = projection.stored(None, key, value)?;
+    let projected = projection.stored(key, value)?;
     let after = *bytes + projected.bytes;
     limits::check("MAX_BATCH_GET_BYTES", MAX_BATCH_GET_BYTES, after)?;
     *bytes = after;

@@ -118,17 +118,29 @@ impl<'a> Projection<'a> {
             && self.versions >= self.visible_versions
     }
 
-    /// What it wants of a row that may not be there; `previous` as in [`Self::row_after`].
-    pub(crate) fn stored(
-        &self,
-        previous: Option<&Row>,
-        key: &PrimaryKey,
-        value: Option<&Bytes>,
-    ) -> Result<Projected> {
+    /// What it wants of a row that may not be there.
+    pub(crate) fn stored(&self, key: &PrimaryKey, value: Option<&Bytes>) -> Result<Projected> {
         value.map_or_else(
             || Ok(Projected::default()),
-            |value| self.row_after(previous, key.clone(), value),
+            |value| self.row_after(None, key.clone(), value),
         )
+    }
+
+    /// The row alone of what it wants of a row that may not be there; `previous` as in [`Self::row_after`]. A whole one has any size,
+    /// and isn't measured.
+    pub(crate) fn whole(
+        &self,
+        previous: Option<&Row>,
+        key: PrimaryKey,
+        value: Option<&Bytes>,
+    ) -> Result<Option<Row>> {
+        match value {
+            None => Ok(None),
+            Some(value) if self.takes_whole() => {
+                codec::decode_after(previous, key, value, self.visible_versions).map(Some)
+            }
+            Some(value) => Ok(self.row_after(previous, key, value)?.row),
+        }
     }
 
     /// What it wants of a stored value. It shares the names of its columns with `previous`, another row of the table, where they

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::key;
 use crate::limits;
 use crate::metering::CapacityUnits;
-use crate::read::projection::{Projected, Projection};
+use crate::read::projection::Projected;
 use crate::read::{ReadOptions, Snapshot};
 use crate::row::Row;
 use crate::value::PrimaryKey;
@@ -39,7 +39,8 @@ impl From<Projected> for Read {
 pub(super) async fn get(snapshot: &Snapshot, table: &Table, key: &PrimaryKey) -> Result<Option<Row>> {
     let options = ReadOptions::default();
     let projection = snapshot.projection(table, &options)?;
-    Ok(one(snapshot, table, key, &projection).await?.row)
+    let value = stored(snapshot, table, key).await?;
+    projection.whole(None, key.clone(), value.as_ref())
 }
 
 /// A row by its key; see [`Snapshot::read`].
@@ -51,19 +52,14 @@ pub(super) async fn read(
     bytes_max: usize,
 ) -> Result<Read> {
     let projection = snapshot.projection(table, options)?.within(bytes_max);
-    Ok(one(snapshot, table, key, &projection).await?.into())
+    let value = stored(snapshot, table, key).await?;
+    Ok(projection.stored(key, value.as_ref())?.into())
 }
 
-async fn one(
-    snapshot: &Snapshot,
-    table: &Table,
-    primary_key: &PrimaryKey,
-    projection: &Projection<'_>,
-) -> Result<Projected> {
+async fn stored(snapshot: &Snapshot, table: &Table, primary_key: &PrimaryKey) -> Result<Option<Bytes>> {
     table.schema().check_key(primary_key)?;
     let key = key::row(table.id(), primary_key);
-    let value = snapshot.kv.get(Space::Rows, &key).await?;
-    projection.stored(None, primary_key, value.as_ref())
+    Ok(snapshot.kv.get(Space::Rows, &key).await?)
 }
 
 /// Whole rows by their keys; see [`Snapshot::multi_get`].
@@ -82,7 +78,7 @@ pub(super) async fn multi_get(
     let mut rows: Vec<Option<Row>> = Vec::with_capacity(keys.len());
     for (key, value) in keys.iter().zip(&values) {
         let previous = rows.last().and_then(Option::as_ref);
-        let row = projection.stored(previous, key, value.as_ref())?.row;
+        let row = projection.whole(previous, key.clone(), value.as_ref())?;
         rows.push(row);
     }
     Ok(rows)
@@ -111,7 +107,7 @@ pub(super) async fn multi_get_within(
             }
             left = left.saturating_sub(bytes);
             let previous = rows.last().and_then(|(row, _)| row.as_ref());
-            let row = projection.stored(previous, key, value.as_ref())?.row;
+            let row = projection.whole(previous, key.clone(), value.as_ref())?;
             rows.push((row, bytes));
         }
         if values.len() < keys.len() {

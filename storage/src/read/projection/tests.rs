@@ -49,7 +49,13 @@ fn shows_the_versions_the_table_keeps_now() {
     ] {
         let table = table(schema);
         let read = |options: ReadOptions| project(&table, &options, SECOND, &value).unwrap();
-        assert_eq!(versions(&read(ReadOptions::new()), "a"), [1004, 1003]);
+        let all = read(ReadOptions::new());
+        assert_eq!(versions(&all, "a"), [1004, 1003]);
+        let options = ReadOptions::new();
+        let projection = Projection::new(&table, &options, SECOND).unwrap();
+        let bytes = Bytes::from(value.clone());
+        let whole = projection.whole(None, PrimaryKey::integer(1), Some(&bytes));
+        assert_eq!(whole.unwrap(), all.row);
         assert_eq!(
             versions(&read(ReadOptions::new().columns(["b"])), "b"),
             [1004, 1003]
