@@ -305,6 +305,15 @@ pub(crate) fn put_ordered_key(out: &mut Vec<u8>, value: &KeyValue) {
     }
 }
 
+/// Bytes that [`put_ordered_key`] writes, but for escapes.
+pub(crate) fn ordered_key_bytes(value: &KeyValue) -> usize {
+    let end = match value {
+        KeyValue::Integer(_) => 0,
+        KeyValue::String(_) | KeyValue::Binary(_) => END.len(),
+    };
+    1 + value.size() + end
+}
+
 fn put_sign_flipped(out: &mut Vec<u8>, number: i64) {
     out.push(ORDERED_INTEGER);
     out.extend_from_slice(&(number.cast_unsigned() ^ SIGN).to_be_bytes());

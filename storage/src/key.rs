@@ -33,7 +33,7 @@ use smallvec::SmallVec;
 use souk_kv::Space;
 pub(crate) use souk_kv::keys::{GROUP, HEAD, HISTORIES, NOTICED, TRIMMED, TRIMMED_TIME, log};
 
-use crate::codec::{Malformed, Reader, put_ordered, put_ordered_key};
+use crate::codec::{Malformed, Reader, ordered_key_bytes, put_ordered, put_ordered_key};
 use crate::error::{Error, Result};
 use crate::id::TableId;
 use crate::value::{KeyValue, PrimaryKey, Value};
@@ -69,8 +69,13 @@ impl PrimaryKey {
     }
 }
 
+/// Bytes of an encoded key, but for escapes.
+fn primary_key_bytes(key: &PrimaryKey) -> usize {
+    key.values().iter().map(ordered_key_bytes).sum()
+}
+
 fn put_primary_key(out: &mut Vec<u8>, key: &PrimaryKey) {
-    out.reserve(key.size() + 3 * key.values().len());
+    out.reserve(primary_key_bytes(key));
     for value in key.values() {
         put_ordered_key(out, value);
     }
@@ -87,7 +92,8 @@ fn read_primary_key(mut reader: Reader<'_>) -> Result<PrimaryKey, Malformed> {
 
 /// Key of a row.
 pub(crate) fn row(table: TableId, key: &PrimaryKey) -> Bytes {
-    let mut out = Vec::with_capacity(4 + key.size() + 12);
+    // As many as it takes: room to spare would cost an allocation more.
+    let mut out = Vec::with_capacity(4 + primary_key_bytes(key));
     out.extend_from_slice(&table.0.to_be_bytes());
     put_primary_key(&mut out, key);
     out.into()
@@ -100,7 +106,7 @@ pub(crate) fn table_prefix(bytes: &[u8]) -> Option<TableId> {
 
 /// What the keys of all rows of a partition begin with.
 pub(crate) fn partition(table: TableId, partition: &KeyValue) -> Bytes {
-    let mut out = Vec::with_capacity(4 + partition.size() + 3);
+    let mut out = Vec::with_capacity(4 + ordered_key_bytes(partition));
     out.extend_from_slice(&table.0.to_be_bytes());
     put_ordered_key(&mut out, partition);
     out.into()
@@ -295,7 +301,7 @@ pub(crate) fn request_of_age(bytes: &[u8]) -> Result<[u8; 16]> {
 
 /// Key of the last number given to an appended row of a partition.
 pub(crate) fn counter(table: TableId, partition: &KeyValue) -> Bytes {
-    let mut out = Vec::with_capacity(5 + partition.size() + 3);
+    let mut out = Vec::with_capacity(5 + ordered_key_bytes(partition));
     out.push(COUNTER);
     out.extend_from_slice(&table.0.to_be_bytes());
     put_ordered_key(&mut out, partition);

@@ -30,6 +30,23 @@ fn golden_keys() {
 }
 
 #[test]
+fn a_key_takes_the_bytes_that_are_kept_for_it() {
+    for values in [
+        vec!["o1".into()],
+        vec!["".into(), 7i64.into()],
+        vec![
+            Bytes::from_static(&[1, 255]).into(),
+            i64::MIN.into(),
+            "x".into(),
+            "ü".into(),
+        ],
+    ] {
+        let key = key(values);
+        assert_eq!(primary_key_bytes(&key), key.encode().len(), "{key:?}");
+    }
+}
+
+#[test]
 fn keys_read_back() {
     let order = key(vec![
         "o\0".into(),
