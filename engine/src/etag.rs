@@ -1,14 +1,21 @@
 //! Etags: a revision, and the history of the database that gave it, as a short opaque text. The same revision is given to
 //! another write after a restore, but not in the same history.
 
+use std::fmt::Write as _;
+
 /// What every etag starts with: the format's version.
 const PREFIX: &str = "r";
 /// Between revision and history.
 const SEPARATOR: char = '-';
+/// Bytes of the longest etag: both numbers in 16 digits.
+const ETAG_BYTES_MAX: usize = PREFIX.len() + SEPARATOR.len_utf8() + 2 * 16;
 
 /// The etag of a revision.
 pub(crate) fn of(revision: i64, history: u64) -> String {
-    format!("{PREFIX}{revision:x}{SEPARATOR}{history:016x}")
+    // Every resource of an answer has one: `format!` would allocate again as it grows.
+    let mut etag = String::with_capacity(ETAG_BYTES_MAX);
+    let _ = write!(etag, "{PREFIX}{revision:x}{SEPARATOR}{history:016x}");
+    etag
 }
 
 /// The revision of an etag; `None` when it isn't one of ours, which then equals none. `history_of` tells which history gave a
@@ -29,6 +36,7 @@ mod tests {
     fn an_etag_is_its_revision_and_nothing_else_is_one() {
         let history = |revision: u64| 0xab + u64::from(revision > 0x1f3);
         assert_eq!(of(0x1f3, 0xab), "r1f3-00000000000000ab");
+        assert_eq!(of(i64::MAX, u64::MAX), "r7fffffffffffffff-ffffffffffffffff");
         assert_eq!(revision("r1f3-00000000000000ab", history), Some(0x1f3));
         assert_eq!(revision("r1f4-00000000000000ac", history), Some(0x1f4));
         for other in [
