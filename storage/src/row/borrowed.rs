@@ -5,7 +5,7 @@ mod tests;
 
 use crate::clock::milliseconds;
 use crate::codec::{Malformed, Reader};
-use crate::row::codec::{FORMAT, MAX_RESERVED};
+use crate::row::codec::FORMAT;
 use crate::row::{Cell, Columns, Row};
 use crate::value::{PrimaryKey, ValueRef};
 
@@ -74,8 +74,8 @@ impl<'a> RowRef<'a> {
         let mut row = Self {
             revision,
             written,
-            columns: Vec::with_capacity(count.min(MAX_RESERVED)),
-            cells: Vec::with_capacity(count.min(MAX_RESERVED)),
+            columns: Vec::new(),
+            cells: Vec::new(),
             present: false,
             newest: i64::MIN,
         };

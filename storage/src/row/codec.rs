@@ -25,7 +25,7 @@ const COLUMN_BYTES: usize = 2;
 const CELL_BYTES: usize = 6;
 
 /// Most columns or versions that memory is reserved for before they are read: a damaged count must not cost memory.
-pub(crate) const MAX_RESERVED: usize = 64;
+const MAX_RESERVED: usize = 64;
 
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
