@@ -138,8 +138,8 @@ fn engine_status(error: EngineError) -> Status {
             EngineError::ViewExpired => StatusBuilder::failed_precondition(
                 "VIEW_EXPIRED",
                 format!(
-                    "the view of this page token isn't kept any more, at most for {} min in all; start again without \
-                     page_token, or ask with a longer keep_view",
+                    "the view of this page token isn't kept any more, at most for {} min in all, or its index is \
+                     damaged; start again without page_token, or ask with a longer keep_view",
                     VIEW_AGE_MAX.as_secs() / 60
                 ),
             )

@@ -160,7 +160,7 @@ pub enum EngineError {
         /// Which of them.
         of: LimitOf,
     },
-    /// The view of a page token isn't kept any more.
+    /// The view of a page token isn't kept any more, or its index is damaged.
     #[error("the view of the page token is gone")]
     ViewExpired,
     /// As many views as allowed are kept for searches.

@@ -274,14 +274,12 @@ impl IndexState {
     }
 
     /// Says that an index is damaged: if it is the one that answers, searches are refused from now on, and it is built anew
-    /// from its table, by itself. Does nothing when another answers by now; returns whether it did anything.
-    pub(crate) fn condemn(&self, damaged: Opening, how: &str) -> bool {
+    /// from its table, by itself. Does nothing when another answers by now.
+    pub(crate) fn condemn(&self, damaged: Opening, how: &str) {
         let condemned = || *self.condemned.lock() = Some((damaged, how.to_owned()));
-        let answered = self.stop_serving(|serving| serving.index.opening() == damaged, condemned, how);
-        if answered {
+        if self.stop_serving(|serving| serving.index.opening() == damaged, condemned, how) {
             self.wake.notify_one();
         }
-        answered
     }
 
     /// Refuses searches from now on if the index that answers has the design with this fingerprint, whose files are damaged. Unlike

@@ -416,7 +416,7 @@ fn is_by_address(uri: &Uri, headers: &HeaderMap) -> bool {
     })
 }
 
-/// Most bytes of a body: its length, if it tells it.
+/// Most bytes of a body: its length, if it tells it, else those of the largest, above which it is refused.
 fn bytes_max(body: &Body) -> Result<u32, Reason> {
     let told = body.size_hint().upper().unwrap_or(MAX_BODY_BYTES as u64);
     match u32::try_from(told) {

@@ -169,7 +169,15 @@ impl TableHandle {
             .map(|highlight| Highlighter::new(&design.schema, &search.request.query, highlight))
             .transpose()?;
         let view = kept.as_ref().map(|(_, view)| (&view.searcher, view.sequence));
-        let mut answer = self.answer(request, search.min_sequence, view).await?;
+        let answer = self.answer(request, search.min_sequence, view).await;
+        let mut answer = match (answer, &kept) {
+            (Err(EngineError::IndexDamaged { .. }), Some((number, _))) => {
+                // The index that is built anew isn't the view's.
+                views::finish(&self.inner.views, *number);
+                return Err(EngineError::ViewExpired);
+            }
+            (answer, _) => answer?,
+        };
         let began = Instant::now();
         let full = search.rows;
         // Whoever may not meet all rows isn't told the ids of others' either.
@@ -385,11 +393,7 @@ impl TableHandle {
                 .await?
                 .map_err(|error| {
                     if let souk_index::Error::Corrupt { detail, .. } = &error {
-                        let answered = index.state.condemn(searcher.opening(), detail);
-                        if view.is_some() && !answered {
-                            // It is of an index that was replaced: only a new search gets on.
-                            return EngineError::ViewExpired;
-                        }
+                        index.state.condemn(searcher.opening(), detail);
                     }
                     EngineError::of_index(index.name(), explained(&index, &scope, error))
                 })?;

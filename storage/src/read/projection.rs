@@ -126,8 +126,8 @@ impl<'a> Projection<'a> {
         )
     }
 
-    /// The row alone of what it wants of a row that may not be there; `previous` as in [`Self::row_after`]. A whole one has any size,
-    /// and isn't measured.
+    /// The row that it wants of a stored one, without what it cost; `previous` as in [`Self::row_after`]. Not for projections
+    /// [within](Self::within) so many bytes.
     pub(crate) fn whole(
         &self,
         previous: Option<&Row>,

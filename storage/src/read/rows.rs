@@ -39,7 +39,7 @@ impl From<Projected> for Read {
 pub(super) async fn get(snapshot: &Snapshot, table: &Table, key: &PrimaryKey) -> Result<Option<Row>> {
     let options = ReadOptions::default();
     let projection = snapshot.projection(table, &options)?;
-    let value = stored(snapshot, table, key).await?;
+    let value = value_of(snapshot, table, key).await?;
     projection.whole(None, key.clone(), value.as_ref())
 }
 
@@ -52,11 +52,11 @@ pub(super) async fn read(
     bytes_max: usize,
 ) -> Result<Read> {
     let projection = snapshot.projection(table, options)?.within(bytes_max);
-    let value = stored(snapshot, table, key).await?;
+    let value = value_of(snapshot, table, key).await?;
     Ok(projection.stored(key, value.as_ref())?.into())
 }
 
-async fn stored(snapshot: &Snapshot, table: &Table, primary_key: &PrimaryKey) -> Result<Option<Bytes>> {
+async fn value_of(snapshot: &Snapshot, table: &Table, primary_key: &PrimaryKey) -> Result<Option<Bytes>> {
     table.schema().check_key(primary_key)?;
     let key = key::row(table.id(), primary_key);
     Ok(snapshot.kv.get(Space::Rows, &key).await?)

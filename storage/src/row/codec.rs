@@ -71,7 +71,7 @@ pub(crate) fn decode(key: PrimaryKey, bytes: &[u8]) -> Result<Row> {
 }
 
 /// The same, given a row of the same table, whose columns are taken to have the same names: then they aren't made
-/// anew. Of each column it has so many of the newest versions.
+/// anew. Of each column the newest `versions` are kept at most.
 pub(crate) fn decode_after(
     other: Option<&Row>,
     key: PrimaryKey,
