@@ -282,44 +282,40 @@ fn engine_status(error: EngineError) -> Status {
             .metadata("last_sequence", last)
             .build(),
             EngineError::DeadlineExceeded(waiting) => deadline_exceeded(waiting),
-            EngineError::IndexBuilding { index } => StatusBuilder::unavailable(
+            EngineError::IndexBuilding { index } => index_unavailable(
                 "INDEX_BUILDING",
                 format!("the index {index} is being built; reads by id and writes work, search again later"),
+                &index,
+                "is being built",
             )
-            .metadata("table", table_of(&index))
-            .metadata("index", &index)
-            .resource("index", &index, "is being built")
             .retry_after(RETRY_WHILE_BUILDING)
             .build(),
-            EngineError::IndexDamaged { index, reason } => StatusBuilder::unavailable(
+            EngineError::IndexDamaged { index, reason } => index_unavailable(
                 "INDEX_DAMAGED",
                 format!(
                     "the index {index} is damaged, and is built anew from the table; reads by id and writes work, search again later"
                 ),
+                &index,
+                "is damaged",
             )
-            .metadata("table", table_of(&index))
-            .metadata("index", &index)
-            .resource("index", &index, "is damaged")
             .retry_after(RETRY_WHILE_BUILDING)
             .source(reason)
             .build(),
-            EngineError::IndexUnreadable { index, reason } => StatusBuilder::unavailable(
+            EngineError::IndexUnreadable { index, reason } => index_unavailable(
                 "INDEX_FAILED",
                 format!("the index {index} couldn't be read; reads by id and writes may work, search again later"),
+                &index,
+                "can't be read",
             )
-            .metadata("table", table_of(&index))
-            .metadata("index", &index)
-            .resource("index", &index, "can't be read")
             .retry_after(RETRY_AFTER_FAILURE)
             .source(reason)
             .build(),
-            EngineError::IndexFailed { index, reason } => StatusBuilder::unavailable(
+            EngineError::IndexFailed { index, reason } => index_unavailable(
                 "INDEX_FAILED",
                 format!("the index {index} has failed; it recovers when the server is restarted"),
+                &index,
+                "has failed",
             )
-            .metadata("table", table_of(&index))
-            .metadata("index", &index)
-            .resource("index", &index, "has failed")
             .retry_after(RETRY_AFTER_FAILURE)
             .source(reason)
             .build(),
@@ -329,16 +325,15 @@ fn engine_status(error: EngineError) -> Status {
                 reason,
                 wanted,
                 reached,
-            } => StatusBuilder::unavailable(
+            } => index_unavailable(
                 "INDEX_STALLED",
                 format!(
                     "the index {index} stands still at sequence {reached}, before {wanted}: {why}; it goes on by itself \
                      when that has passed: retry later, or search what it has without min_sequence"
                 ),
+                &index,
+                "stands still",
             )
-            .metadata("table", table_of(&index))
-            .metadata("index", &index)
-            .resource("index", &index, "stands still")
             .metadata("min_sequence", wanted)
             .metadata("reached_sequence", reached)
             .retry_after(RETRY_AFTER_FAILURE)
@@ -467,6 +462,14 @@ fn engine_status(error: EngineError) -> Status {
             EngineError::Storage(error) => storage::status(error),
             EngineError::Index(error) => index::status(error),
         }
+}
+
+/// One index isn't available, whatever else the process does: `what` says what is with it.
+fn index_unavailable(reason: &'static str, message: String, index: &str, what: &str) -> StatusBuilder {
+    StatusBuilder::unavailable(reason, message)
+        .metadata("table", table_of(index))
+        .metadata("index", index)
+        .resource("index", index, what)
 }
 
 /// `order`, `NOT_FOUND` → `ORDER_NOT_FOUND`.
