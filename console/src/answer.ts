@@ -1,6 +1,6 @@
 /** A hook for a call that a view shows: its last answer, and whether it is in flight or has failed. */
 import { ConnectError } from '@connectrpc/connect';
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { PATIENCE_MS } from './calls';
 import type { Credentials } from './session';
@@ -45,7 +45,8 @@ export const useAnswer = <T>(
   const latest = useRef(call);
   latest.current = call;
   const caller = credentials.value;
-  useEffect(() => {
+  // Not an effect that waits for the next frame.
+  useLayoutEffect(() => {
     // Answers to another caller aren't kept.
     const isOthers = (came: Came<unknown> | undefined): boolean => came !== undefined && came.caller !== caller;
     setState((before) => (isOthers(before.answer) || isOthers(before.failure) ? { ...before, answer: undefined, failure: undefined } : before));

@@ -6,8 +6,21 @@ import { language } from './language';
 
 const locale = (): string => (language.value === 'zh' ? 'zh-CN' : 'en');
 
+/** Made once: to make one takes as long as to write a hundred numbers with it. */
+const formats = new Map<string, Intl.NumberFormat>();
+
+const written = (value: bigint | number, options: Intl.NumberFormatOptions = {}): string => {
+  const key = locale() + JSON.stringify(options);
+  const format = formats.get(key) ?? new Intl.NumberFormat(locale(), options);
+  formats.set(key, format);
+  return format.format(value);
+};
+
 /** A whole number with its groups of digits, exact at any size. */
-export const count = (value: bigint | number): string => value.toLocaleString(locale());
+export const count = (value: bigint | number): string => written(value);
+
+/** A number where there is little room: 4.8K. */
+export const short = (value: number): string => written(value, { notation: 'compact', maximumFractionDigits: 1 });
 
 /** What stands where nothing is known. */
 const UNKNOWN = '–';
@@ -15,15 +28,15 @@ const UNKNOWN = '–';
 /** A number with so many digits behind the point, or with so many at all where those would say that it is 0. */
 export const number = (value: number, digits = 2): string => {
   const size = Math.abs(value);
-  if (size === 0 || (size >= 0.5 / 10 ** digits && size < 1e15)) return value.toLocaleString(locale(), { maximumFractionDigits: digits });
+  if (size === 0 || (size >= 0.5 / 10 ** digits && size < 1e15)) return written(value, { maximumFractionDigits: digits });
   const notation = size >= 1e-6 && size < 1e15 ? 'standard' : 'scientific';
-  return value.toLocaleString(locale(), { notation, maximumSignificantDigits: Math.max(digits, 1) });
+  return written(value, { notation, maximumSignificantDigits: Math.max(digits, 1) });
 };
 
 /** An amount of money in its minor unit. */
 export const money = (cents: bigint, currency = 'CNY'): string => {
   const size = cents < 0n ? -cents : cents;
-  return `${currency} ${cents < 0n ? '-' : ''}${(size / 100n).toLocaleString(locale())}.${(size % 100n).toString().padStart(2, '0')}`;
+  return `${currency} ${cents < 0n ? '-' : ''}${count(size / 100n)}.${(size % 100n).toString().padStart(2, '0')}`;
 };
 
 /** How long something takes, in seconds. */

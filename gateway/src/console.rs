@@ -20,10 +20,10 @@ use tonic::body::Body;
 
 use crate::answer::{empty, whole};
 
-/// What the page may do: nothing but what is named. Images are the map's, drawn by the page itself.
+/// What the page may do: nothing but what is named.
 const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
-     worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");

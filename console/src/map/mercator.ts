@@ -17,7 +17,7 @@ export interface Rectangle {
   readonly east: number;
 }
 
-/** Width of the world at zoom 0, in CSS pixels: MapLibre's tiles have 512. */
+/** Width of the world at zoom 0, in CSS pixels. */
 const WORLD = 512;
 
 /** Largest latitude of the projection, in degrees: it makes the world a square. */
@@ -33,7 +33,11 @@ export const wrapped = (longitude: number): number => {
   return turned - 180;
 };
 
-const toY = (latitude: number): number => {
+/** Where a longitude is on the world, from 0 in the west to 1. */
+export const toX = (longitude: number): number => longitude / 360 + 0.5;
+
+/** Where a latitude is on the world, from 0 in the north to 1. */
+export const toY = (latitude: number): number => {
   const sine = Math.sin((clamped(latitude, -LATITUDE_MAX, LATITUDE_MAX) * Math.PI) / 180);
   return 0.5 - Math.log((1 + sine) / (1 - sine)) / (4 * Math.PI);
 };

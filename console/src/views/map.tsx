@@ -9,7 +9,7 @@ import type { ClusterShopsResponse, Shop } from '../contract/souk/shop/v1/shop_p
 import { ShopService } from '../contract/souk/shop/v1/shop_pb';
 import { Facts } from '../facts';
 import { Field } from '../field';
-import { count, money, number, time } from '../format';
+import { count, money, number, short, time } from '../format';
 import { language, texts } from '../language';
 import type { Place, View } from '../map/mercator';
 import { shown as rectangleOf, valuesOf, viewOf } from '../map/mercator';
@@ -103,9 +103,6 @@ const LISTED = 15;
 /** Clusters drawn at most, the fullest ones. */
 const CLUSTERS = 3000;
 
-/** Clusters labelled with their counts, the fullest ones: placing more labels without overlap takes longer than drawing the map. */
-const LABELLED = 2000;
-
 /** Least time between two reports of where the map came to rest, in milliseconds. */
 const SETTLE_MS = 100;
 
@@ -113,9 +110,6 @@ const SETTLE_MS = 100;
 const NEARER = 2;
 
 const shops = client(ShopService);
-
-const short = (value: number): string =>
-  value.toLocaleString(language.value === 'zh' ? 'zh-CN' : 'en', { notation: 'compact', maximumFractionDigits: 1 });
 
 const distance = (meters: number): string =>
   meters < 1000 ? text('meters', { distance: number(meters, 0) }) : text('km', { distance: number(meters / 1000, 1) });
@@ -228,11 +222,15 @@ const Shops = () => {
     const singles = singly && clusters.total > 0n ? await shops.searchShops({ search: { query, sort: [by('rating')], pageSize: SINGLES } }, options) : undefined;
     return { clusters, singles };
   });
-  const best = useAnswer(key === undefined ? undefined : JSON.stringify([key, asked]), (options) => {
+  // What is beside the map is asked for once the map has its answer: the server does what is looked at first.
+  const mapped = useRef<string | undefined>(undefined);
+  if (found.error !== undefined || (found.value !== undefined && !found.old)) mapped.current = key;
+  const beside = mapped.current;
+  const best = useAnswer(beside === undefined ? undefined : JSON.stringify([beside, asked]), (options) => {
     if (seen === undefined) throw new Error('nothing is asked before the map has a size');
     return shops.searchShops({ search: { query: all([inside('position', seen), ...filters]), sort: [by('rating')], pageSize: LISTED } }, options);
   });
-  const types = useAnswer(key === undefined ? undefined : JSON.stringify([key, q, price, rating]), async (options) => {
+  const types = useAnswer(beside === undefined ? undefined : JSON.stringify([beside, q, price, rating]), async (options) => {
     if (seen === undefined) throw new Error('nothing is asked before the map has a size');
     const { aggregations } = await shops.searchShops(
       {
@@ -262,14 +260,14 @@ const Shops = () => {
           : [{ id: resource.shopId, count: 1, label: '', latitude: resource.position.latitude, longitude: resource.position.longitude }],
       );
     }
-    return clusters.clusters.flatMap(({ cell, center, count, bestShop }, at) => {
+    return clusters.clusters.flatMap(({ cell, center, count, bestShop }) => {
       if (center === undefined) return [];
       const single = count === 1n && bestShop !== undefined;
       return [
         {
           id: single ? bestShop.shopId : cell,
           count: Number(count),
-          label: single || at >= LABELLED ? '' : short(Number(count)),
+          label: single ? '' : short(Number(count)),
           latitude: center.latitude,
           longitude: center.longitude,
         },
