@@ -27,17 +27,18 @@ impl Points {
         }))
     }
 
+    /// Whether every document has one point: its row is the document's number.
+    pub(crate) fn one_each(&self) -> bool {
+        self.latitudes.get_cardinality() == Cardinality::Full
+    }
+
     /// Whether every document has at most one point.
     pub(crate) fn at_most_one(&self) -> bool {
         self.latitudes.get_cardinality() != Cardinality::Multivalued
     }
 
     pub(crate) fn of(&self, doc: DocId) -> impl Iterator<Item = GeoPoint> + '_ {
-        let places = self
-            .latitudes
-            .values_for_doc(doc)
-            .zip(self.longitudes.values_for_doc(doc));
-        places.filter_map(|(latitude, longitude)| GeoPoint::from_columns(latitude, longitude))
+        self.rows(doc).filter_map(|row| self.at(row))
     }
 
     /// How many points there are of all documents.

@@ -119,6 +119,9 @@ impl AggregationContext<'_> {
 
     /// The score of a document of the block.
     fn score(&self, doc: DocId) -> Score {
+        if self.scores.is_empty() {
+            return self.constant;
+        }
         let at = self.docs.partition_point(|other| *other < doc);
         self.scores.get(at).copied().unwrap_or(self.constant)
     }

@@ -333,13 +333,38 @@ impl Values {
             Source::Among(column, among) => self.several(docs, slots, different, buffer, |doc, out| {
                 out.extend(column.values_for_doc(doc).filter(|value| among.contains(value)));
             }),
-            Source::Points(points, kind) => self.several(docs, slots, different, buffer, |doc, out| {
-                out.extend(points.of(doc).filter_map(|point| number(point, *kind)));
-            }),
-            Source::Cells(cells) => self.several(docs, slots, different, buffer, |doc, out| {
-                out.extend(cells.of(doc));
-            }),
+            Source::Points(points, kind) => {
+                let read = |row| number(points.at(row)?, *kind);
+                return self.of_points(docs, slots, different, buffer, points, read);
+            }
+            Source::Cells(cells) => {
+                let read = |row| cells.at(row);
+                return self.of_points(docs, slots, different, buffer, &cells.points, read);
+            }
         }
+        buffer.block()
+    }
+
+    /// The values of documents' points, as `read` makes them of their rows.
+    fn of_points<'b>(
+        &self,
+        docs: &'b [DocId],
+        slots: &'b [u32],
+        different: bool,
+        buffer: &'b mut Buffer,
+        points: &Points,
+        read: impl Fn(u32) -> Option<u64>,
+    ) -> ValueBlock<'b> {
+        if points.one_each() {
+            buffer.values.clear();
+            buffer.values.extend(docs.iter().filter_map(|doc| read(*doc)));
+            if buffer.values.len() == docs.len() {
+                return buffer.block_of(docs, slots);
+            }
+        }
+        self.several(docs, slots, different, buffer, |doc, out| {
+            out.extend(points.rows(doc).filter_map(&read));
+        });
         buffer.block()
     }
 

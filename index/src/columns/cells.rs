@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use h3o::{LatLng, Resolution};
-use tantivy::DocId;
 
 use crate::geo::GeoPoint;
 use crate::held_bytes::HeldBytes;
@@ -16,7 +15,7 @@ const UNKNOWN: u64 = 0;
 
 /// The cells of one resolution that the points of a segment lie in.
 pub(crate) struct GeoCells {
-    points: Points,
+    pub(crate) points: Points,
     resolution: Resolution,
     /// By the row of the point; [`UNKNOWN`] until somebody asks.
     known: Box<[AtomicU64]>,
@@ -39,12 +38,8 @@ impl GeoCells {
         })
     }
 
-    /// The cells of a document's points, which may repeat.
-    pub(crate) fn of(&self, doc: DocId) -> impl Iterator<Item = u64> + '_ {
-        self.points.rows(doc).filter_map(|row| self.at(row))
-    }
-
-    fn at(&self, row: u32) -> Option<u64> {
+    /// The cell of the point of a row.
+    pub(crate) fn at(&self, row: u32) -> Option<u64> {
         let known = self.known.get(row as usize)?;
         match known.load(Ordering::Relaxed) {
             UNKNOWN => {
