@@ -66,7 +66,9 @@ test('clusters and their sums are those of the API', async () => {
   const status = page.getByRole('status').filter({ hasText: 'in view' });
   await status.filter({ hasText: `${Number(total).toLocaleString('en')} shops in view in ${clusters.length.toLocaleString('en')} clusters` }).waitFor();
   await drawn(page, clusters.length);
-  const found = await page.locator('section[aria-labelledby=best] li button').allTextContents();
+  const best = page.locator('section[aria-labelledby=best] li button');
+  await best.first().waitFor();
+  const found = await best.allTextContents();
   const { hits } = await ask(`${SHOPS}/SearchShops`, {
     search: {
       query: { geo_bounding_box: { field: 'position', ...viewport } },
@@ -248,6 +250,35 @@ test('a service that fails is told of; nothing that was chosen is lost, and it g
   await page.unroute(`**/${SHOPS}/ClusterShops`);
   await alert.getByRole('button', { name: 'Try again' }).click();
   await alert.waitFor({ state: 'detached' });
+  await end();
+});
+
+test('a browser that draws no maps tells the same beside it', async () => {
+  const { page, context, end } = await open(browser, '', { faults: true });
+  await context.addInitScript(() => {
+    HTMLCanvasElement.prototype.getContext = () => null;
+  });
+  await page.reload();
+  await page.goto(`${process.env.SOUK_PAGE}/${HANGZHOU}`);
+  await page.getByRole('alert').filter({ hasText: 'The map can’t be drawn' }).waitFor();
+  await page.locator('section[aria-labelledby=best] li button').first().waitFor();
+  await end();
+});
+
+test('where a click leads while the map glides, it stays', async () => {
+  const { page, end } = await open(browser, CHINA);
+  await page.emulateMedia({ reducedMotion: 'no-preference' });
+  await page.reload();
+  await drawn(page);
+  await page.locator('.world').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.getByRole('button', { name: 'The whole world' }).click();
+  await page.waitForFunction(() => location.hash.includes('z=0.80'));
+  await page.locator('.world').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.getByRole('link', { name: 'Orders', exact: true }).click();
+  await page.getByRole('heading', { name: 'Orders', exact: true }).waitFor();
+  assert.equal(new URL(page.url()).hash, '#/orders');
   await end();
 });
 

@@ -37,6 +37,9 @@ interface Outlines {
   readonly borders: Path2D;
 }
 
+/** Widest world with borders, in CSS pixels: beyond it they are coarser than what is seen, and than what a browser's paths can tell apart. */
+const BORDERS_MAX = 2 ** 22;
+
 /** What is drawn beyond each edge of what is seen, of its width and height. */
 const BEYOND = 0.25;
 
@@ -65,8 +68,8 @@ const radius = (count: number): number => {
   return least;
 };
 
-/** Traces a line, which goes on beyond the antimeridian where it crosses it. */
-const trace = (path: Path2D, line: readonly (readonly number[])[]): void => {
+/** Traces a line, which goes on beyond the antimeridian where it crosses it; how often it goes around the world. */
+const trace = (path: Path2D, line: readonly (readonly number[])[]): number => {
   let before: number | undefined;
   for (const [longitude = 0, latitude = 0] of line) {
     const x: number = before === undefined ? toX(longitude) : toX(longitude) + Math.round(before - toX(longitude));
@@ -74,6 +77,7 @@ const trace = (path: Path2D, line: readonly (readonly number[])[]): void => {
     else path.lineTo(x, toY(latitude));
     before = x;
   }
+  return before === undefined ? 0 : Math.round(before - toX(line[0]?.[0] ?? 0));
 };
 
 /** Fetches the outlines, which come with the page. */
@@ -85,7 +89,12 @@ export const loadOutlines = async (signal: AbortSignal): Promise<Outlines> => {
   for (const { geometry } of feature(atlas, atlas.objects.land).features) {
     const polygons = geometry.type === 'MultiPolygon' ? geometry.coordinates : geometry.type === 'Polygon' ? [geometry.coordinates] : [];
     for (const ring of polygons.flat()) {
-      trace(land, ring);
+      const turns = trace(land, ring);
+      // Around a pole: closed along the edge of the world.
+      if (turns !== 0) {
+        land.lineTo(toX(ring[0]?.[0] ?? 0) + turns, 1);
+        land.lineTo(toX(ring[0]?.[0] ?? 0), 1);
+      }
       land.closePath();
     }
   }
@@ -112,7 +121,14 @@ export class Drawing extends Layer {
 
   override onRemove(): this {
     this.canvas.remove();
+    // Its memory is given back at once.
+    this.canvas.width = 0;
     return this;
+  }
+
+  /** Whether the browser draws at all. */
+  get works(): boolean {
+    return this.context !== null;
   }
 
   override getEvents(): Record<string, LeafletEventHandlerFn> {
@@ -139,7 +155,14 @@ export class Drawing extends Layer {
   }
 
   private follow(): void {
-    if (this._map.getZoom() !== this.zoom || !this.area.contains(this._map.getPixelBounds())) this.draw();
+    if (this._map.getZoom() === this.zoom && this.area.contains(this._map.getPixelBounds())) this.lay();
+    else this.draw();
+  }
+
+  /** Puts the canvas where its area is. */
+  private lay(): void {
+    const { min } = this.area;
+    if (min !== undefined) DomUtil.setPosition(this.canvas, min.subtract(this._map.getPixelOrigin()));
   }
 
   /** Draws everything, with the colours that the page has now. */
@@ -157,12 +180,12 @@ export class Drawing extends Layer {
     // Setting a size clears it.
     [this.canvas.width, this.canvas.height] = [Math.round(size.x * sharp), Math.round(size.y * sharp)];
     [this.canvas.style.width, this.canvas.style.height] = [`${size.x}px`, `${size.y}px`];
-    DomUtil.setPosition(this.canvas, map.containerPointToLayerPoint(beyond.multiplyBy(-1)));
+    this.lay();
 
     const world = map.getPixelWorldBounds().getSize().x;
-    // Where copies of the world begin: the one before the first that is seen has outlines that end in it.
+    // Where copies of the world begin: those beside what is seen have outlines that reach into it.
     const copies: number[] = [];
-    for (let copy = Math.floor(from.x / world) - 1; copy * world < from.x + size.x; copy += 1) copies.push(copy * world - from.x);
+    for (let copy = Math.floor(from.x / world) - 1; (copy - 1) * world < from.x + size.x; copy += 1) copies.push(copy * world - from.x);
     if (this.outlines !== undefined) {
       context.fillStyle = colour('--ground');
       context.strokeStyle = colour('--line');
@@ -170,7 +193,7 @@ export class Drawing extends Layer {
       for (const west of copies) {
         context.setTransform(sharp * world, 0, 0, sharp * world, sharp * west, -sharp * from.y);
         context.fill(this.outlines.land, 'evenodd');
-        context.stroke(this.outlines.borders);
+        if (world <= BORDERS_MAX) context.stroke(this.outlines.borders);
       }
     }
     context.setTransform(sharp, 0, 0, sharp, 0, 0);

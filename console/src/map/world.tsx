@@ -12,8 +12,18 @@ import { ZOOM_MAX, valuesOf, wrapped } from './mercator';
 import './world.css';
 
 const text = texts({
-  en: { outlines: 'The outlines of the countries couldn’t be loaded.', nearer: 'Zoom in', farther: 'Zoom out' },
-  zh: { outlines: '无法加载国家轮廓。', nearer: '放大', farther: '缩小' },
+  en: {
+    failed: 'The map can’t be drawn by this browser. What it would show is told beside it.',
+    outlines: 'The outlines of the countries couldn’t be loaded.',
+    nearer: 'Zoom in',
+    farther: 'Zoom out',
+  },
+  zh: {
+    failed: '此浏览器无法绘制地图。旁边的列表包含相同内容。',
+    outlines: '无法加载国家轮廓。',
+    nearer: '放大',
+    farther: '缩小',
+  },
 });
 
 export type { Spot } from './drawing';
@@ -25,7 +35,22 @@ const ZOOM = 1;
 const WHEEL_PIXELS = 100;
 const WHEEL_MS = 15;
 
+/** Least time between two reports of where the map came to rest, in milliseconds. */
+const SETTLE_MS = 100;
+
+/** Not by whole pixels from where it is. */
+const EXACTLY = { animate: false, reset: true };
+
+/** A map that is shown. */
+interface Shown {
+  readonly map: Map;
+  readonly drawing: Drawing;
+  /** Moves it to a view, without a report but where it can't be there. */
+  readonly go: (view: View) => void;
+}
+
 const started = (place: HTMLElement, { latitude, longitude, zoom }: View): Map => {
+  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const map = new Map(place, {
     center: [latitude, longitude],
     zoom: zoom + ZOOM,
@@ -39,13 +64,20 @@ const started = (place: HTMLElement, { latitude, longitude, zoom }: View): Map =
     zoomSnap: 0,
     wheelPxPerZoomLevel: WHEEL_PIXELS,
     wheelDebounceTime: WHEEL_MS,
-    inertia: !matchMedia('(prefers-reduced-motion: reduce)').matches,
+    inertia: !still,
     // It is drawn anew as quickly.
     zoomAnimation: false,
+    // A pinch beyond the limits would show many worlds.
+    bounceAtZoomLimits: false,
+    boxZoom: false,
+    trackResize: false,
     zoomControl: false,
     attributionControl: false,
   });
-  control.zoom({ position: 'topright', zoomInTitle: text('nearer'), zoomOutTitle: text('farther') }).addTo(map);
+  if (still) {
+    const glide = map.panBy.bind(map);
+    map.panBy = (by, options) => glide(by, { ...options, animate: false });
+  }
   control.scale({ imperial: false }).addTo(map);
   return map;
 };
@@ -54,6 +86,9 @@ const seen = (map: Map): View => {
   const { lat, lng } = map.getCenter();
   return { latitude: lat, longitude: wrapped(lng), zoom: map.getZoom() - ZOOM };
 };
+
+/** A view as the address has it: what the map is told, and tells, is compared by it. */
+const told = (view: View): string => JSON.stringify(valuesOf(view));
 
 /** The map at `view`. `onSettle` gets the view where a move ended, `onSpot` a clicked spot, `onGround` a clicked place without one. */
 const World = ({
@@ -76,44 +111,77 @@ const World = ({
   onGround?: (place: Place) => void;
 }) => {
   const place = useRef<HTMLDivElement>(null);
-  const [shown, setShown] = useState<{ map: Map; drawing: Drawing } | undefined>(undefined);
+  const [shown, setShown] = useState<Shown | undefined>(undefined);
+  const [failed, setFailed] = useState(false);
   const [bare, setBare] = useState(false);
   const latest = useRef({ view, onSettle, onSpot, onGround });
   latest.current = { view, onSettle, onSpot, onGround };
+  /** The last view that the map was moved to, or has told of. */
+  const known = useRef('');
   useEffect(() => {
     const box = place.current;
     if (box === null) return;
     const abort = new AbortController();
     const map = started(box, latest.current.view);
+    known.current = told(latest.current.view);
     const drawing = new Drawing().addTo(map);
-    setShown({ map, drawing });
+    setFailed(!drawing.works);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let toldAt = 0;
+    let quiet = false;
+    const tell = (): void => {
+      toldAt = performance.now();
+      known.current = told(seen(map));
+      latest.current.onSettle(seen(map));
+    };
+    const go = (next: View): void => {
+      clearTimeout(timer);
+      quiet = true;
+      map.setView([next.latitude, next.longitude], next.zoom + ZOOM, EXACTLY);
+      quiet = false;
+      known.current = told(next);
+      if (told(seen(map)) !== known.current) tell();
+    };
+    setShown({ map, drawing, go });
     loadOutlines(abort.signal).then(
       (outlines) => drawing.outline(outlines),
       () => !abort.signal.aborted && setBare(true),
     );
-    const watcher = new ResizeObserver(() => map.invalidateSize({ pan: false }));
+    const watcher = new ResizeObserver(() => {
+      quiet = true;
+      map.invalidateSize();
+      quiet = false;
+    });
     watcher.observe(box);
-    map.on('moveend', () => latest.current.onSettle(seen(map)));
+    map.on('moveend', () => {
+      // Its end is one, too.
+      if (quiet || abort.signal.aborted) return;
+      clearTimeout(timer);
+      // At once, but not at each step of a key that is held down.
+      const wait = toldAt + SETTLE_MS - performance.now();
+      if (wait > 0) timer = setTimeout(tell, wait);
+      else tell();
+    });
     map.on('click', ({ containerPoint, latlng }: LeafletMouseEvent) => {
       const spot = drawing.at(containerPoint);
       if (spot !== undefined) latest.current.onSpot(spot);
       else latest.current.onGround?.({ latitude: latlng.lat, longitude: wrapped(latlng.lng) });
     });
-    map.on('mousemove', ({ containerPoint }: LeafletMouseEvent) => {
-      box.style.cursor = drawing.at(containerPoint) === undefined ? '' : 'pointer';
+    map.on('mousemove', ({ containerPoint, originalEvent }: LeafletMouseEvent) => {
+      if (originalEvent.buttons === 0) box.classList.toggle('on-spot', drawing.at(containerPoint) !== undefined);
     });
     return () => {
       abort.abort();
+      clearTimeout(timer);
       watcher.disconnect();
       setShown(undefined);
       map.remove();
     };
   }, [label]);
   // Where the address says, unless the map itself has said so.
-  const where = JSON.stringify(valuesOf(view));
+  const where = told(view);
   useEffect(() => {
-    if (shown === undefined || JSON.stringify(valuesOf(seen(shown.map))) === where) return;
-    shown.map.setView([view.latitude, view.longitude], view.zoom + ZOOM, { animate: false });
+    if (shown !== undefined && where !== known.current) shown.go(latest.current.view);
   }, [shown, where]);
   // Not after a frame without it.
   useLayoutEffect(() => {
@@ -123,8 +191,23 @@ const World = ({
   }, [shown, spots, chosen, pin?.latitude, pin?.longitude, theme.value]);
   return (
     <>
+      {failed && (
+        <p class="problem" role="alert">
+          {text('failed')}
+        </p>
+      )}
       {bare && <p class="quiet">{text('outlines')}</p>}
-      <div class="world" ref={place} role="region" aria-label={label} />
+      <div class="globe" hidden={failed}>
+        <div class="world" ref={place} role="region" aria-label={label} />
+        <div class="zoom">
+          <button type="button" aria-label={text('nearer')} onClick={() => shown?.map.zoomIn()}>
+            +
+          </button>
+          <button type="button" aria-label={text('farther')} onClick={() => shown?.map.zoomOut()}>
+            −
+          </button>
+        </div>
+      </div>
     </>
   );
 };

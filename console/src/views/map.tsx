@@ -1,5 +1,5 @@
 /** Shops on the map: clusters of many, single ones of few, and what is known of each. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { address, change, field } from '../address';
 import { useAnswer } from '../answer';
@@ -102,9 +102,6 @@ const LISTED = 15;
 
 /** Clusters drawn at most, the fullest ones. */
 const CLUSTERS = 3000;
-
-/** Least time between two reports of where the map came to rest, in milliseconds. */
-const SETTLE_MS = 100;
 
 /** Zoom levels by which a click on a cluster zooms in. */
 const NEARER = 2;
@@ -223,19 +220,24 @@ const Shops = () => {
     return { clusters, singles };
   });
   // What is beside the map is asked for once the map has its answer: the server does what is looked at first.
-  const mapped = useRef<string | undefined>(undefined);
-  if (found.error !== undefined || (found.value !== undefined && !found.old)) mapped.current = key;
-  const beside = mapped.current;
-  const best = useAnswer(beside === undefined ? undefined : JSON.stringify([beside, asked]), (options) => {
-    if (seen === undefined) throw new Error('nothing is asked before the map has a size');
-    return shops.searchShops({ search: { query: all([inside('position', seen), ...filters]), sort: [by('rating')], pageSize: LISTED } }, options);
-  });
-  const types = useAnswer(beside === undefined ? undefined : JSON.stringify([beside, q, price, rating]), async (options) => {
-    if (seen === undefined) throw new Error('nothing is asked before the map has a size');
+  const latest = useRef<{ key: string; typesKey: string; query: Query | undefined; untyped: Query | undefined } | undefined>(undefined);
+  if (seen !== undefined && (found.error !== undefined || (found.value !== undefined && !found.old))) {
+    latest.current = {
+      key: JSON.stringify([key, asked]),
+      typesKey: JSON.stringify([key, q, price, rating]),
+      query: all([inside('position', seen), ...filters]),
+      untyped: all([inside('position', seen), ...others]),
+    };
+  }
+  const mapped = latest.current;
+  const best = useAnswer(mapped?.key, (options) =>
+    shops.searchShops({ search: { query: mapped?.query, sort: [by('rating')], pageSize: LISTED } }, options),
+  );
+  const types = useAnswer(mapped?.typesKey, async (options) => {
     const { aggregations } = await shops.searchShops(
       {
         search: {
-          query: all([inside('position', seen), ...others]),
+          query: mapped?.untyped,
           hitsMode: HitsMode.NONE,
           aggregations: { types: { kind: { case: 'terms', value: { field: 'type', size: 50 } } } },
         },
@@ -275,17 +277,6 @@ const Shops = () => {
     });
   }, [found.value, language.value]);
 
-  // At once, but not at each step of a key that is held down.
-  const settle = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const settledAt = useRef(0);
-  const settled = (next: View): void => {
-    clearTimeout(settle.current);
-    settle.current = setTimeout(() => {
-      settledAt.current = performance.now();
-      change(valuesOf(next), true);
-    }, settledAt.current + SETTLE_MS - performance.now());
-  };
-  useEffect(() => () => clearTimeout(settle.current), []);
   const retry = (): void => {
     found.again();
     best.again();
@@ -342,7 +333,7 @@ const Shops = () => {
             spots={spots}
             chosen={chosen}
             pin={near}
-            onSettle={settled}
+            onSettle={(next) => change(valuesOf(next), true)}
             onSpot={(spot) =>
               spot.count === 1
                 ? change({ shop: spot.id })

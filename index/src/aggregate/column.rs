@@ -170,8 +170,8 @@ enum Source {
     Column(Column<u64>),
     /// Those values that lie in a range.
     Among(Column<u64>, std::ops::Range<u64>),
-    Points(Points, Kind),
-    Cells(Arc<GeoCells>),
+    /// Numbers that are made of points, or kept cells.
+    Points(Points, Kind, Option<Arc<GeoCells>>),
 }
 
 impl Values {
@@ -202,13 +202,13 @@ impl Values {
             (None, Kind::Cell(_) | Kind::GeoHash(_) | Kind::Point) => {
                 match (Points::open(reader, &field.path)?, field.kind) {
                     (None, _) => Source::Nothing,
-                    (Some(points), Kind::Cell(resolution)) => {
-                        match columns.cells(reader, &field.path, &points, resolution) {
-                            Some(cells) => Source::Cells(cells),
-                            None => Source::Points(points, field.kind),
-                        }
+                    (Some(points), kind) => {
+                        let cells = match kind {
+                            Kind::Cell(resolution) => columns.cells(reader, &field.path, &points, resolution),
+                            _ => None,
+                        };
+                        Source::Points(points, kind, cells)
                     }
-                    (Some(points), kind) => Source::Points(points, kind),
                 }
             }
             (None, _) => Source::Nothing,
@@ -261,7 +261,7 @@ impl Values {
     /// How many different values there are at most.
     pub(super) fn most(&self) -> usize {
         let values = match &self.column {
-            Source::Nothing | Source::Points(..) | Source::Cells(_) => 0,
+            Source::Nothing | Source::Points(..) => 0,
             Source::Full(column) | Source::Column(column) | Source::Among(column, _) => {
                 column.values.num_vals() as usize
             }
@@ -333,38 +333,23 @@ impl Values {
             Source::Among(column, among) => self.several(docs, slots, different, buffer, |doc, out| {
                 out.extend(column.values_for_doc(doc).filter(|value| among.contains(value)));
             }),
-            Source::Points(points, kind) => {
-                let read = |row| number(points.at(row)?, *kind);
-                return self.of_points(docs, slots, different, buffer, points, read);
-            }
-            Source::Cells(cells) => {
-                let read = |row| cells.at(row);
-                return self.of_points(docs, slots, different, buffer, &cells.points, read);
-            }
-        }
-        buffer.block()
-    }
-
-    /// The values of documents' points, as `read` makes them of their rows.
-    fn of_points<'b>(
-        &self,
-        docs: &'b [DocId],
-        slots: &'b [u32],
-        different: bool,
-        buffer: &'b mut Buffer,
-        points: &Points,
-        read: impl Fn(u32) -> Option<u64>,
-    ) -> ValueBlock<'b> {
-        if points.one_each() {
-            buffer.values.clear();
-            buffer.values.extend(docs.iter().filter_map(|doc| read(*doc)));
-            if buffer.values.len() == docs.len() {
-                return buffer.block_of(docs, slots);
+            Source::Points(points, kind, cells) => {
+                let read = |row| match cells {
+                    Some(cells) => cells.at(row),
+                    None => number(points.at(row)?, *kind),
+                };
+                if points.one_each() {
+                    buffer.values.clear();
+                    buffer.values.extend(docs.iter().filter_map(|doc| read(*doc)));
+                    if buffer.values.len() == docs.len() {
+                        return buffer.block_of(docs, slots);
+                    }
+                }
+                self.several(docs, slots, different, buffer, |doc, out| {
+                    out.extend(points.rows(doc).filter_map(read));
+                });
             }
         }
-        self.several(docs, slots, different, buffer, |doc, out| {
-            out.extend(points.rows(doc).filter_map(&read));
-        });
         buffer.block()
     }
 

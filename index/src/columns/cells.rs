@@ -15,7 +15,7 @@ const UNKNOWN: u64 = 0;
 
 /// The cells of one resolution that the points of a segment lie in.
 pub(crate) struct GeoCells {
-    pub(crate) points: Points,
+    points: Points,
     resolution: Resolution,
     /// By the row of the point; [`UNKNOWN`] until somebody asks.
     known: Box<[AtomicU64]>,
