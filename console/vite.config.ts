@@ -17,7 +17,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     sourcemap: false,
     target: 'es2022',
-    chunkSizeWarningLimit: 1200,
   },
   server: {
     proxy: { '^/(souk|grpc)\\.': { target: server, changeOrigin: true, configure: flushed }, '/v1/': server, '/openapi.json': server },

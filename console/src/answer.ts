@@ -45,7 +45,7 @@ export const useAnswer = <T>(
   const latest = useRef(call);
   latest.current = call;
   const caller = credentials.value;
-  // Not an effect that waits for the next frame.
+  // A layout effect: the call goes out before the next paint.
   useLayoutEffect(() => {
     // Answers to another caller aren't kept.
     const isOthers = (came: Came<unknown> | undefined): boolean => came !== undefined && came.caller !== caller;

@@ -213,6 +213,30 @@ test('clusters that are left out are said to be', async () => {
   await end();
 });
 
+test('a click opens the spot that it hits, not one beside that is above it', async () => {
+  const { page, end } = await open(browser, HANGZHOU);
+  await drawn(page);
+  // 17 pixels apart, with radii of 12 and 13.
+  const places = [
+    { latitude: 30.3, longitude: 120.2, count: 40 },
+    { latitude: 30.3, longitude: 120.2 + (17 * 360) / (512 * 2 ** 9), count: 20 },
+  ];
+  const clusters = places.map(({ latitude, longitude, count }) => {
+    const center = [0x09, ...double(latitude), 0x11, ...double(longitude)];
+    return bytesField(1, [...bytesField(1, Buffer.from(`c${count}`)), ...bytesField(2, center), 0x18, count]);
+  });
+  const body = Buffer.from([...clusters.flat(), 0x18, ...varint(9000)]);
+  await page.route(`**/${SHOPS}/ClusterShops`, (route) => route.fulfill({ contentType: 'application/proto', body }), { times: 1 });
+  await page.getByLabel('Rated at least').fill('1');
+  await page.keyboard.press('Enter');
+  await drawn(page, 2);
+  const { at } = await projected(page);
+  const { x, y } = at(places[1]);
+  await page.mouse.click(x, y);
+  await page.waitForFunction((longitude) => location.hash.includes(`lng=${longitude.toFixed(5)}&z=11.00`), places[1].longitude);
+  await end();
+});
+
 test('what is being typed stays when the map tells of something else', async () => {
   const { page, end } = await open(browser, HANGZHOU);
   await drawn(page);
@@ -273,7 +297,11 @@ test('where a click leads while the map glides, it stays', async () => {
   await page.locator('.world').focus();
   await page.keyboard.press('ArrowRight');
   await page.getByRole('button', { name: 'The whole world' }).click();
-  await page.waitForFunction(() => location.hash.includes('z=0.80'));
+  // For as many frames as a glide has.
+  await page.evaluate(async () => {
+    for (let frame = 0; frame < 40; frame += 1) await new Promise(requestAnimationFrame);
+  });
+  assert.equal(new URL(page.url()).hash, '#/map?lat=20.00000&lng=10.00000&z=0.80');
   await page.locator('.world').focus();
   await page.keyboard.press('ArrowRight');
   await page.getByRole('link', { name: 'Orders', exact: true }).click();

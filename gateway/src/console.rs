@@ -22,8 +22,8 @@ use crate::answer::{empty, whole};
 
 /// What the page may do: nothing but what is named.
 const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; font-src 'self'; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'",
 );
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");

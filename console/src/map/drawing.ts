@@ -21,7 +21,7 @@ export interface Spot extends Place {
 }
 
 /** What is drawn on the outlines. */
-export interface Content {
+interface Content {
   readonly spots: readonly Spot[];
   /** The id of the spot with a ring around it; empty when there is none. */
   readonly chosen: string;
@@ -102,13 +102,13 @@ export const loadOutlines = async (signal: AbortSignal): Promise<Outlines> => {
   return { land, borders };
 };
 
-/** The layer of a map that has all of it. */
+/** The map's only layer. */
 export class Drawing extends Layer {
   private readonly canvas = DomUtil.create('canvas');
   private readonly context = this.canvas.getContext('2d');
   private outlines: Outlines | undefined;
   private content: Content = { spots: [], chosen: '', pin: undefined };
-  /** What the canvas has of the world, in pixels of `zoom`, and the circles there: those on top come last. */
+  /** The canvas's bounds in Leaflet's pixel coordinates at `zoom`, and the circles drawn there, the topmost last. */
   private area = new Bounds([0, 0], [0, 0]);
   private zoom = NaN;
   private circles: { spot: Spot; x: number; y: number; radius: number }[] = [];
@@ -132,7 +132,7 @@ export class Drawing extends Layer {
   }
 
   override getEvents(): Record<string, LeafletEventHandlerFn> {
-    return { move: this.follow, moveend: this.follow };
+    return { move: this.follow };
   }
 
   outline(found: Outlines): void {
@@ -142,38 +142,40 @@ export class Drawing extends Layer {
 
   show(content: Content): void {
     // Counts of the fullest stay readable.
-    this.content = { ...content, spots: [...content.spots].sort((a, b) => a.count - b.count) };
+    this.content = { ...content, spots: content.spots.toSorted((a, b) => a.count - b.count) };
     this.draw();
   }
 
-  /** The spot at a point of the map's container. */
+  /** The spot at a point of the map's container: the topmost that is hit, or else the nearest. */
   at(point: Point): Spot | undefined {
-    const { min } = this._map.getPixelBounds();
-    if (min === undefined) return undefined;
-    const { x, y } = point.add(min);
-    return this.circles.findLast((circle) => Math.hypot(circle.x - x, circle.y - y) <= circle.radius + MISS)?.spot;
+    const { x, y } = point.add(this._map.getPixelBounds().getTopLeft());
+    let [found, least]: [Spot | undefined, number] = [undefined, MISS];
+    for (const circle of this.circles) {
+      const by = Math.max(Math.hypot(circle.x - x, circle.y - y) - circle.radius, 0);
+      if (by <= least) [found, least] = [circle.spot, by];
+    }
+    return found;
   }
 
   private follow(): void {
-    if (this._map.getZoom() === this.zoom && this.area.contains(this._map.getPixelBounds())) this.lay();
+    const isSharp = this.canvas.width === Math.round(this.area.getSize().x * window.devicePixelRatio);
+    if (isSharp && this._map.getZoom() === this.zoom && this.area.contains(this._map.getPixelBounds())) this.lay();
     else this.draw();
   }
 
   /** Puts the canvas where its area is. */
   private lay(): void {
-    const { min } = this.area;
-    if (min !== undefined) DomUtil.setPosition(this.canvas, min.subtract(this._map.getPixelOrigin()));
+    DomUtil.setPosition(this.canvas, this.area.getTopLeft().subtract(this._map.getPixelOrigin()));
   }
 
   /** Draws everything, with the colours that the page has now. */
-  draw(): void {
+  private draw(): void {
     const [map, context] = [this._map as Map | null, this.context];
     if (map === null || context === null) return;
     const beyond = map.getSize().multiplyBy(BEYOND).ceil();
     const size = map.getSize().add(beyond.multiplyBy(2));
-    const { min: seen } = map.getPixelBounds();
-    if (seen === undefined) return;
-    const from = seen.subtract(beyond);
+    // Whole pixels stay sharp.
+    const from = map.getPixelBounds().getTopLeft().subtract(beyond).floor();
     this.area = new Bounds(from, from.add(size));
     this.zoom = map.getZoom();
     const sharp = window.devicePixelRatio;

@@ -1,4 +1,4 @@
-/** The map, loaded when it is first shown: it is larger than all else of the page. */
+/** The map, loaded when it is first shown: it is the largest part of the page. */
 import type { ComponentProps } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 

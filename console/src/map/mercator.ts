@@ -45,7 +45,7 @@ export const toY = (latitude: number): number => {
 const toLatitude = (y: number): number => (Math.atan(Math.sinh(Math.PI * (1 - 2 * clamped(y, 0, 1)))) * 180) / Math.PI;
 
 /** The rectangle that a map of `width` × `height` CSS pixels shows. */
-export const shown = ({ latitude, longitude, zoom }: View, width: number, height: number): Rectangle => {
+export const rectangleOf = ({ latitude, longitude, zoom }: View, width: number, height: number): Rectangle => {
   const world = WORLD * 2 ** zoom;
   const wide = (width / world) * 360;
   const y = toY(latitude);

@@ -1,14 +1,14 @@
 /** The world with points on it, by Leaflet: nothing is fetched from anywhere else. */
 import type { LeafletMouseEvent } from 'leaflet';
 import { Map, control } from 'leaflet';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { texts } from '../language';
 import { theme } from '../theme';
 import type { Spot } from './drawing';
 import { Drawing, loadOutlines } from './drawing';
 import type { Place, View } from './mercator';
-import { ZOOM_MAX, valuesOf, wrapped } from './mercator';
+import { ZOOM_MAX, valuesOf, viewOf, wrapped } from './mercator';
 import './world.css';
 
 const text = texts({
@@ -26,10 +26,8 @@ const text = texts({
   },
 });
 
-export type { Spot } from './drawing';
-
 /** Leaflet's zoom at our zoom 0: its world has 256 pixels at its own, ours 512. */
-const ZOOM = 1;
+const ZOOM_OFFSET = 1;
 
 /** Wheel pixels of a zoom level, and milliseconds for which they are gathered. */
 const WHEEL_PIXELS = 100;
@@ -38,24 +36,19 @@ const WHEEL_MS = 15;
 /** Least time between two reports of where the map came to rest, in milliseconds. */
 const SETTLE_MS = 100;
 
-/** Not by whole pixels from where it is. */
-const EXACTLY = { animate: false, reset: true };
-
 /** A map that is shown. */
 interface Shown {
   readonly map: Map;
   readonly drawing: Drawing;
-  /** Moves it to a view, without a report but where it can't be there. */
+  /** Moves it to a view, unless it has told of that itself. */
   readonly go: (view: View) => void;
 }
 
-const started = (place: HTMLElement, { latitude, longitude, zoom }: View): Map => {
+const started = (box: HTMLElement): Map => {
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  const map = new Map(place, {
-    center: [latitude, longitude],
-    zoom: zoom + ZOOM,
-    minZoom: ZOOM,
-    maxZoom: ZOOM_MAX + ZOOM,
+  const map = new Map(box, {
+    minZoom: ZOOM_OFFSET,
+    maxZoom: ZOOM_MAX + ZOOM_OFFSET,
     maxBounds: [
       [-90, -Infinity],
       [90, Infinity],
@@ -65,7 +58,7 @@ const started = (place: HTMLElement, { latitude, longitude, zoom }: View): Map =
     wheelPxPerZoomLevel: WHEEL_PIXELS,
     wheelDebounceTime: WHEEL_MS,
     inertia: !still,
-    // It is drawn anew as quickly.
+    // A zoom is redrawn at each step: there are no tiles to scale meanwhile.
     zoomAnimation: false,
     // A pinch beyond the limits would show many worlds.
     bounceAtZoomLimits: false,
@@ -84,11 +77,11 @@ const started = (place: HTMLElement, { latitude, longitude, zoom }: View): Map =
 
 const seen = (map: Map): View => {
   const { lat, lng } = map.getCenter();
-  return { latitude: lat, longitude: wrapped(lng), zoom: map.getZoom() - ZOOM };
+  return { latitude: lat, longitude: wrapped(lng), zoom: map.getZoom() - ZOOM_OFFSET };
 };
 
-/** A view as the address has it: what the map is told, and tells, is compared by it. */
-const told = (view: View): string => JSON.stringify(valuesOf(view));
+/** A view as the address keeps it: views are compared by it. */
+const keyOf = (view: View): string => JSON.stringify(viewOf(valuesOf(view), view));
 
 /** The map at `view`. `onSettle` gets the view where a move ended, `onSpot` a clicked spot, `onGround` a clicked place without one. */
 const World = ({
@@ -110,52 +103,53 @@ const World = ({
   onSpot: (spot: Spot) => void;
   onGround?: (place: Place) => void;
 }) => {
-  const place = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState<Shown | undefined>(undefined);
   const [failed, setFailed] = useState(false);
   const [bare, setBare] = useState(false);
   const latest = useRef({ view, onSettle, onSpot, onGround });
   latest.current = { view, onSettle, onSpot, onGround };
-  /** The last view that the map was moved to, or has told of. */
-  const known = useRef('');
-  useEffect(() => {
-    const box = place.current;
-    if (box === null) return;
+  // Layout effects, before the next paint: between it and a click the map would move on, and tell of it.
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return;
     const abort = new AbortController();
-    const map = started(box, latest.current.view);
-    known.current = told(latest.current.view);
+    const map = started(element);
     const drawing = new Drawing().addTo(map);
     setFailed(!drawing.works);
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let toldAt = 0;
+    let toldAt = -Infinity;
     let quiet = false;
+    /** The last view that it was moved to, or has told of. */
+    let known = '';
     const tell = (): void => {
       toldAt = performance.now();
-      known.current = told(seen(map));
+      known = keyOf(seen(map));
       latest.current.onSettle(seen(map));
     };
     const go = (next: View): void => {
+      if (keyOf(next) === known) return;
       clearTimeout(timer);
       quiet = true;
-      map.setView([next.latitude, next.longitude], next.zoom + ZOOM, EXACTLY);
+      // Without `reset`, Leaflet pans by whole pixels.
+      const exactly = { animate: false, reset: true };
+      map.setView([next.latitude, next.longitude], next.zoom + ZOOM_OFFSET, exactly);
       quiet = false;
-      known.current = told(next);
-      if (told(seen(map)) !== known.current) tell();
+      known = keyOf(next);
+      // It doesn't show what lies beyond a pole.
+      if (keyOf(seen(map)) !== known) tell();
     };
+    go(latest.current.view);
     setShown({ map, drawing, go });
     loadOutlines(abort.signal).then(
       (outlines) => drawing.outline(outlines),
       () => !abort.signal.aborted && setBare(true),
     );
-    const watcher = new ResizeObserver(() => {
-      quiet = true;
-      map.invalidateSize();
-      quiet = false;
-    });
-    watcher.observe(box);
-    map.on('moveend', () => {
-      // Its end is one, too.
-      if (quiet || abort.signal.aborted) return;
+    const watcher = new ResizeObserver(() => map.invalidateSize());
+    watcher.observe(element);
+    // A glide begins with the first, and ends with the second.
+    map.on('dragend moveend', () => {
+      if (quiet || keyOf(seen(map)) === known) return;
       clearTimeout(timer);
       // At once, but not at each step of a key that is held down.
       const wait = toldAt + SETTLE_MS - performance.now();
@@ -168,26 +162,22 @@ const World = ({
       else latest.current.onGround?.({ latitude: latlng.lat, longitude: wrapped(latlng.lng) });
     });
     map.on('mousemove', ({ containerPoint, originalEvent }: LeafletMouseEvent) => {
-      if (originalEvent.buttons === 0) box.classList.toggle('on-spot', drawing.at(containerPoint) !== undefined);
+      if (originalEvent.buttons === 0) element.classList.toggle('on-spot', drawing.at(containerPoint) !== undefined);
     });
     return () => {
       abort.abort();
       clearTimeout(timer);
       watcher.disconnect();
-      setShown(undefined);
+      // It ends a glide, which is a move.
+      quiet = true;
       map.remove();
     };
-  }, [label]);
-  // Where the address says, unless the map itself has said so.
-  const where = told(view);
-  useEffect(() => {
-    if (shown !== undefined && where !== known.current) shown.go(latest.current.view);
-  }, [shown, where]);
-  // Not after a frame without it.
+  }, []);
+  useLayoutEffect(() => shown?.go(view), [shown, keyOf(view)]);
   useLayoutEffect(() => {
     if (shown === undefined) return;
     shown.drawing.show({ spots, chosen, pin });
-    if (place.current !== null) place.current.dataset['spots'] = `${spots.length}`;
+    if (box.current !== null) box.current.dataset['spots'] = `${spots.length}`;
   }, [shown, spots, chosen, pin?.latitude, pin?.longitude, theme.value]);
   return (
     <>
@@ -198,7 +188,7 @@ const World = ({
       )}
       {bare && <p class="quiet">{text('outlines')}</p>}
       <div class="globe" hidden={failed}>
-        <div class="world" ref={place} role="region" aria-label={label} />
+        <div class="world" ref={box} role="region" aria-label={label} />
         <div class="zoom">
           <button type="button" aria-label={text('nearer')} onClick={() => shown?.map.zoomIn()}>
             +

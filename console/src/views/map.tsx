@@ -12,9 +12,9 @@ import { Field } from '../field';
 import { count, money, number, short, time } from '../format';
 import { language, texts } from '../language';
 import type { Place, View } from '../map/mercator';
-import { shown as rectangleOf, valuesOf, viewOf } from '../map/mercator';
+import { rectangleOf, valuesOf, viewOf } from '../map/mercator';
 import { World } from '../map/lazy';
-import type { Spot } from '../map/world';
+import type { Spot } from '../map/drawing';
 import { Problem } from '../problem';
 import type { Query } from '../queries';
 import { all, atLeast, atMost, by, inside, realValue, term, textValue, wholeValue, words } from '../queries';
@@ -198,7 +198,9 @@ const Shops = () => {
 
   const seen = size === undefined ? undefined : rectangleOf(view, size[0], size[1]);
   const key = seen === undefined ? undefined : JSON.stringify([valuesOf(view), size]);
-  const found = useAnswer(key === undefined ? undefined : JSON.stringify([key, asked]), async (options) => {
+  const question = key === undefined ? undefined : JSON.stringify([key, asked]);
+  const query = seen === undefined ? undefined : all([inside('position', seen), ...filters]);
+  const found = useAnswer(question, async (options) => {
     if (seen === undefined) throw new Error('nothing is asked before the map has a size');
     const [top, bottom] = [
       { latitude: seen.north, longitude: seen.west },
@@ -207,33 +209,28 @@ const Shops = () => {
     const clusters = await shops.clusterShops(
       {
         viewport: { topLeft: top, bottomRight: bottom },
-        // The contract counts levels of tiles of 256 pixels, the map of 512.
+        // The contract counts zoom levels of tiles of 256 pixels, the address of 512.
         size: { case: 'zoom', value: Math.min(Math.round(view.zoom) + 1, 22) },
         query: all(filters),
         maxClusters: CLUSTERS,
       },
       options,
     );
-    const query = all([inside('position', seen), ...filters]);
     const singly = clusters.total <= BigInt(SINGLES);
     const singles = singly && clusters.total > 0n ? await shops.searchShops({ search: { query, sort: [by('rating')], pageSize: SINGLES } }, options) : undefined;
     return { clusters, singles };
   });
   // What is beside the map is asked for once the map has its answer: the server does what is looked at first.
-  const latest = useRef<{ key: string; typesKey: string; query: Query | undefined; untyped: Query | undefined } | undefined>(undefined);
-  if (seen !== undefined && (found.error !== undefined || (found.value !== undefined && !found.old))) {
-    latest.current = {
-      key: JSON.stringify([key, asked]),
-      typesKey: JSON.stringify([key, q, price, rating]),
-      query: all([inside('position', seen), ...filters]),
-      untyped: all([inside('position', seen), ...others]),
-    };
+  const answered = useRef<{ question: string; query: Query; typesQuestion: string; untyped: Query } | undefined>(undefined);
+  if (question !== undefined && seen !== undefined && query !== undefined && (found.error !== undefined || (found.value !== undefined && !found.old))) {
+    const [typesQuestion, untyped] = [JSON.stringify([key, q, price, rating]), all([inside('position', seen), ...others])];
+    answered.current = { question, query, typesQuestion, untyped };
   }
-  const mapped = latest.current;
-  const best = useAnswer(mapped?.key, (options) =>
+  const mapped = answered.current;
+  const best = useAnswer(mapped?.question, (options) =>
     shops.searchShops({ search: { query: mapped?.query, sort: [by('rating')], pageSize: LISTED } }, options),
   );
-  const types = useAnswer(mapped?.typesKey, async (options) => {
+  const types = useAnswer(mapped?.typesQuestion, async (options) => {
     const { aggregations } = await shops.searchShops(
       {
         search: {
@@ -337,7 +334,7 @@ const Shops = () => {
             onSpot={(spot) =>
               spot.count === 1
                 ? change({ shop: spot.id })
-                : change(valuesOf({ latitude: spot.latitude, longitude: spot.longitude, zoom: Math.min(view.zoom + NEARER, 18) }))
+                : change(valuesOf({ latitude: spot.latitude, longitude: spot.longitude, zoom: Math.max(view.zoom, Math.min(view.zoom + NEARER, 18)) }))
             }
             onGround={(place) => change({ near: placed(place), shop: '' })}
           />

@@ -15,7 +15,7 @@ import { bytes, count, day, number, time } from '../format';
 import { texts } from '../language';
 import { World } from '../map/lazy';
 import type { View } from '../map/mercator';
-import type { Spot } from '../map/world';
+import type { Spot } from '../map/drawing';
 import { Problem } from '../problem';
 import type { Query, Sort } from '../queries';
 import { all, atLeast, by, realValue, term, textValue, words } from '../queries';

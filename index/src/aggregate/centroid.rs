@@ -21,13 +21,13 @@ pub(super) struct Centroid {
 
 /// Units of 1e-7 degrees from one angle of [`SINES`] to the next, about 0.42 degrees, as a power of two.
 const STEP_BITS: u32 = 22;
-/// Steps of a half turn.
+/// Steps of a half turn, rounded up.
 const HALF_TURN_STEPS: i64 = 430;
 /// Radians of a unit.
 const UNIT: f64 = std::f64::consts::PI / 1.8e9;
 
-/// Sine and cosine of every step of a turn, from -180 degrees on: with those of what lies between by their series to the fifth
-/// power, which is exact to 1e-17, they take a quarter of the time of the general functions.
+/// Sine and cosine of every step of a turn, from -180 degrees on: with those of what lies between by their series, cut off
+/// after the fifth power below 1e-17, they take a quarter of the time of the general functions.
 static SINES: LazyLock<Vec<(f64, f64)>> = LazyLock::new(|| {
     let units = (-HALF_TURN_STEPS..=HALF_TURN_STEPS).map(|step| step << STEP_BITS);
     units.map(|units| (units as f64 * UNIT).sin_cos()).collect()
@@ -53,7 +53,7 @@ impl Centroid {
         let (east, ahead) = sin_cos(point.lon());
         let direction = [outwards * ahead, outwards * east, north];
         for (sum, part) in self.sum.iter_mut().zip(direction) {
-            // Not rounded, which takes three times as long.
+            // Truncated: rounding takes three times as long.
             *sum += i128::from((part * UNITS) as i64);
         }
     }

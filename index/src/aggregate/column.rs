@@ -200,14 +200,14 @@ impl Values {
             (Some(column), _) if column.get_cardinality() == Cardinality::Full => Source::Full(column),
             (Some(column), _) => Source::Column(column),
             (None, Kind::Cell(_) | Kind::GeoHash(_) | Kind::Point) => {
-                match (Points::open(reader, &field.path)?, field.kind) {
-                    (None, _) => Source::Nothing,
-                    (Some(points), kind) => {
-                        let cells = match kind {
+                match Points::open(reader, &field.path)? {
+                    None => Source::Nothing,
+                    Some(points) => {
+                        let cells = match field.kind {
                             Kind::Cell(resolution) => columns.cells(reader, &field.path, &points, resolution),
                             _ => None,
                         };
-                        Source::Points(points, kind, cells)
+                        Source::Points(points, field.kind, cells)
                     }
                 }
             }

@@ -1,1 +1,0 @@
-import{T as e,i as t}from"./index-CtMthHuz.js";var n=({facts:n})=>t(`dl`,{class:`facts`,children:n.filter(([,e])=>e!==``).map(([n,r],i)=>t(e,{children:[t(`dt`,{children:n}),t(`dd`,{children:r})]},i))});export{n as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./index-CtMthHuz.js";var t=({short:t,children:n,...r})=>{let i=`label`in r?{"aria-label":r.label}:{"aria-labelledby":r.labelledBy};return e(`div`,{class:t?`scroll short`:`scroll`,tabIndex:0,role:`group`,...i,children:n})};export{t};
