@@ -34,7 +34,20 @@ pub(super) struct Slots {
 enum ByKey {
     /// A place for each key, for one group around after the other.
     Places(Vec<u32>),
+    /// By the group around and the [`folded`] key.
     Hashed(FxHashMap<(u32, u64), u32>),
+}
+
+/// A key with its upper half in its lower one, too, as no other is: the hash function carries differences upwards alone, and cells of one
+/// resolution differ in the upper half.
+fn folded(key: u64) -> u64 {
+    key ^ key >> 32
+}
+
+/// Groups by the group around and the folded key, numbered in their order.
+fn hashed(groups: &[(u32, u64)]) -> FxHashMap<(u32, u64), u32> {
+    let folded = groups.iter().map(|(around, key)| (*around, folded(*key)));
+    folded.zip(0..).collect()
 }
 
 impl Slots {
@@ -62,10 +75,10 @@ impl Slots {
 
     /// Groups with these keys, numbered in their order; empty yet.
     pub(super) fn of_keys(keys: &[u64]) -> Self {
-        let groups = keys.iter().zip(0..).map(|(key, slot)| ((0, *key), slot));
+        let groups: Vec<(u32, u64)> = keys.iter().map(|key| (0, *key)).collect();
         Self {
-            by_key: ByKey::Hashed(groups.collect()),
-            groups: keys.iter().map(|key| (0, *key)).collect(),
+            by_key: ByKey::Hashed(hashed(&groups)),
+            groups,
             counts: vec![0; keys.len()],
             ..Self::new(None)
         }
@@ -76,7 +89,7 @@ impl Slots {
         let ByKey::Hashed(slots) = &self.by_key else {
             return None;
         };
-        let number = *slots.get(&(0, key))?;
+        let number = *slots.get(&(0, folded(key)))?;
         *self.counts.get_mut(number as usize)? += 1;
         Some(number)
     }
@@ -91,15 +104,11 @@ impl Slots {
                 self.counts.push(count);
             }
         }
-        let numbered = self.groups.iter().copied().zip(0..);
         match &mut self.by_key {
-            ByKey::Hashed(slots) => {
-                slots.clear();
-                slots.extend(numbered);
-            }
+            ByKey::Hashed(slots) => *slots = hashed(&self.groups),
             ByKey::Places(places) => {
                 places.fill(NONE);
-                fill(places, self.span, numbered);
+                fill(places, self.span, self.groups.iter().copied().zip(0..));
             }
         }
     }
@@ -178,8 +187,7 @@ impl Slots {
                 }
                 None => {
                     account.release_of_segment(places.capacity() * size_of::<u32>());
-                    let groups = self.groups.iter().copied().zip(0..);
-                    self.by_key = ByKey::Hashed(groups.collect());
+                    self.by_key = ByKey::Hashed(hashed(&self.groups));
                     self.again = 2 * self.rows;
                     if within >= keys {
                         // A key that the column didn't announce.
@@ -189,7 +197,7 @@ impl Slots {
             }
         }
         if let ByKey::Hashed(slots) = &mut self.by_key {
-            let slot = *slots.entry((around, key)).or_insert(next);
+            let slot = *slots.entry((around, folded(key))).or_insert(next);
             if slot < next {
                 return slot;
             }
