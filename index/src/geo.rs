@@ -9,6 +9,7 @@ mod circle;
 pub mod geohash;
 mod grid;
 mod polygon;
+mod sines;
 mod stretch;
 
 use std::fmt;
@@ -138,8 +139,8 @@ impl GeoPoint {
 
     /// The same on the unit sphere: towards latitude and longitude 0, longitude 90, and the north pole.
     pub(crate) fn direction(self) -> [f64; 3] {
-        let (north, outwards) = self.latitude().to_radians().sin_cos();
-        let (east, ahead) = self.longitude().to_radians().sin_cos();
+        let (north, outwards) = sines::sin_cos(self.lat());
+        let (east, ahead) = sines::sin_cos(self.lon());
         [outwards * ahead, outwards * east, north]
     }
 
