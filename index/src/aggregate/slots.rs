@@ -44,10 +44,10 @@ fn folded(key: u64) -> u64 {
     key ^ key >> 32
 }
 
-/// Groups by the group around and the folded key, numbered in their order.
-fn hashed(groups: &[(u32, u64)]) -> FxHashMap<(u32, u64), u32> {
-    let folded = groups.iter().map(|(around, key)| (*around, folded(*key)));
-    folded.zip(0..).collect()
+/// Groups by the group around and the folded key, numbered in their order: for one table, which is what is accounted for.
+fn hashed(groups: &[(u32, u64)]) -> impl Iterator<Item = ((u32, u64), u32)> {
+    let folded = |(around, key): &(u32, u64)| (*around, folded(*key));
+    groups.iter().map(folded).zip(0..)
 }
 
 impl Slots {
@@ -77,7 +77,7 @@ impl Slots {
     pub(super) fn of_keys(keys: &[u64]) -> Self {
         let groups: Vec<(u32, u64)> = keys.iter().map(|key| (0, *key)).collect();
         Self {
-            by_key: ByKey::Hashed(hashed(&groups)),
+            by_key: ByKey::Hashed(hashed(&groups).collect()),
             groups,
             counts: vec![0; keys.len()],
             ..Self::new(None)
@@ -105,7 +105,10 @@ impl Slots {
             }
         }
         match &mut self.by_key {
-            ByKey::Hashed(slots) => *slots = hashed(&self.groups),
+            ByKey::Hashed(slots) => {
+                slots.clear();
+                slots.extend(hashed(&self.groups));
+            }
             ByKey::Places(places) => {
                 places.fill(NONE);
                 fill(places, self.span, self.groups.iter().copied().zip(0..));
@@ -187,7 +190,7 @@ impl Slots {
                 }
                 None => {
                     account.release_of_segment(places.capacity() * size_of::<u32>());
-                    self.by_key = ByKey::Hashed(hashed(&self.groups));
+                    self.by_key = ByKey::Hashed(hashed(&self.groups).collect());
                     self.again = 2 * self.rows;
                     if within >= keys {
                         // A key that the column didn't announce.
