@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use tantivy::{DocId, Result, SegmentReader, TERMINATED, TantivyError};
 
 use super::branch::{AggregationContext, Armed, Branch, Groups, inside_bytes};
@@ -165,7 +165,7 @@ impl<'a> SegmentValues<'a> {
     fn forget(&mut self) {
         let (first, next) = self.first(MAX_COUNTED / 2);
         self.error += next;
-        let known: FxHashMap<u64, u64> = first.into_iter().collect();
+        let known: HashMap<u64, u64> = first.into_iter().collect();
         self.slots
             .retain(|key, _| known.get(&key).copied().unwrap_or_default());
     }
@@ -190,7 +190,7 @@ impl<'a> SegmentValues<'a> {
 /// The values of all segments so far.
 #[derive(Default)]
 pub(super) struct Candidates {
-    counts: FxHashMap<Raw, u64>,
+    counts: HashMap<Raw, u64>,
     name_bytes: usize,
     all: u64,
     /// How much lower than the true one a count may be.
@@ -299,7 +299,7 @@ impl Candidates {
         second.run.check_inside()?;
         let chosen = self.chosen(grouping, ranking);
         // The table is empty, and the list has room for all until the groups are settled.
-        self.counts = FxHashMap::default();
+        self.counts = HashMap::default();
         let names: usize = chosen.iter().map(|(name, _)| name.behind()).sum();
         second.budget.release(known - names);
         second.run.check_inside()?;

@@ -9,7 +9,7 @@ mod source;
 
 use std::cmp::Ordering;
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use tantivy::{COLLECT_BLOCK_BUFFER_LEN, DocId, Result, SegmentReader, TERMINATED};
 
 use super::branch::{AggregationContext, Armed, Branch, inside_bytes};
@@ -68,10 +68,10 @@ impl<'a> SegmentComposite<'a> {
     }
 
     /// The positions of the lowest groups behind the page before, with their counts.
-    fn lowest(&mut self, context: &mut AggregationContext<'_>) -> Result<FxHashMap<Vec<u128>, u64>> {
+    fn lowest(&mut self, context: &mut AggregationContext<'_>) -> Result<HashMap<Vec<u128>, u64>> {
         // One more than the page has: whether there is a next page.
         let wanted = self.sources.composite.size + 1;
-        let mut counts: FxHashMap<Vec<u128>, u64> = FxHashMap::default();
+        let mut counts: HashMap<Vec<u128>, u64> = HashMap::default();
         let mut highest: Option<Vec<u128>> = None;
         let after = &self.after;
         self.sources.each(&self.documents, context, |positions, _, _| {
@@ -185,7 +185,7 @@ fn combine(
 }
 
 /// Drops all but the lowest; the highest that is left, where some were dropped.
-fn keep_lowest(counts: &mut FxHashMap<Vec<u128>, u64>, wanted: usize) -> Option<Vec<u128>> {
+fn keep_lowest(counts: &mut HashMap<Vec<u128>, u64>, wanted: usize) -> Option<Vec<u128>> {
     if counts.len() <= wanted {
         return None;
     }
@@ -303,7 +303,7 @@ impl Pages {
         let (run, context) = (second.run, &mut second.again(&segment.scored));
         let mut sources = Sources::open(composite, &node.path, &segment.reader, run)?;
         let page = self.groups.get(..composite.size).unwrap_or(&self.groups);
-        let mut slots: FxHashMap<Vec<u128>, u32> = FxHashMap::default();
+        let mut slots: HashMap<Vec<u128>, u32> = HashMap::default();
         let mut places = Vec::new();
         for (place, group) in page.iter().enumerate() {
             run.check_nth(place, NAMES_PER_CHECK)?;

@@ -1,6 +1,6 @@
 //! How many different values there are: exact while there is room, then an estimate.
 
-use rustc_hash::FxHashSet;
+use foldhash::HashSet;
 use tantivy::Result;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -21,13 +21,13 @@ const VALUES_PER_CHECK: usize = DOCUMENTS_PER_CHECK as usize;
 
 /// Distinct values: numbers themselves, or the 128-bit hashes of strings.
 pub(super) enum Distinct {
-    Exact(FxHashSet<u128>),
+    Exact(HashSet<u128>),
     Sketch(Sketch),
 }
 
 impl Default for Distinct {
     fn default() -> Self {
-        Self::Exact(FxHashSet::default())
+        Self::Exact(HashSet::default())
     }
 }
 
@@ -102,7 +102,7 @@ impl Distinct {
     }
 }
 
-fn bytes(values: &FxHashSet<u128>) -> usize {
+fn bytes(values: &HashSet<u128>) -> usize {
     table_bytes::<u128>(values.capacity())
 }
 
@@ -113,7 +113,7 @@ fn hash(value: u128) -> u64 {
 #[derive(Default)]
 pub(super) struct SegmentDistinct {
     /// Ordinals of the segment that were not looked up yet, with their groups.
-    pending: FxHashSet<(u64, u32)>,
+    pending: HashSet<(u64, u32)>,
     /// The same, of the only group.
     ordinals: Option<Bits>,
     groups: Vec<Distinct>,

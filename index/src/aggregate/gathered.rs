@@ -1,6 +1,6 @@
 //! Aggregations merged over all segments. Groups get ordinals as they appear: what is inside a group is found by them.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 use tantivy::TantivyError;
 
 use super::branch::{AggregationContext, Branch, Groups, SegmentMetrics, Work, inside_bytes};
@@ -145,7 +145,7 @@ const GROUP_BYTES: usize = 3 * size_of::<((u32, Raw), u32, u64)>() / 2;
 /// The groups of one aggregation. Each is known by the ordinal of its parent group and by its name.
 #[derive(Default)]
 pub(super) struct GatheredGroups {
-    ordinals: FxHashMap<(u32, Raw), u32>,
+    ordinals: HashMap<(u32, Raw), u32>,
     /// Documents of each group.
     pub(super) counts: Vec<u64>,
     /// The sum of the counts of groups that were left out.

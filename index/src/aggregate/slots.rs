@@ -1,6 +1,6 @@
 //! Numbers for groups, in the order in which they appear.
 
-use rustc_hash::FxHashMap;
+use foldhash::HashMap;
 
 use super::budget::Account;
 
@@ -34,20 +34,13 @@ pub(super) struct Slots {
 enum ByKey {
     /// A place for each key, for one group around after the other.
     Places(Vec<u32>),
-    /// By the group around and the [`folded`] key.
-    Hashed(FxHashMap<(u32, u64), u32>),
+    /// By the group around and the key. The hash is seeded at random: callers choose keys, and shall find none that collide.
+    Hashed(HashMap<(u32, u64), u32>),
 }
 
-/// A key with its upper half in its lower one, too, as no other is: the hash function carries differences upwards alone, and cells of one
-/// resolution differ in the upper half.
-fn folded(key: u64) -> u64 {
-    key ^ key >> 32
-}
-
-/// Groups by the group around and the folded key, numbered in their order: for one table, which is what is accounted for.
-fn hashed(groups: &[(u32, u64)]) -> impl Iterator<Item = ((u32, u64), u32)> {
-    let folded = |(around, key): &(u32, u64)| (*around, folded(*key));
-    groups.iter().map(folded).zip(0..)
+/// Groups with their numbers: for one table, which is what is accounted for.
+fn numbered(groups: &[(u32, u64)]) -> impl Iterator<Item = ((u32, u64), u32)> {
+    groups.iter().copied().zip(0..)
 }
 
 impl Slots {
@@ -63,7 +56,7 @@ impl Slots {
             (keys <= MAX_PLACES).then_some((lowest, keys))
         });
         Self {
-            by_key: ByKey::Hashed(FxHashMap::default()),
+            by_key: ByKey::Hashed(HashMap::default()),
             span,
             around: 0,
             rows: 0,
@@ -77,7 +70,7 @@ impl Slots {
     pub(super) fn of_keys(keys: &[u64]) -> Self {
         let groups: Vec<(u32, u64)> = keys.iter().map(|key| (0, *key)).collect();
         Self {
-            by_key: ByKey::Hashed(hashed(&groups).collect()),
+            by_key: ByKey::Hashed(numbered(&groups).collect()),
             groups,
             counts: vec![0; keys.len()],
             ..Self::new(None)
@@ -89,7 +82,7 @@ impl Slots {
         let ByKey::Hashed(slots) = &self.by_key else {
             return None;
         };
-        let number = *slots.get(&(0, folded(key)))?;
+        let number = *slots.get(&(0, key))?;
         *self.counts.get_mut(number as usize)? += 1;
         Some(number)
     }
@@ -107,11 +100,11 @@ impl Slots {
         match &mut self.by_key {
             ByKey::Hashed(slots) => {
                 slots.clear();
-                slots.extend(hashed(&self.groups));
+                slots.extend(numbered(&self.groups));
             }
             ByKey::Places(places) => {
                 places.fill(NONE);
-                fill(places, self.span, self.groups.iter().copied().zip(0..));
+                fill(places, self.span, &self.groups);
             }
         }
     }
@@ -169,7 +162,7 @@ impl Slots {
             && account.try_hold_for_segment(needed * size_of::<u32>())
         {
             let mut places = vec![NONE; needed];
-            fill(&mut places, self.span, self.groups.iter().copied().zip(0..));
+            fill(&mut places, self.span, &self.groups);
             self.by_key = ByKey::Places(places);
         }
     }
@@ -190,7 +183,7 @@ impl Slots {
                 }
                 None => {
                     account.release_of_segment(places.capacity() * size_of::<u32>());
-                    self.by_key = ByKey::Hashed(hashed(&self.groups).collect());
+                    self.by_key = ByKey::Hashed(numbered(&self.groups).collect());
                     self.again = 2 * self.rows;
                     if within >= keys {
                         // A key that the column didn't announce.
@@ -200,7 +193,7 @@ impl Slots {
             }
         }
         if let ByKey::Hashed(slots) = &mut self.by_key {
-            let slot = *slots.entry((around, folded(key))).or_insert(next);
+            let slot = *slots.entry((around, key)).or_insert(next);
             if slot < next {
                 return slot;
             }
@@ -242,9 +235,9 @@ fn make_room(places: &mut Vec<u32>, needed: usize, rows: usize, account: &mut Ac
 }
 
 /// Puts the numbers of groups into their places.
-fn fill(places: &mut [u32], span: Option<(u64, usize)>, groups: impl Iterator<Item = ((u32, u64), u32)>) {
+fn fill(places: &mut [u32], span: Option<(u64, usize)>, groups: &[(u32, u64)]) {
     let Some((lowest, keys)) = span else { return };
-    for ((around, key), number) in groups {
+    for ((around, key), number) in numbered(groups) {
         let place = around as usize * keys + key.wrapping_sub(lowest) as usize;
         if let Some(place) = places.get_mut(place) {
             *place = number;
@@ -283,7 +276,7 @@ mod tests {
         for keys in [1, 40, 20_000, 300_000] {
             testing::with_account(|account| {
                 let mut slots = Slots::new(Some((10, 10 + keys - 1)));
-                let mut expected: FxHashMap<(u32, u64), u32> = FxHashMap::default();
+                let mut expected: HashMap<(u32, u64), u32> = HashMap::default();
                 let (mut numbers, mut arrays) = (Vec::new(), [false; 2]);
                 for block in 0..2_000_u32 {
                     let around: Vec<u32> = (0..64).map(|_| rng.u32(..=block / 100)).collect();
