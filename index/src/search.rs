@@ -21,7 +21,9 @@ use crate::profile::{Recorder, Stopwatch};
 use crate::request::{SearchRequest, TotalRequest};
 use crate::result::{Hit, Profile, SearchResult, SegmentAccess};
 use crate::run::Run;
-use crate::sort::{Matches, Order, PreparedOrder, RawSortValue, SegmentTopCollector, TopCollector, Winner};
+use crate::sort::{
+    Matches, OFFERED_TOGETHER, Order, PreparedOrder, RawSortValue, SegmentTopCollector, TopCollector, Winner,
+};
 
 mod checked;
 
@@ -496,15 +498,25 @@ impl<'a> SearchPass<'a> {
         mut best: Option<&mut SegmentTopCollector<'_>>,
         mut aggregations: Option<&mut SegmentWalk<'_, '_>>,
     ) -> tantivy::Result<u64> {
-        each_block(&mut *scorer, reader, self.pace(), |docs| {
+        let score = self.plan.constant_score;
+        let mut offered = Vec::with_capacity(OFFERED_TOGETHER.min(scorer.size_hint() as usize));
+        let matches = each_block(&mut *scorer, reader, self.pace(), |docs| {
             if let Some(best) = best.as_deref_mut() {
-                best.offer_all(docs, self.plan.constant_score);
+                offered.extend_from_slice(docs);
+                if offered.len() >= OFFERED_TOGETHER {
+                    best.offer_all(&offered, score);
+                    offered.clear();
+                }
             }
             match aggregations.as_deref_mut() {
                 Some(aggregations) => aggregations.take(docs, &[]),
                 None => Ok(()),
             }
-        })
+        })?;
+        if let Some(best) = best {
+            best.offer_all(&offered, score);
+        }
+        Ok(matches)
     }
 }
 

@@ -26,5 +26,5 @@ pub(crate) use order::{Order, directed};
 pub(crate) use per_group_top_k::PerGroupTopK;
 pub(crate) use raw_value::{RawSortValue, RawSortValues, STRINGS_PER_CHECK, spell};
 pub(crate) use segment::{PreparedOrder, SegmentOrder};
-pub(crate) use top::{SegmentTopCollector, Winner};
+pub(crate) use top::{OFFERED_TOGETHER, SegmentTopCollector, Winner};
 pub(crate) use top_k::TopCollector;

@@ -26,7 +26,7 @@ const MARGIN: u64 = 2;
 const WIDENING: usize = 4;
 /// Where the documents of each block have values from all over, nearly all blocks may have something: taking them one by
 /// one then pays with so many matches in each.
-const MATCHES_PER_MIXED_BLOCK: u64 = 8;
+const MATCHES_PER_MIXED_BLOCK: u64 = 192;
 /// Matches in a block above which it is quicker to look for documents with a good value, and see which of them match.
 const DENSE_BLOCK: u64 = 64;
 const BLOCKS_PER_CHECK: usize = 64;

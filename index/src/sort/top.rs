@@ -16,7 +16,7 @@ use crate::plan::MinScore;
 use crate::run::Run;
 
 /// Documents that are ranked together by the leading key, before the best of them are compared by all keys.
-pub(super) const OFFERED_TOGETHER: usize = 1024;
+pub(crate) const OFFERED_TOGETHER: usize = 1024;
 
 /// Documents that a heap has room for from the first on, if it may have as many: it is seldom made larger then.
 const FIRST_ROOM: usize = 32;
@@ -112,7 +112,7 @@ pub(crate) struct SegmentTopCollector<'a> {
     pub(super) size: usize,
     /// Ranks of the last document of the page before, exclusive.
     after: Option<Vec<Rank>>,
-    /// Ranks of the last of the best documents of the segments before, exclusive; `None` while there are too few.
+    /// Ranks of the last of the best documents of the segments before, under the first keys at least; `None` while there are too few.
     before: Option<Vec<Rank>>,
     pub(super) heap: BinaryHeap<HeapEntry>,
     /// A buffer for the documents that are ranked together.
@@ -152,6 +152,7 @@ impl SegmentTopCollector<'_> {
                 limit.is_none_or(|limit| rank <= limit) && after.is_none_or(|after| rank >= after)
             };
             ranked.clear();
+            ranked.reserve(together.len());
             leading.rank_all(together, &mut ranked, |rank| competitive(rank, limit));
             if best_first {
                 keep_best(&mut ranked, self.size, after);
@@ -216,7 +217,7 @@ impl SegmentTopCollector<'_> {
         let order = &mut self.order;
         let (after, before) = (self.after.as_ref(), self.before.as_ref());
         if after.is_some_and(|after| order.compare(after).is_le())
-            || before.is_some_and(|before| order.compare(before).is_ge())
+            || before.is_some_and(|before| order.compare(before).is_gt())
         {
             return;
         }

@@ -52,7 +52,7 @@ impl<'a> TopCollector<'a> {
         }
     }
 
-    /// Sort values of the last document, once there are `size`: further ones have to come before it.
+    /// Sort values of the last document, as far as they were read, once there are `size`: further ones have to come before it.
     pub(super) fn last(&self) -> Option<&[RawSortValue]> {
         let full = self.kept.len() >= self.size;
         let last = self.kept.last().filter(|_| full);
@@ -86,6 +86,9 @@ impl<'a> TopCollector<'a> {
         held.grow(best.len() * each)?;
         let ranks: Vec<&[Rank]> = best.iter().map(|entry| entry.ranks.as_slice()).collect();
         let numbers = segment.sort_values_of(0..self.order.number_keys(), &ranks)?;
+        let led_by_number = segment
+            .leading_key()
+            .is_some_and(|nth| nth < self.order.number_keys());
         let nth = self.segments.len();
         self.segments.push(segment);
         let best = best.into_iter().zip(numbers);
@@ -101,9 +104,9 @@ impl<'a> TopCollector<'a> {
         if let Some(held) = &mut self.held {
             held.shrink_to(self.kept.len() * each);
         }
-        // The next segment turns all sort values of the last document, strings too, into ranks of its own.
+        // The next segment turns the sort values of the last document into ranks of its own: strings, too, unless a number decides most.
         let kept = self.kept.len();
-        if kept >= self.size {
+        if kept >= self.size && !led_by_number {
             self.read_strings(kept.saturating_sub(1)..kept)?;
         }
         Ok(())
