@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
-use http::{HeaderName, HeaderValue, Request, Response, Uri};
+use http::{HeaderName, HeaderValue, Request, Uri};
 use tonic::body::Body;
 use tower::{Layer as _, service_fn};
 
@@ -70,11 +70,6 @@ impl Client {
         Self {
             service: AnyService::tower(service),
         }
-    }
-
-    /// The answer, of a client that is shared.
-    pub fn answer(&self, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send + use<> {
-        self.service.answer(request).map(|Ok(answer)| answer)
     }
 
     fn over(service: impl Inner, peer: &Uri, methods: Methods) -> Self {

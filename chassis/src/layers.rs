@@ -34,9 +34,16 @@ macro_rules! put_around {
     )+};
 }
 
-/// Makes a type that has a `service: AnyService` a tower service.
+/// Makes a type that has a `service: AnyService` a tower service, which answers without being cloned, too.
 macro_rules! tower_service {
     ($name:ty) => {
+        impl $name {
+            /// The answer, of one that is shared.
+            pub fn answer(&self, call: http::Request<tonic::body::Body>) -> $crate::layers::ResponseFuture {
+                self.service.answer(call)
+            }
+        }
+
         impl tower::Service<http::Request<tonic::body::Body>> for $name {
             type Response = http::Response<tonic::body::Body>;
             type Error = std::convert::Infallible;
@@ -51,7 +58,7 @@ macro_rules! tower_service {
             }
 
             fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
-                self.service.answer(request)
+                self.answer(request)
             }
         }
     };

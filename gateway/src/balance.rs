@@ -103,7 +103,7 @@ impl Balance {
             return (Status::unavailable("the backend has no address").into_http(), 0);
         };
         let under_way = endpoint.under_way.token();
-        let response = endpoint.client.answer(request).await;
+        let Ok(response) = endpoint.client.answer(request).await;
         drop(under_way);
         self.note(endpoint, &response);
         (response, endpoint.process)

@@ -18,7 +18,7 @@ use souk_chassis::server::Stack;
 use tonic::Status;
 use tonic::body::Body;
 use tower::util::BoxCloneSyncService;
-use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
+use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use crate::answer::{JSON, empty, error, whole};
 use crate::behind::Behind;
@@ -106,7 +106,7 @@ impl Ways {
         // Without trailers a gRPC call can't end; HTTP/1.1 has none that clients read.
         let grpc = Protocol::of(request.headers()) == Protocol::Grpc && request.version() == Version::HTTP_2;
         if grpc {
-            self.behind.stack.clone().call(request)
+            self.behind.stack.answer(request)
         } else if request.method() == Method::OPTIONS {
             self.preflight(request)
         } else if let Some(file) = self.console.as_ref().and_then(|console| console.answer(&request)) {

@@ -25,7 +25,7 @@ fn telling() -> Client {
 
 /// The timeout that arrived for `request`.
 async fn sent(request: Request<Body>) -> Option<Duration> {
-    let response = telling().answer(request).await;
+    let Ok(response) = telling().answer(request).await;
     let mut headers = HeaderMap::new();
     headers.insert(
         deadline::GRPC_TIMEOUT,
@@ -53,7 +53,8 @@ async fn a_call_made_while_serving_one_inherits_what_is_left() {
 #[tokio::test]
 async fn a_malformed_timeout_is_refused_before_it_is_sent() {
     let bad = request_with(CHECK, deadline::GRPC_TIMEOUT, "soon");
-    let (_, status) = read_to_end(telling().answer(bad).await).await;
+    let Ok(response) = telling().answer(bad).await;
+    let (_, status) = read_to_end(response).await;
     assert_eq!(status.code(), Code::InvalidArgument);
 }
 
@@ -76,7 +77,8 @@ async fn a_backend_that_is_not_there_is_unavailable_with_words() {
     let recorded = record();
     let uri = Uri::from_static("http://127.0.0.1:9");
     let client = Client::remote("order", &uri, &ClientConfig::default(), methods()).expect("an address");
-    let (_, status) = read_to_end(client.answer(request(CHECK)).await).await;
+    let Ok(response) = client.answer(request(CHECK)).await;
+    let (_, status) = read_to_end(response).await;
     assert_eq!(status.code(), Code::Unavailable);
     let info = status.get_details_error_info().expect("an ErrorInfo");
     assert_eq!(info.reason, "BACKEND_UNAVAILABLE");

@@ -26,7 +26,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
-use tower::Service as _;
 
 use super::body_timeout::Begins;
 use super::crowd::{Crowd, Member};
@@ -300,8 +299,7 @@ impl AcceptedConnection {
             if let Some(peer) = &peer {
                 extensions.insert(peer.clone());
             }
-            // A stack is always ready: each call waits in it.
-            let answer = stack.clone().call(request.map(|body| {
+            let answer = stack.answer(request.map(|body| {
                 let begins = Begins::within(body_timeout);
                 let body = FollowedBody::new(body.map_err(broken_off), Some(begins));
                 Body::new(LingeringBody::new(body, lingering_max))
