@@ -27,14 +27,9 @@ impl Points {
         }))
     }
 
-    /// Whether every document has one point: its row is the document's number.
-    pub(crate) fn one_each(&self) -> bool {
-        self.latitudes.get_cardinality() == Cardinality::Full
-    }
-
-    /// Whether every document has at most one point.
-    pub(crate) fn at_most_one(&self) -> bool {
-        self.latitudes.get_cardinality() != Cardinality::Multivalued
+    /// How many points documents have. Where each has one, its row is the document's number.
+    pub(crate) fn cardinality(&self) -> Cardinality {
+        self.latitudes.get_cardinality()
     }
 
     pub(crate) fn of(&self, doc: DocId) -> impl Iterator<Item = GeoPoint> + '_ {

@@ -499,11 +499,12 @@ impl<'a> SearchPass<'a> {
         mut aggregations: Option<&mut SegmentWalk<'_, '_>>,
     ) -> tantivy::Result<u64> {
         let score = self.plan.constant_score;
-        let mut offered = Vec::with_capacity(OFFERED_TOGETHER.min(scorer.size_hint() as usize));
+        let together = OFFERED_TOGETHER.min(self.order.documents_per_check() as usize);
+        let mut offered = Vec::with_capacity(together.min(scorer.size_hint() as usize));
         let matches = each_block(&mut *scorer, reader, self.pace(), |docs| {
             if let Some(best) = best.as_deref_mut() {
                 offered.extend_from_slice(docs);
-                if offered.len() >= OFFERED_TOGETHER {
+                if offered.len() >= together {
                     best.offer_all(&offered, score);
                     offered.clear();
                 }

@@ -34,18 +34,13 @@ impl Calendar {
         i64::try_from(begin).unwrap_or(if begin < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// Whether the first interval begins before all times.
-    pub(super) fn is_cut(&self) -> bool {
-        self.moved(i64::MIN, 0) < i128::from(i64::MIN)
-    }
-
     /// When the interval behind that of `time` begins; `None` when that is after all times.
     pub(super) fn next(&self, time: i64) -> Option<i64> {
         i64::try_from(self.moved(time, 1)).ok()
     }
 
     /// The beginning of the interval of a time, so many intervals later.
-    fn moved(&self, time: i64, later: i128) -> i128 {
+    pub(super) fn moved(&self, time: i64, later: i128) -> i128 {
         let local = i128::from(time) + self.ahead;
         let steps = |unit: i128, from: i128| {
             let width = unit * self.interval;

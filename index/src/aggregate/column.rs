@@ -338,7 +338,7 @@ impl Values {
                     Some(cells) => cells.at(row),
                     None => number(points.at(row)?, *kind),
                 };
-                if points.one_each() {
+                if points.cardinality() == Cardinality::Full {
                     buffer.values.clear();
                     buffer.values.extend(docs.iter().filter_map(|doc| read(*doc)));
                     if buffer.values.len() == docs.len() {

@@ -240,7 +240,10 @@ impl Pages {
     ) -> Result<()> {
         let counts = segment.lowest(context)?;
         let composite = segment.sources.composite;
-        let named = named(&segment.sources.all, counts.keys(), &mut context.account(node))?;
+        // In order, so that equal searches take equal memory.
+        let mut lowest: Vec<_> = counts.keys().collect();
+        lowest.sort_unstable();
+        let named = named(&segment.sources.all, &lowest, &mut context.account(node))?;
         let account = &mut context.account(node);
         for (positions, names) in named {
             let count = counts.get(positions).copied().unwrap_or_default();
@@ -397,16 +400,15 @@ type Named<'p> = (&'p Vec<u128>, Vec<Option<Raw>>);
 /// The bytes behind the names are held.
 fn named<'p>(
     sources: &[OpenSource<'_>],
-    groups: impl Iterator<Item = &'p Vec<u128>> + Clone,
+    groups: &[&'p Vec<u128>],
     account: &mut Account<'_>,
 ) -> Result<Vec<Named<'p>>> {
-    let named = groups
-        .clone()
-        .map(|positions| (positions, Vec::with_capacity(sources.len())));
+    let named = groups.iter();
+    let named = named.map(|positions| (*positions, Vec::with_capacity(sources.len())));
     let mut named: Vec<Named<'p>> = named.collect();
     for (nth, source) in sources.iter().enumerate() {
         let key = |positions: &[u128]| positions.get(nth).and_then(|position| source.key(*position));
-        let mut keys: Vec<u64> = groups.clone().filter_map(|positions| key(positions)).collect();
+        let mut keys: Vec<u64> = groups.iter().filter_map(|positions| key(positions)).collect();
         keys.sort_unstable();
         keys.dedup();
         let (mut names, mut held) = (Vec::with_capacity(keys.len()), 0);

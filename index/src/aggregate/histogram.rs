@@ -225,7 +225,7 @@ impl IntervalBounds {
                     let part = match (intervals, to) {
                         (Intervals::Whole { reach, .. }, QueryValue::Double(before)) => *before > reach.0,
                         (Intervals::Whole { reach, .. }, _) => i64::MIN as f64 > reach.0,
-                        (Intervals::Calendar(calendar), _) => calendar.is_cut(),
+                        (Intervals::Calendar(calendar), _) => calendar.moved(i64::MIN, 0) < i64::MIN.into(),
                         (Intervals::Real { .. }, _) => false,
                     };
                     first_from(to).max(part.into())

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use tantivy::columnar::Cardinality;
 use tantivy::postings::TermInfo;
 use tantivy::query::{ConstScorer, EmptyScorer, EnableScoring, Query, Scorer, Weight};
 use tantivy::schema::Field;
@@ -91,7 +92,7 @@ impl Weight for AreaQuery {
         let Some(found) = self.found(reader)? else {
             return Ok(0);
         };
-        if !found.points.at_most_one() {
+        if found.points.cardinality() == Cardinality::Multivalued {
             return Ok(count(&mut *found.gather()?.into_scorer(1.0)?, reader));
         }
         let alive = reader.alive_bitset();

@@ -84,7 +84,7 @@ impl Values for Distances {
 /// Bounding boxes of circles around the targets: compared as integers, they spare most distances.
 #[derive(Debug)]
 pub(super) struct BoundingBoxes {
-    meters: f64,
+    pub(super) meters: f64,
     rectangles: Vec<(i64, i64, Stretch)>,
 }
 
@@ -101,11 +101,6 @@ impl BoundingBoxes {
                 })
                 .collect(),
         }
-    }
-
-    /// Whether a distance is so much shorter, by a tenth, that computing narrower boxes pays.
-    pub(super) fn wide_for(&self, meters: f64) -> bool {
-        meters < self.meters * 0.9
     }
 
     fn contain(&self, point: GeoPoint) -> bool {

@@ -221,7 +221,8 @@ impl SegmentTopCollector<'_> {
                 return;
             };
             if let Some(limit) = limit {
-                if boxes.as_ref().is_none_or(|boxes| boxes.wide_for(limit)) {
+                // By a tenth shorter, computing narrower boxes pays.
+                if boxes.as_ref().is_none_or(|boxes| limit < boxes.meters * 0.9) {
                     boxes = Some(BoundingBoxes::new(&nearest.distances.targets, limit));
                 }
                 let outside = |boxes: &BoundingBoxes| !nearest.distances.may_be_within(*doc, boxes);

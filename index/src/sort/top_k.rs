@@ -99,14 +99,14 @@ impl<'a> TopCollector<'a> {
             sort_values,
         });
         self.kept.extend(top_k);
-        self.sort()?;
+        let tied = self.sort()?;
         self.kept.truncate(self.size);
         if let Some(held) = &mut self.held {
             held.shrink_to(self.kept.len() * each);
         }
-        // The next segment turns the sort values of the last document into ranks of its own: strings, too, unless a number decides most.
+        // The next segment turns the sort values of the last document into ranks of its own: strings, too, where numbers leave ties.
         let kept = self.kept.len();
-        if kept >= self.size && !led_by_number {
+        if kept >= self.size && (tied || !led_by_number) {
             self.read_strings(kept.saturating_sub(1)..kept)?;
         }
         Ok(())
@@ -116,13 +116,14 @@ impl<'a> TopCollector<'a> {
     pub(crate) fn into_winners(mut self, skip: usize) -> io::Result<Vec<Winner>> {
         self.read_strings(skip..self.kept.len())?;
         let kept = self.kept.into_iter().skip(skip);
-        Ok(kept
-            .map(|each| Winner::new((each.sort_values, each.score)))
-            .collect())
+        let winner = |Candidate {
+                          sort_values, score, ..
+                      }| Winner { sort_values, score };
+        Ok(kept.map(winner).collect())
     }
 
-    /// Brings them into order, as far as that matters for the first `size`.
-    fn sort(&mut self) -> io::Result<()> {
+    /// Brings them into order, as far as that matters for the first `size`; whether numbers leave the last of those equal to another.
+    fn sort(&mut self) -> io::Result<bool> {
         let (order, number_keys) = (self.order, self.order.number_keys());
         let by_numbers = |one: &Candidate, other: &Candidate| {
             let one = one.sort_values.get(..number_keys).unwrap_or_default();
@@ -138,13 +139,13 @@ impl<'a> TopCollector<'a> {
                 (ties.len(), ties.iter().all(|each| Some(each.segment) == first))
             })
             .collect();
-        let mut begin = 0;
+        let (mut begin, mut tied) = (0, false);
         for (length, of_one_segment) in lengths {
             if begin >= self.size {
                 break;
             }
             let ties = begin..begin + length;
-            begin = ties.end;
+            (begin, tied) = (ties.end, length > 1);
             if of_one_segment {
                 continue;
             }
@@ -153,7 +154,7 @@ impl<'a> TopCollector<'a> {
                 ties.sort_by(|one, other| order.compare(&one.sort_values, &other.sort_values));
             }
         }
-        Ok(())
+        Ok(tied)
     }
 
     /// Reads the strings of those at `places` that have none yet.
