@@ -8,6 +8,8 @@ import { ask } from './server.mjs';
 import { after as afterOf, ended, refused } from './streams.mjs';
 
 const SEARCH = 'souk.order.v1.OrderService/SearchOrders';
+/** More than one: what another test has just deleted is left out of a page. */
+const SOME = { search: { pageSize: 20 } };
 const whole = (value) => Number(value ?? 0).toLocaleString('en');
 const money = (cents) => `CNY ${(BigInt(cents) / 100n).toLocaleString('en')}.${String(BigInt(cents) % 100n).padStart(2, '0')}`;
 const sums = { terms: { field: 'currency_code', aggregations: { sum: { sum: { field: 'total_price_cents' } } } } };
@@ -159,7 +161,7 @@ test('the table sorts, and has every page', async () => {
 
 test('an order tells its changes, and those that happen meanwhile', async () => {
   const name = '<b>kettle</b><img src=x onerror=alert(1)>';
-  const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+  const { hits } = await ask(SEARCH, SOME);
   const { order: made } = await ask('souk.order.v1.OrderService/CreateOrder', {
     order: { ...hits[0].resource, orderId: `console-${Date.now()}`, productName: name, quantity: '3' },
   });
@@ -214,7 +216,7 @@ test('the history says nothing before the log has told it, and that it has ended
   await page.unroute(WATCH);
 
   await page.route(WATCH, (route) => route.fulfill(ended()));
-  const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+  const { hits } = await ask(SEARCH, SOME);
   await page.evaluate((id) => (location.hash = `#/orders?id=${id}`), hits[0].resource.orderId);
   const other = page.getByRole('region', { name: hits[0].resource.orderId, exact: true });
   await other.getByText('Changes aren’t followed any more').waitFor();
@@ -227,7 +229,7 @@ test('the history says nothing before the log has told it, and that it has ended
 
 test('of an old order it is said at once that the log no longer keeps its changes, and that it is followed', async () => {
   const { page, end } = await open(browser, '#/orders', { faults: true });
-  const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+  const { hits } = await ask(SEARCH, SOME);
   const orderId = `console-old-${Date.now()}`;
   await ask('souk.order.v1.OrderService/CreateOrder', { order: { ...hits[0].resource, orderId, quantity: '3' } });
   const { order } = await ask('souk.order.v1.OrderService/UpdateOrder', { order: { orderId, quantity: '4' }, updateMask: 'quantity' });
@@ -260,7 +262,7 @@ test('of an old order it is said at once that the log no longer keeps its change
 for (const why of ['CHANGES_TRIMMED', 'SEQUENCE_AHEAD']) {
   test(`an order whose log can’t be gone on with (${why}) is read again to be followed again`, async () => {
     const { page, end } = await open(browser, '#/orders', { faults: true });
-    const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+    const { hits } = await ask(SEARCH, SOME);
     const { orderId } = hits[0].resource;
     let until = Infinity;
     // What was reached when the order was read is no longer there.
@@ -282,7 +284,7 @@ for (const why of ['CHANGES_TRIMMED', 'SEQUENCE_AHEAD']) {
 }
 
 test('an order that is changed while it is shown isn’t said to be as it was made', async () => {
-  const { hits } = await ask(SEARCH, { search: { pageSize: 1 } });
+  const { hits } = await ask(SEARCH, SOME);
   const orderId = `console-new-${Date.now()}`;
   await ask('souk.order.v1.OrderService/CreateOrder', { order: { ...hits[0].resource, orderId, quantity: '3' } });
   const { page, end } = await open(browser, `#/orders?id=${orderId}`);
