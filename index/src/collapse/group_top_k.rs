@@ -74,7 +74,7 @@ impl<'a> GroupTopK<'a> {
             .sort_values(&ranks)?
             .into_iter()
             .zip(scores)
-            .map(|(sort_values, score)| Winner { sort_values, score });
+            .map(Winner::new);
         self.heads.extend(winners.zip(groups.values(&locals, order.run)?));
         let compare = |one: &Winner, other: &Winner| self.order.compare(&one.sort_values, &other.sort_values);
         self.heads.sort_by(|(one, _), (other, _)| compare(one, other));

@@ -71,10 +71,7 @@ impl<'a> PerGroupTopK<'a> {
         let ranks: Vec<&[Rank]> = entries.iter().map(|entry| entry.ranks.as_slice()).collect();
         let sort_values = self.order.sort_values(&ranks)?;
         let scores = entries.iter().map(HeapEntry::score);
-        let mut winners = sort_values
-            .into_iter()
-            .zip(scores)
-            .map(|(sort_values, score)| Winner { sort_values, score });
+        let mut winners = sort_values.into_iter().zip(scores).map(Winner::new);
         let counts = counts.into_iter();
         Ok(counts
             .map(|count| winners.by_ref().take(count).collect())

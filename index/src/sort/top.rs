@@ -28,6 +28,12 @@ pub(crate) struct Winner {
     pub(crate) score: Score,
 }
 
+impl Winner {
+    pub(crate) fn new((sort_values, score): (RawSortValues, Score)) -> Self {
+        Self { sort_values, score }
+    }
+}
+
 impl<'a> TopCollector<'a> {
     /// Begins a segment, given the order on it.
     pub(crate) fn segment(&self, order: SegmentOrder<'a>) -> io::Result<SegmentTopCollector<'a>> {

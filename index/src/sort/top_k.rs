@@ -85,10 +85,9 @@ impl<'a> TopCollector<'a> {
         let held = self.held.get_or_insert_with(|| segment.run.allowance().grant());
         held.grow(best.len() * each)?;
         let ranks: Vec<&[Rank]> = best.iter().map(|entry| entry.ranks.as_slice()).collect();
-        let numbers = segment.sort_values_of(0..self.order.number_keys(), &ranks)?;
-        let led_by_number = segment
-            .leading_key()
-            .is_some_and(|nth| nth < self.order.number_keys());
+        let number_keys = self.order.number_keys();
+        let numbers = segment.sort_values_of(0..number_keys, &ranks)?;
+        let led_by_number = segment.leading_key().is_some_and(|nth| nth < number_keys);
         let nth = self.segments.len();
         self.segments.push(segment);
         let best = best.into_iter().zip(numbers);
@@ -116,10 +115,9 @@ impl<'a> TopCollector<'a> {
     pub(crate) fn into_winners(mut self, skip: usize) -> io::Result<Vec<Winner>> {
         self.read_strings(skip..self.kept.len())?;
         let kept = self.kept.into_iter().skip(skip);
-        let winner = |Candidate {
-                          sort_values, score, ..
-                      }| Winner { sort_values, score };
-        Ok(kept.map(winner).collect())
+        Ok(kept
+            .map(|each| Winner::new((each.sort_values, each.score)))
+            .collect())
     }
 
     /// Brings them into order, as far as that matters for the first `size`; whether numbers leave the last of those equal to another.
