@@ -53,6 +53,7 @@ macro_rules! contract_tests {
                 takes_no_sequence_without_a_log_entry
                 numbers_its_commit_groups
                 checks_again_what_was_written_since_the_validation
+                never_calls_a_written_key_unwritten
                 lets_one_of_many_creators_win
                 loses_no_update
                 gives_sequences_without_gaps

@@ -31,6 +31,13 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     /// goes on where it was when the store is opened again.
     fn group(&self) -> u64;
 
+    /// True only if no group after this one wrote the key, of those that this cut includes and those that the caller has seen in others. May
+    /// be false although none did.
+    fn is_unwritten_since(&self, group: u64, space: Space, key: &[u8]) -> bool {
+        let _ = (group, space, key);
+        false
+    }
+
     /// The value of a key.
     ///
     /// # Errors

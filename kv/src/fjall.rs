@@ -59,7 +59,6 @@ use self::commit_delay::CommitDelay;
 use self::committer::Committer;
 use self::compaction::Compactor;
 use self::completion::Completion;
-use self::conflict_window::ConflictWindow;
 use self::directory::Directory;
 use self::disk_guard::DiskSpaceGuard;
 use self::failure::StoreFailure;
@@ -205,7 +204,6 @@ impl FjallKv {
             watermark,
             last_sequence: last,
             mark,
-            conflicts: ConflictWindow::new(mark.number),
             failure: None,
             delay: CommitDelay::default(),
             stall: WriteStall::new(MemoryPlan::new(options), compactor_queue.clone()),

@@ -257,6 +257,14 @@ impl KvSnapshot for MemorySnapshot {
         self.commit
     }
 
+    fn is_unwritten_since(&self, group: u64, space: Space, key: &[u8]) -> bool {
+        let state = self.shared.state.read();
+        let versions = state.spaces.get(&space).and_then(|keys| keys.get(key));
+        // A key that isn't there may have been deleted, and forgotten.
+        let last = versions.and_then(|versions| versions.last());
+        last.is_some_and(|(commit, _)| *commit <= group)
+    }
+
     async fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>, Error> {
         Ok(self.shared.state.read().get(space, key, self.commit).cloned())
     }

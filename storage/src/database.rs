@@ -17,6 +17,7 @@ use crate::feeds::Feeds;
 use crate::jobs::Jobs;
 use crate::options::DatabaseOptions;
 use crate::partitions::Partitions;
+use crate::read::row_cache::RowCache;
 use crate::row_locks::RowLocks;
 
 /// A database; clones share it. The directory stays locked until the last clone, [`crate::Snapshot`], [`crate::Consumer`] and
@@ -41,6 +42,7 @@ pub(crate) struct DatabaseState {
     /// Held by whoever changes tables, consumers or feeds, or trims the log.
     pub(crate) admin: tokio::sync::Mutex<()>,
     pub(crate) options: DatabaseOptions,
+    pub(crate) row_cache: RowCache,
     /// Shared by every write from its validation to its commit; held alone by whoever changes a table.
     pub(crate) schema_lock: Arc<tokio::sync::RwLock<()>>,
     pub(crate) jobs: Jobs,

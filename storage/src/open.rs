@@ -20,6 +20,7 @@ use crate::maintenance;
 use crate::options::DatabaseOptions;
 use crate::partitions::Partitions;
 use crate::read::log;
+use crate::read::row_cache::RowCache;
 use crate::row_locks::RowLocks;
 use crate::tables;
 use crate::walk::all;
@@ -65,6 +66,7 @@ impl Database {
             locks: RowLocks::new(),
             partitions: Partitions::new(),
             admin: tokio::sync::Mutex::new(()),
+            row_cache: RowCache::new(options.fjall.memory_bytes)?,
             options,
             schema_lock: Arc::default(),
             jobs,

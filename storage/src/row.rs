@@ -5,6 +5,8 @@ pub(crate) mod codec;
 mod columns;
 mod selection;
 
+use std::sync::Arc;
+
 pub use self::columns::{ColumnName, Columns};
 pub use self::selection::ColumnSelection;
 use crate::error::Error;
@@ -39,7 +41,7 @@ pub struct Cell {
     pub version: i64,
 }
 
-/// A row as it is visible: no expired cells, at most the table's `max_versions` of each column.
+/// A row as it is visible: no expired cells, at most the table's `max_versions` of each column. A clone shares its columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Its primary key.
@@ -48,18 +50,28 @@ pub struct Row {
     pub revision: u64,
     /// When it was last written by the server's clock, nanoseconds since the Unix epoch.
     pub written: i64,
-    columns: Columns,
+    columns: Arc<Columns>,
 }
 
 impl Row {
     /// A row of these columns.
     pub fn new(key: PrimaryKey, revision: u64, written: i64, columns: Columns) -> Self {
+        Self::sharing(key, revision, written, Arc::new(columns))
+    }
+
+    /// A row of columns that others have, too.
+    pub(crate) fn sharing(key: PrimaryKey, revision: u64, written: i64, columns: Arc<Columns>) -> Self {
         Self {
             key,
             revision,
             written,
             columns,
         }
+    }
+
+    /// Its columns, to be shared.
+    pub(crate) fn shared_columns(&self) -> Arc<Columns> {
+        Arc::clone(&self.columns)
     }
 
     /// The newest value of a column.
@@ -101,6 +113,6 @@ impl Row {
 
     /// Mutable columns for the write path, which keeps cells in order and columns non-empty.
     pub(crate) fn columns_mut(&mut self) -> &mut Columns {
-        &mut self.columns
+        Arc::make_mut(&mut self.columns)
     }
 }

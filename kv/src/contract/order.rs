@@ -69,6 +69,42 @@ pub async fn checks_again_what_was_written_since_the_validation(store: SharedKv)
     assert_eq!(created, 1);
 }
 
+/// [`KvSnapshot::is_unwritten_since`](crate::KvSnapshot::is_unwritten_since) is only said of keys that two cuts show alike.
+pub async fn never_calls_a_written_key_unwritten(store: SharedKv) {
+    let mut random = souk_seeds::random();
+    let mut cuts = Vec::new();
+    let keys: Vec<[u8; 1]> = (b'a'..=b'f').map(|key| [key]).collect();
+    for round in 0..60u8 {
+        let key = keys[random.usize(..keys.len())];
+        let change = match random.u8(..4) {
+            0 => delete(Space::Rows, &key),
+            1 => put(Space::Index, &key, &[round]),
+            _ => put(Space::Rows, &key, &[round]),
+        };
+        commit(&store, buffered(unlogged(vec![change]))).await;
+        if random.bool() {
+            cuts.push(snapshot(&*store).await);
+        }
+        if random.u8(..8) == 0 && !cuts.is_empty() {
+            cuts.swap_remove(random.usize(..cuts.len()));
+        }
+    }
+    for one in &cuts {
+        for other in &cuts {
+            let group = one.group().min(other.group());
+            for key in &keys {
+                if one.is_unwritten_since(group, Space::Rows, key) {
+                    let values = (one.get(Space::Rows, key).await, other.get(Space::Rows, key).await);
+                    let (Ok(one), Ok(other)) = values else {
+                        panic!("a read failed: {values:?}");
+                    };
+                    assert_eq!(one, other, "{key:?} since {group}");
+                }
+            }
+        }
+    }
+}
+
 /// Of concurrent commits that require a key to be absent, one succeeds.
 pub async fn lets_one_of_many_creators_win(store: SharedKv) {
     let tasks: Vec<_> = (0..32u8)

@@ -77,7 +77,7 @@ impl PendingGroup {
     }
 
     /// Checks a commit, and applies it to the group if its checks hold.
-    pub(super) fn add(&mut self, queued: QueuedCommit, store: &Store, conflicts: &mut ConflictWindow) {
+    pub(super) fn add(&mut self, queued: QueuedCommit, store: &Store, conflicts: &ConflictWindow) {
         let outcome = self.check(&queued.commit, store, conflicts);
         let outcome = outcome.map(|()| {
             self.bytes += queued.bytes;
@@ -121,14 +121,13 @@ impl PendingGroup {
         Ok(())
     }
 
-    fn apply(&mut self, commit: Commit, conflicts: &mut ConflictWindow) -> u64 {
+    fn apply(&mut self, commit: Commit, conflicts: &ConflictWindow) -> u64 {
         let has_changes = !commit.mutations.is_empty() || commit.log.is_some();
         self.sync |= has_changes && commit.durability == Durability::Disk;
         if let Some(mut entry) = commit.log {
             self.last += 1;
             write_stamp(&mut entry, self.last);
             let key = keys::log(self.last);
-            conflicts.record(self.number, Space::Log, &key);
             self.changes.insert((Space::Log, key), Some(entry.into()));
         }
         for mutation in commit.mutations {

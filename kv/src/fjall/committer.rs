@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 use super::commit_delay::CommitDelay;
 use super::commit_group::PendingGroup;
 use super::completion::complete;
-use super::conflict_window::ConflictWindow;
 use super::disk_guard::DiskSpaceGuard;
 use super::failure::StoreFailure;
 use super::journal::GroupMark;
@@ -32,7 +31,6 @@ pub(super) struct Committer {
     pub(super) last_sequence: u64,
     /// Number of the last group written, and of the last that is durable.
     pub(super) mark: GroupMark,
-    pub(super) conflicts: ConflictWindow,
     /// Why nothing is written any more. A failed sync is never retried: the kernel may have dropped the dirty pages,
     /// and would report success (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     pub(super) failure: Option<StoreFailure>,
@@ -125,7 +123,7 @@ impl Committer {
             None => self.guard.admit(&queued.commit),
         };
         match admitted {
-            Ok(()) => group.add(queued, &self.published.store, &mut self.conflicts),
+            Ok(()) => group.add(queued, &self.published.store, &self.published.conflicts),
             Err(error) => complete([(queued.completion, Err(error))]),
         }
     }

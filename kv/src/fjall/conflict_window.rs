@@ -1,7 +1,10 @@
 //! The conflict window: which keys the latest commit groups wrote. A commit says in which snapshot its checks held
 //! ([`Commit::validated_at`](crate::Commit::validated_at)); they still hold for every key that wasn't written since,
 //! and the committer need not read it again: a read takes as long as a write, and the committer is the one thread that
-//! all writers wait for.
+//! all writers wait for. Readers know by it that what they have read still holds
+//! ([`KvSnapshot::is_unwritten_since`](crate::KvSnapshot::is_unwritten_since)).
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -13,35 +16,41 @@ const SLOTS: usize = 1 << 16;
 /// For each slot the number of the last commit group that wrote one of its keys.
 #[derive(Debug)]
 pub(super) struct ConflictWindow {
-    last_writes: Vec<u64>,
+    last_writes: Vec<AtomicU64>,
 }
 
 impl ConflictWindow {
     /// A window that begins behind this group, which may have written any key, as may those before it.
     pub(super) fn new(group: u64) -> Self {
         Self {
-            last_writes: vec![group; SLOTS],
+            last_writes: (0..SLOTS).map(|_| AtomicU64::new(group)).collect(),
         }
     }
 
-    /// Records that a group writes a key.
-    pub(super) fn record(&mut self, group: u64, space: Space, key: &[u8]) {
-        if let Some(last) = self.last_writes.get_mut(slot(space, key)) {
-            *last = group;
+    /// Records that a group writes a key. Only the committer does. Relaxed: whoever sees what the group wrote has read the snapshot that
+    /// was published behind it, under a lock.
+    pub(super) fn record(&self, group: u64, space: Space, key: &[u8]) {
+        if let Some(last) = self.slot(space, key) {
+            last.store(group, Ordering::Relaxed);
         }
     }
 
-    /// Whether surely no group after this one wrote the key.
+    /// Whether surely no group after this one wrote the key, of those that the caller can see.
     pub(super) fn is_unwritten_since(&self, group: u64, space: Space, key: &[u8]) -> bool {
-        self.last_writes
-            .get(slot(space, key))
-            .is_some_and(|last| *last <= group)
+        let last = self.slot(space, key);
+        last.is_some_and(|last| last.load(Ordering::Relaxed) <= group)
     }
-}
 
-fn slot(space: Space, key: &[u8]) -> usize {
-    // The remainder fits whatever a usize is.
-    (xxh3_64_with_seed(key, space as u64) % SLOTS as u64) as usize
+    /// The slot of a key; `None` of a space whose keys nobody asks for: most keys are of these, and would only end what is known of others.
+    fn slot(&self, space: Space, key: &[u8]) -> Option<&AtomicU64> {
+        match space {
+            // The remainder fits whatever a usize is.
+            Space::Rows | Space::Catalog => self
+                .last_writes
+                .get((xxh3_64_with_seed(key, space as u64) % SLOTS as u64) as usize),
+            Space::Log | Space::Index => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -50,12 +59,13 @@ mod tests {
 
     #[test]
     fn a_key_is_unwritten_since_the_last_group_that_may_have_written_it() {
-        let mut window = ConflictWindow::new(6);
+        let window = ConflictWindow::new(6);
         assert!(!window.is_unwritten_since(5, Space::Rows, b"a"));
         assert!(window.is_unwritten_since(6, Space::Rows, b"a"));
         window.record(7, Space::Rows, b"a");
         assert!(!window.is_unwritten_since(6, Space::Rows, b"a"));
-        assert!(window.is_unwritten_since(6, Space::Index, b"a"));
+        assert!(window.is_unwritten_since(6, Space::Catalog, b"a"));
+        assert!(!window.is_unwritten_since(7, Space::Index, b"a"));
         assert!(window.is_unwritten_since(7, Space::Rows, b"a"));
     }
 }

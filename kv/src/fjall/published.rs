@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use super::conflict_window::ConflictWindow;
 use super::disk_guard;
 use super::failure::StoreFailure;
 use super::snapshot::GroupSnapshot;
@@ -15,6 +16,7 @@ use crate::engine::Health;
 /// The last snapshot, sequence and health, and counters for statistics.
 pub(super) struct Published {
     pub(super) store: Arc<Store>,
+    pub(super) conflicts: Arc<ConflictWindow>,
     pub(super) snapshot: RwLock<Arc<GroupSnapshot>>,
     pub(super) sequence: watch::Sender<u64>,
     pub(super) health: watch::Sender<Health>,
@@ -30,8 +32,11 @@ pub(super) struct Published {
 
 impl Published {
     pub(super) fn new(store: Arc<Store>, sequence: u64, group: u64) -> Self {
+        let conflicts = Arc::new(ConflictWindow::new(group));
+        let snapshot = GroupSnapshot::take(store.clone(), conflicts.clone(), sequence, group);
         Self {
-            snapshot: RwLock::new(Arc::new(GroupSnapshot::take(store.clone(), sequence, group))),
+            snapshot: RwLock::new(Arc::new(snapshot)),
+            conflicts,
             store,
             sequence: watch::Sender::new(sequence),
             health: watch::Sender::new(Health::Serving),
@@ -44,7 +49,9 @@ impl Published {
 
     /// Publishes the present state. Only right in the committer, between two groups.
     pub(super) fn publish(&self, sequence: u64, group: u64) {
-        let snapshot = Arc::new(GroupSnapshot::take(self.store.clone(), sequence, group));
+        let conflicts = self.conflicts.clone();
+        let snapshot = GroupSnapshot::take(self.store.clone(), conflicts, sequence, group);
+        let snapshot = Arc::new(snapshot);
         let mut published = self.snapshot.write();
         // Set under the lock of the snapshot, so that no reader sees a change above the sequence; watchers are woken after it, so
         // that no reader waits for that.

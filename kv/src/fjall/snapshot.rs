@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use ::fjall::Readable;
 
+use super::conflict_window::ConflictWindow;
 use super::failure;
 use super::store::Store;
 use crate::engine::{KvSnapshot, values_within};
@@ -26,16 +27,18 @@ pub(super) struct GroupSnapshot {
     group: u64,
     snapshot: ::fjall::Snapshot,
     store: Arc<Store>,
+    conflicts: Arc<ConflictWindow>,
 }
 
 impl GroupSnapshot {
     /// The present state. Only right in the committer, between two groups.
-    pub(super) fn take(store: Arc<Store>, sequence: u64, group: u64) -> Self {
+    pub(super) fn take(store: Arc<Store>, conflicts: Arc<ConflictWindow>, sequence: u64, group: u64) -> Self {
         Self {
             sequence,
             group,
             snapshot: store.database().snapshot(),
             store,
+            conflicts,
         }
     }
 
@@ -105,6 +108,10 @@ impl KvSnapshot for FjallSnapshot {
 
     fn group(&self) -> u64 {
         self.0.group
+    }
+
+    fn is_unwritten_since(&self, group: u64, space: Space, key: &[u8]) -> bool {
+        self.0.conflicts.is_unwritten_since(group, space, key)
     }
 
     /// On the caller's thread: a few microseconds from a cache, under a tenth of a millisecond from a disk, where a

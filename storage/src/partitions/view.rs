@@ -58,6 +58,7 @@ impl OwnWrites {
     }
 }
 
+/// Of no key it says that it is unwritten: what is staged isn't in any commit group.
 #[async_trait]
 impl KvSnapshot for OwnWrites {
     fn sequence(&self) -> u64 {

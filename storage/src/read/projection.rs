@@ -110,6 +110,11 @@ impl<'a> Projection<'a> {
         self.rules
     }
 
+    /// Most versions of a column in the rows that it gives back, if it gives back everything of every row.
+    pub(crate) fn whole_versions(&self) -> Option<usize> {
+        self.takes_whole().then_some(self.visible_versions)
+    }
+
     /// Whether it gives back everything of every row.
     fn takes_whole(&self) -> bool {
         self.takes_all()

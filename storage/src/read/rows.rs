@@ -5,12 +5,14 @@ use souk_kv::{Space, limits::INLINE_READS};
 
 use crate::catalog::Table;
 use crate::error::Result;
+use crate::id::TableId;
 use crate::key;
 use crate::limits;
 use crate::metering::CapacityUnits;
-use crate::read::projection::Projected;
+use crate::read::projection::{Projected, Projection};
 use crate::read::{ReadOptions, Snapshot};
 use crate::row::Row;
+use crate::schema::TableSchema;
 use crate::value::PrimaryKey;
 
 /// What a read found of one row.
@@ -35,12 +37,57 @@ impl From<Projected> for Read {
     }
 }
 
+/// Reads rows as a projection wants them, whole ones through the [row cache](crate::read::row_cache).
+struct RowReader<'a> {
+    snapshot: &'a Snapshot,
+    projection: Projection<'a>,
+    /// See [`Projection::whole_versions`].
+    versions: Option<usize>,
+}
+
+impl<'a> RowReader<'a> {
+    fn new(snapshot: &'a Snapshot, table: &Table, options: &'a ReadOptions) -> Result<Self> {
+        let projection = snapshot.projection(table, options)?;
+        Ok(Self {
+            versions: projection.whole_versions(),
+            snapshot,
+            projection,
+        })
+    }
+
+    /// A row that is cached, and its bytes as stored.
+    fn cached(&self, stored: &Bytes, key: &PrimaryKey) -> Option<(Row, usize)> {
+        let cache = &self.snapshot.shared.row_cache;
+        cache.get(&*self.snapshot.kv, stored, key, self.versions?)
+    }
+
+    /// A row of what is stored; `previous` as in [`Projection::row_after`].
+    fn decoded(
+        &self,
+        previous: Option<&Row>,
+        key: &PrimaryKey,
+        stored: &Bytes,
+        value: Option<&Bytes>,
+    ) -> Result<Option<Row>> {
+        let row = self.projection.whole(previous, key.clone(), value)?;
+        if let (Some(row), Some(value), Some(versions)) = (&row, value, self.versions) {
+            let cache = &self.snapshot.shared.row_cache;
+            cache.keep(&*self.snapshot.kv, stored, row, value.len(), versions);
+        }
+        Ok(row)
+    }
+}
+
 /// A whole row by its key; see [`Snapshot::get`].
 pub(super) async fn get(snapshot: &Snapshot, table: &Table, key: &PrimaryKey) -> Result<Option<Row>> {
     let options = ReadOptions::default();
-    let projection = snapshot.projection(table, &options)?;
-    let value = value_of(snapshot, table, key).await?;
-    projection.whole(None, key.clone(), value.as_ref())
+    let reader = RowReader::new(snapshot, table, &options)?;
+    let stored = stored_key(table.id(), &table.schema(), key)?;
+    if let Some((row, _)) = reader.cached(&stored, key) {
+        return Ok(Some(row));
+    }
+    let value = snapshot.kv.get(Space::Rows, &stored).await?;
+    reader.decoded(None, key, &stored, value.as_ref())
 }
 
 /// A row by its key; see [`Snapshot::read`].
@@ -52,14 +99,11 @@ pub(super) async fn read(
     bytes_max: usize,
 ) -> Result<Read> {
     let projection = snapshot.projection(table, options)?.within(bytes_max);
-    let value = value_of(snapshot, table, key).await?;
+    let value = snapshot
+        .kv
+        .get(Space::Rows, &stored_key(table.id(), &table.schema(), key)?)
+        .await?;
     Ok(projection.stored(key, value.as_ref())?.into())
-}
-
-async fn value_of(snapshot: &Snapshot, table: &Table, primary_key: &PrimaryKey) -> Result<Option<Bytes>> {
-    table.schema().check_key(primary_key)?;
-    let key = key::row(table.id(), primary_key);
-    Ok(snapshot.kv.get(Space::Rows, &key).await?)
 }
 
 /// Whole rows by their keys; see [`Snapshot::multi_get`].
@@ -94,24 +138,41 @@ pub(super) async fn multi_get_within(
 ) -> Result<Vec<(Option<Row>, usize)>> {
     limits::check("MAX_MULTI_GET_ROWS", limits::MAX_MULTI_GET_ROWS, keys.len())?;
     let options = ReadOptions::default();
-    let projection = snapshot.projection(table, &options)?;
+    let reader = RowReader::new(snapshot, table, &options)?;
     let mut rows: Vec<(Option<Row>, usize)> = Vec::with_capacity(keys.len());
     let mut left = bytes_max;
     for keys in keys.chunks(INLINE_READS) {
         let stored = stored_keys(table, keys)?;
-        let values = snapshot.kv.multi_get_within(Space::Rows, stored, left).await?;
-        for (key, value) in keys.iter().zip(&values) {
-            let bytes = value.as_ref().map_or(0, Bytes::len);
+        let cached = stored
+            .iter()
+            .zip(keys)
+            .map(|(stored, key)| reader.cached(stored, key));
+        let cached: Vec<_> = cached.collect();
+        let missing = stored.iter().zip(&cached).filter(|(_, cached)| cached.is_none());
+        let missing: Vec<_> = missing.map(|(stored, _)| stored.clone()).collect();
+        let mut values = Vec::new();
+        if !missing.is_empty() {
+            values = snapshot.kv.multi_get_within(Space::Rows, missing, left).await?;
+        }
+        let mut values = values.iter();
+        for ((key, stored), cached) in keys.iter().zip(&stored).zip(cached) {
+            let (row, bytes) = match cached {
+                Some((row, bytes)) => (Some(row), bytes),
+                None => {
+                    // The values behind it have more bytes than are left.
+                    let Some(value) = values.next() else {
+                        return Ok(rows);
+                    };
+                    let previous = rows.last().and_then(|(row, _)| row.as_ref());
+                    let row = reader.decoded(previous, key, stored, value.as_ref())?;
+                    (row, value.as_ref().map_or(0, Bytes::len))
+                }
+            };
             if bytes > left && !rows.is_empty() {
                 return Ok(rows);
             }
             left = left.saturating_sub(bytes);
-            let previous = rows.last().and_then(|(row, _)| row.as_ref());
-            let row = projection.whole(previous, key.clone(), value.as_ref())?;
             rows.push((row, bytes));
-        }
-        if values.len() < keys.len() {
-            return Ok(rows);
         }
     }
     Ok(rows)
@@ -120,9 +181,12 @@ pub(super) async fn multi_get_within(
 /// The stored keys of rows of a table.
 pub(super) fn stored_keys(table: &Table, keys: &[PrimaryKey]) -> Result<Vec<Bytes>> {
     let schema = table.schema();
-    let stored = keys.iter().map(|primary_key| {
-        schema.check_key(primary_key)?;
-        Ok(key::row(table.id(), primary_key))
-    });
-    stored.collect()
+    keys.iter()
+        .map(|key| stored_key(table.id(), &schema, key))
+        .collect()
+}
+
+fn stored_key(table: TableId, schema: &TableSchema, key: &PrimaryKey) -> Result<Bytes> {
+    schema.check_key(key)?;
+    Ok(key::row(table, key))
 }

@@ -39,6 +39,13 @@ impl Columns {
         self.0.len()
     }
 
+    /// The memory that they take, but for texts and bytes that aren't in place.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let spilled = self.0.iter().filter(|column| column.cells.spilled());
+        let cells: usize = spilled.map(|column| column.cells.capacity()).sum();
+        self.0.capacity() * size_of::<Column>() + cells * size_of::<Cell>()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
