@@ -14,6 +14,7 @@ mod transaction;
 mod write;
 
 use std::ops::Deref;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -404,6 +405,8 @@ impl TableHandle {
         operation: &'static str,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
+        // What is put around it would copy it each time, and a write has some 4 KB.
+        let work = pin!(work);
         let timed = async {
             let began = Instant::now();
             let result = work.await;
