@@ -4,6 +4,7 @@ use md5::{Digest as _, Md5};
 use souk_storage::{KeyKind, KeyValue, PrimaryKey, TableSchema};
 
 use crate::columns::CorruptRow;
+use crate::hex;
 
 /// Key column that spreads ids over the key space: their md5 in hexadecimal.
 pub const HASH_COLUMN: &str = "_hash";
@@ -88,10 +89,9 @@ fn is_hash(text: &str, id: &str) -> bool {
 /// The md5 of an id in hexadecimal: ASCII.
 fn md5_hex(id: &str) -> [u8; HASH_BYTES] {
     let digest = Md5::digest(id.as_bytes());
-    let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
     let mut digits = [0; HASH_BYTES];
     for (two, byte) in digits.as_chunks_mut().0.iter_mut().zip(digest) {
-        *two = [digit(byte >> 4), digit(byte & 0xf)];
+        *two = [hex::digit(byte >> 4), hex::digit(byte & 0xf)];
     }
     digits
 }

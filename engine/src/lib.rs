@@ -119,6 +119,7 @@ mod document;
 mod etag;
 mod handovers;
 mod health;
+mod hex;
 mod index_change;
 mod index_state;
 mod inner;

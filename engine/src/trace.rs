@@ -7,6 +7,11 @@ use tracing::span::Entered;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
+use crate::hex;
+
+/// Bytes of a `traceparent`.
+const TRACEPARENT_BYTES: usize = 55;
+
 /// Creates a span unless the call that this code serves is unsampled: its context then has the ids of a span that isn't
 /// recorded.
 pub(crate) fn recorded(make: impl FnOnce() -> Span) -> Span {
@@ -26,8 +31,16 @@ pub(crate) fn current_traceparent() -> Option<String> {
         let span = context.span();
         let span = span.span_context();
         let flags = (span.trace_flags() & TraceFlags::SAMPLED).to_u8();
-        span.is_valid()
-            .then(|| format!("00-{}-{}-{flags:02x}", span.trace_id(), span.span_id()))
+        span.is_valid().then(|| {
+            let mut text = String::with_capacity(TRACEPARENT_BYTES);
+            text.push_str("00-");
+            hex::push_hex(&mut text, &span.trace_id().to_bytes());
+            text.push('-');
+            hex::push_hex(&mut text, &span.span_id().to_bytes());
+            text.push('-');
+            hex::push_hex(&mut text, &[flags]);
+            text
+        })
     })
 }
 
