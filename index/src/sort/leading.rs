@@ -79,17 +79,20 @@ impl Leading {
             if let Some(column) = &self.column {
                 column.column.first_vals(block, values);
             }
-            let rank = |value: &Option<u64>| value.map_or(self.missing, |value| self.rank(value));
-            let all = values.iter().map(rank).zip(block.iter().copied());
-            ranked.extend(all.filter(|(rank, _)| counts(*rank)));
+            // A loop: `extend` by a filter takes a tenth of such a search longer.
+            for (doc, value) in block.iter().zip(values) {
+                let rank = value.map_or(self.missing, |value| self.rank(value));
+                if counts(rank) {
+                    ranked.push((rank, *doc));
+                }
+            }
         }
     }
 
     fn rank(&self, value: u64) -> Rank {
-        let position = if self.ordinals {
-            rank::of_ordinal(value)
-        } else {
-            value
+        let position = match self.ordinals {
+            true => rank::of_ordinal(value),
+            false => value,
         };
         Rank::among(position, self.descending)
     }

@@ -58,15 +58,12 @@ impl<'a> TopCollector<'a> {
 /// Keeps those of `ranked` that can be among the first `size` behind `after`, a rank of the leading key.
 fn keep_best(ranked: &mut Vec<(Rank, DocId)>, size: usize, after: Option<Rank>) {
     // Documents with the very rank of `after` may stand before it by their further keys, and then take no place.
-    let ties = after.map_or(0, |after| {
-        ranked.iter().filter(|(rank, _)| *rank == after).count()
-    });
+    let ties = ranked.iter().filter(|(rank, _)| Some(*rank) == after).count();
     let enough = size.saturating_add(ties);
     if enough == 0 || ranked.len() <= enough {
         return;
     }
-    let (_, (last, _), _) = ranked.select_nth_unstable(enough - 1);
-    let last = *last;
+    let (last, _) = *ranked.select_nth_unstable(enough - 1).1;
     ranked.retain(|(rank, _)| *rank <= last);
 }
 
