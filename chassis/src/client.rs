@@ -51,13 +51,14 @@ impl Client {
         config: &ClientConfig,
         methods: Methods,
     ) -> Result<Self, ClientError> {
-        Ok(Self::over(Channel::new(backend, uri, config)?, uri, methods))
+        let channel = Channel::new(backend, uri, config)?;
+        Ok(Self::over(channel, uri, methods, false))
     }
 
     /// Calls to a `service` in this process, with `name` as its address in spans.
     pub fn local(service: impl TowerService, name: &str, methods: Methods) -> Self {
         let address = Uri::try_from(name).unwrap_or_else(|_| Uri::from_static("local"));
-        Self::over(AnyService::tower(service), &address, methods)
+        Self::over(AnyService::tower(service), &address, methods, true)
     }
 
     /// The same with a header on each call, for example credentials.
@@ -72,10 +73,10 @@ impl Client {
         }
     }
 
-    fn over(service: impl Inner, peer: &Uri, methods: Methods) -> Self {
+    fn over(service: impl Inner, peer: &Uri, methods: Methods, is_local: bool) -> Self {
         let service = MetricsLayer::client(methods.clone(), peer, &meter()).layer(service);
         // Outside the metrics, like on a server; inside the deadline, so that its span has the header as sent.
-        let service = TraceLayer::client(methods, peer).layer(service);
+        let service = TraceLayer::client(methods, peer, is_local).layer(service);
         Self {
             service: AnyService::layered(Inherit(service)),
         }

@@ -19,9 +19,8 @@
 //! }
 //!
 //! let config: OrderConfig = Loader::default()
-//!     .file_text("souk.toml", "[server]\nconcurrency_max = 64")
 //!     .environment([("SOUK_SERVER__QUEUE_MAX".into(), "8".into())])
-//!     .overrides(["server.drain_deadline=5s"])
+//!     .overrides(["server.concurrency_max=64", "server.drain_deadline=5s"])
 //!     .load()?;
 //! assert_eq!((config.server.concurrency_max, config.server.queue_max), (64, 8));
 //! # Ok::<(), souk_chassis::config::ConfigError>(())

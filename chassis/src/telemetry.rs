@@ -14,7 +14,7 @@ use opentelemetry::propagation::TextMapCompositePropagator;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{KeyValue, global};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::logs::{LogExporter, SdkLoggerProvider};
+use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanExporter};
 use serde::{Deserialize, Serialize};
@@ -231,7 +231,11 @@ impl TelemetryBuilder {
     }
 
     /// Log records go to `exporter`, each at once, and not to what the environment names. Each role has a clone of it.
-    pub fn log_exporter(mut self, exporter: impl LogExporter + Clone + 'static) -> Self {
+    #[cfg(test)]
+    pub fn log_exporter(
+        mut self,
+        exporter: impl opentelemetry_sdk::logs::LogExporter + Clone + 'static,
+    ) -> Self {
         self.add_log_exporter = Some(Box::new(move |builder| {
             builder.with_simple_exporter(exporter.clone())
         }));
@@ -239,6 +243,7 @@ impl TelemetryBuilder {
     }
 
     /// Log lines go to `write`, a whole line at a time, and not to stderr.
+    #[cfg(test)]
     pub fn log_lines(mut self, write: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         self.log_sink = Some(Box::new(write));
         self

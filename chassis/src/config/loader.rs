@@ -122,6 +122,7 @@ impl Loader {
     }
 
     /// TOML text under the name that errors show.
+    #[cfg(test)]
     pub fn file_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.files.push((name.into(), Ok(text.into())));
         self

@@ -74,7 +74,7 @@ impl Inner for Admission {
         let Some(admit) = admit else {
             return next.run(request).map(|Ok(answer)| answer).left_future();
         };
-        let origin = CallerKey::origin(request.extensions()).filter(|_| rate.limits_callers());
+        let origin = CallerKey::origin(request.extensions());
         let answer = admit.call(request, next).map(move |Ok(response)| {
             if response.extensions().get::<TurnedAway>().is_some()
                 && let Err(status) = rate.count_stranger(origin)

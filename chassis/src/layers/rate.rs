@@ -140,10 +140,6 @@ impl RateLayer {
         }
     }
 
-    pub(crate) fn limits_callers(&self) -> bool {
-        self.limits.callers.is_some()
-    }
-
     /// Takes from the bucket of `origin` for a call that wasn't admitted.
     pub(crate) fn count_stranger(&self, origin: Option<CallerKey>) -> Result<(), Status> {
         self.limits.take_own(origin, "those who aren't let in may make")

@@ -53,8 +53,10 @@ pub struct NamedCall {
 /// Traces calls. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
-    /// Whom we ask, giving our context in the headers; `None` where we answer, taking the caller's from them.
+    /// Whom we ask, giving our context with the call; `None` where we answer, taking the caller's.
     peer: Option<Arc<[KeyValue]>>,
+    /// Whether the peer is a server in this process, which gets the context as an extension; others by headers.
+    is_local: bool,
     methods: Methods,
     /// `None` where everybody is believed.
     believe: Option<Arc<dyn Believe>>,
@@ -67,6 +69,7 @@ impl TraceLayer {
     pub fn server(methods: Methods) -> Self {
         Self {
             peer: None,
+            is_local: false,
             methods,
             believe: None,
             role: ServiceRole::current(),
@@ -79,10 +82,11 @@ impl TraceLayer {
         Self { believe, ..self }
     }
 
-    /// CLIENT spans for calls to `peer`. For a peer in this process, any URI that names it.
-    pub fn client(methods: Methods, peer: &Uri) -> Self {
+    /// CLIENT spans for calls to `peer`. For a peer in this process (`is_local`), any URI that names it.
+    pub(crate) fn client(methods: Methods, peer: &Uri, is_local: bool) -> Self {
         Self {
             peer: Some(peer_attributes(peer).into()),
+            is_local,
             role: None,
             ..Self::server(methods)
         }
@@ -123,11 +127,12 @@ impl TraceLayer {
         name: &str,
         attributes: impl FnOnce(&Request<Body>) -> Vec<KeyValue>,
     ) -> Traced {
-        let believe = self.believe.as_ref();
-        let asked = believe.filter(|_| propagate::is_told(request.headers()));
-        let (parent, linked) = match asked.is_some_and(|believe| !believe.believes(request)) {
-            true => propagate::take_trace(request.headers_mut()),
-            false => (propagate::extract(request.headers()), None),
+        let (parent, linked) = match (request.extensions_mut().remove::<Context>(), &self.believe) {
+            (Some(context), _) => (context, None),
+            (None, Some(believe)) if propagate::is_told(request.headers()) && !believe.believes(request) => {
+                propagate::take_trace(request.headers_mut())
+            }
+            _ => (propagate::extract(request.headers()), None),
         };
         let parent = match self.role {
             Some(role) => parent.with_value(role),
@@ -151,18 +156,23 @@ impl TraceLayer {
 
     fn ask(&self, request: &mut Request<Body>, peer: &[KeyValue]) -> Traced {
         let around = Context::current();
-        if sampling::is_unrecorded(&around) {
-            // The call it is made for isn't recorded: it hands on the same ids.
-            propagate::inject(&around, request.headers_mut());
-            return (None, None);
-        }
-        let method = self.methods.known(request.uri().path());
-        let context = sampling::begin(&around, None, name_of(method), SpanKind::Client, || {
-            let mut attributes = attributes(method, request);
-            attributes.extend_from_slice(peer);
-            attributes
+        // A call that is made for one that isn't recorded hands on the same ids.
+        let own = (!sampling::is_unrecorded(&around)).then(|| {
+            let method = self.methods.known(request.uri().path());
+            sampling::begin(&around, None, name_of(method), SpanKind::Client, || {
+                let mut attributes = attributes(method, request);
+                attributes.extend_from_slice(peer);
+                attributes
+            })
         });
-        propagate::inject(&context, request.headers_mut());
+        let given = own.as_ref().unwrap_or(&around);
+        match self.is_local {
+            true => drop(request.extensions_mut().insert(given.clone())),
+            false => propagate::inject(given, request.headers_mut()),
+        }
+        let Some(context) = own else {
+            return (None, None);
+        };
         // A client only passes the work on: within another span, whose trace it belongs to, nothing comes of entering its own.
         let entered = !around.has_active_span();
         let call = TracedCall {

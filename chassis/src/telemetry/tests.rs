@@ -226,7 +226,7 @@ struct LogRecorder {
     records: Arc<Mutex<Vec<(String, SdkLogRecord)>>>,
 }
 
-impl LogExporter for LogRecorder {
+impl opentelemetry_sdk::logs::LogExporter for LogRecorder {
     async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
         let named = batch
             .iter()

@@ -71,7 +71,7 @@ async fn six_codes_are_the_servers_fault_and_all_but_ok_the_clients_error() {
             let recorded = record();
             let layer = match server_side {
                 true => TraceLayer::server(methods()),
-                false => TraceLayer::client(methods(), &uri),
+                false => TraceLayer::client(methods(), &uri, false),
             };
             let answer = move |_| std::future::ready(refuse(Status::new(code, "words")));
             call(&layer.layer(answering(answer)), request(CHECK)).await;
@@ -101,7 +101,7 @@ async fn a_client_span_gives_its_context_baggage_included() {
         *sink.lock() = request.headers().clone();
         std::future::ready(refuse(Status::ok("")))
     });
-    let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);
+    let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061"), false).layer(inner);
     let client = Arc::new(client);
     let front = TraceLayer::server(methods()).layer(answering(move |_| {
         let client = Arc::clone(&client);
@@ -186,7 +186,7 @@ async fn a_call_for_another_that_runs_out_of_time_says_so() {
     // Given up after its time, and before it.
     for (given, code) in [(100, "DEADLINE_EXCEEDED"), (300, "CANCELLED")] {
         let recorded = record();
-        let client = TraceLayer::client(methods(), &Uri::from_static("http://order:1"));
+        let client = TraceLayer::client(methods(), &Uri::from_static("http://order:1"), false);
         let service = client.layer(answering(|_| std::future::pending()));
         let mut forwarded = request(CHECK);
         let deadline = Deadline::after(Duration::from_millis(given));
@@ -372,7 +372,7 @@ fn calling_on() -> (impl Inner, Arc<parking_lot::Mutex<Vec<[String; 2]>>>) {
         sink.lock().push([own, header.to_owned()]);
         std::future::ready(refuse(Status::not_found("nothing")))
     });
-    let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061")).layer(inner);
+    let client = TraceLayer::client(methods(), &Uri::from_static("http://order:50061"), false).layer(inner);
     let client = Arc::new(client);
     let front = TraceLayer::server(methods()).layer(answering(move |_| {
         let client = Arc::clone(&client);
@@ -525,12 +525,43 @@ type Answer = fn() -> Response<Body>;
 
 /// A server with another one of its process behind it, as a gateway is.
 fn in_front_of(behind: impl Inner + 'static, answered: fn(Response<Body>) -> Response<Body>) -> impl Inner {
-    let client = TraceLayer::client(methods(), &Uri::from_static("order")).layer(behind);
+    let client = TraceLayer::client(methods(), &Uri::from_static("order"), true).layer(behind);
     let client = Arc::new(client);
     TraceLayer::server(methods()).layer(answering(move |request| {
         let client = Arc::clone(&client);
         async move { answered(call(&*client, request).await) }
     }))
+}
+
+#[tokio::test]
+async fn a_server_of_the_process_takes_the_context_as_it_is() {
+    let recorded = record();
+    let behind = TraceLayer::server(methods()).layer(answering(|request: Request<Body>| {
+        let context = Context::current();
+        let trace = context.span().span_context().trace_id().to_string();
+        assert!(PARENT.contains(&trace), "{trace}");
+        let baggage = context.baggage().get("tenant").map(ToString::to_string);
+        assert_eq!(baggage.as_deref(), Some("t1"));
+        // As its caller had it: nothing was written for this server.
+        let told = request.headers().get("traceparent");
+        assert!(told.is_some_and(|told| PARENT.starts_with(&told.to_str().unwrap_or("?")[..53])));
+        std::future::ready(refuse(Status::ok("")))
+    }));
+    let service = in_front_of(behind, |response| response);
+    for parent in [PARENT.to_owned(), PARENT.replace("-01", "-00")] {
+        let mut asked = request_with(CHECK, "traceparent", &parent);
+        let baggage = http::HeaderValue::from_static("tenant=t1");
+        asked.headers_mut().insert("baggage", baggage);
+        call(&service, asked).await;
+    }
+    // The second call isn't sampled, by none of them.
+    let spans = recorded.spans();
+    let [behind, client, front] = spans.as_slice() else {
+        panic!("{spans:#?}");
+    };
+    assert_eq!(behind.parent_span_id, client.span_context.span_id());
+    assert_eq!(client.parent_span_id, front.span_context.span_id());
+    assert_eq!(front.parent_span_id.to_string(), "00f067aa0ba902b7");
 }
 
 #[tokio::test]
