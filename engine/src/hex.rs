@@ -1,4 +1,4 @@
-//! Bytes in hexadecimal, as they are written often: without the formatter of the standard library, which takes a digit at a time of numbers.
+//! Hexadecimal digits of bytes, without `format!`, which is slow where each write needs some.
 
 /// The digit of a nibble.
 pub(crate) fn digit(nibble: u8) -> u8 {

@@ -405,7 +405,7 @@ impl TableHandle {
         operation: &'static str,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        // What is put around it would copy it each time, and a write has some 4 KB.
+        // Pinned, so that what is put around it doesn't move the future: that of a write has 4 KB.
         let work = pin!(work);
         let timed = async {
             let began = Instant::now();

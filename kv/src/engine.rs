@@ -31,8 +31,8 @@ pub trait KvSnapshot: std::fmt::Debug + Send + Sync {
     /// goes on where it was when the store is opened again.
     fn group(&self) -> u64;
 
-    /// True only if no group after this one wrote the key, of those that this cut includes and those that the caller has seen in others. May
-    /// be false although none did.
+    /// True only if no group after this one wrote the key, of those in this cut and in cuts that the caller has read. May be false although
+    /// none did.
     fn is_unwritten_since(&self, group: u64, space: Space, key: &[u8]) -> bool {
         let _ = (group, space, key);
         false

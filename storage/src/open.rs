@@ -66,7 +66,7 @@ impl Database {
             locks: RowLocks::new(),
             partitions: Partitions::new(),
             admin: tokio::sync::Mutex::new(()),
-            row_cache: RowCache::new(options.fjall.memory_bytes)?,
+            row_cache: RowCache::new(options.fjall.memory_bytes),
             options,
             schema_lock: Arc::default(),
             jobs,

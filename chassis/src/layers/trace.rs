@@ -50,6 +50,10 @@ pub struct NamedCall {
     pub method: Option<&'static str>,
 }
 
+/// The context of a call from this process.
+#[derive(Clone)]
+struct LocalContext(Context);
+
 /// Traces calls. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct TraceLayer {
@@ -127,8 +131,8 @@ impl TraceLayer {
         name: &str,
         attributes: impl FnOnce(&Request<Body>) -> Vec<KeyValue>,
     ) -> Traced {
-        let (parent, linked) = match (request.extensions_mut().remove::<Context>(), &self.believe) {
-            (Some(context), _) => (context, None),
+        let (parent, linked) = match (request.extensions_mut().remove(), &self.believe) {
+            (Some(LocalContext(context)), _) => (context, None),
             (None, Some(believe)) if propagate::is_told(request.headers()) && !believe.believes(request) => {
                 propagate::take_trace(request.headers_mut())
             }
@@ -167,7 +171,7 @@ impl TraceLayer {
         });
         let given = own.as_ref().unwrap_or(&around);
         match self.is_local {
-            true => drop(request.extensions_mut().insert(given.clone())),
+            true => drop(request.extensions_mut().insert(LocalContext(given.clone()))),
             false => propagate::inject(given, request.headers_mut()),
         }
         let Some(context) = own else {

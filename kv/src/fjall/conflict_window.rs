@@ -4,6 +4,7 @@
 //! all writers wait for. Readers know by it that what they have read still holds
 //! ([`KvSnapshot::is_unwritten_since`](crate::KvSnapshot::is_unwritten_since)).
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -17,6 +18,8 @@ const SLOTS: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct ConflictWindow {
     last_writes: Vec<AtomicU64>,
+    /// Of the hash: callers choose keys, and would find some that share a slot with those of others.
+    seed: u64,
 }
 
 impl ConflictWindow {
@@ -24,6 +27,7 @@ impl ConflictWindow {
     pub(super) fn new(group: u64) -> Self {
         Self {
             last_writes: (0..SLOTS).map(|_| AtomicU64::new(group)).collect(),
+            seed: RandomState::new().hash_one(group),
         }
     }
 
@@ -41,13 +45,14 @@ impl ConflictWindow {
         last.is_some_and(|last| last.load(Ordering::Relaxed) <= group)
     }
 
-    /// The slot of a key; `None` of a space whose keys nobody asks for: most keys are of these, and would only end what is known of others.
+    /// The slot of a key; `None` in spaces without checks or cached rows: recording their keys, which are the most, would only cause false
+    /// conflicts.
     fn slot(&self, space: Space, key: &[u8]) -> Option<&AtomicU64> {
         match space {
             // The remainder fits whatever a usize is.
             Space::Rows | Space::Catalog => self
                 .last_writes
-                .get((xxh3_64_with_seed(key, space as u64) % SLOTS as u64) as usize),
+                .get((xxh3_64_with_seed(key, self.seed ^ space as u64) % SLOTS as u64) as usize),
             Space::Log | Space::Index => None,
         }
     }

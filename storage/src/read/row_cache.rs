@@ -1,9 +1,8 @@
-//! Caches rows that were read by their keys, decoded: whoever searches wants much the same rows as others, and finding one in its blocks and
-//! decoding it takes ten times as long as finding it here.
+//! Caches decoded rows, since searches share hits: finding a row in its blocks and decoding it takes ten times as long as finding it here.
 //!
 //! Entries aren't invalidated by writes. A lookup validates them: a row says by which commit group it was read, and is there in a snapshot
-//! while the engine is sure that no group wrote its key since ([`souk_kv::KvSnapshot::is_unwritten_since`]). Keys share what the engine
-//! remembers of them, so writes of other rows end some entries, too.
+//! while the engine is sure that no group wrote its key since ([`souk_kv::KvSnapshot::is_unwritten_since`]). The engine knows that by slots which
+//! keys share, so writes of other rows end some entries, too. Rows of tables with a time to live aren't cached.
 
 #[cfg(test)]
 mod tests;
@@ -12,30 +11,32 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
+use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{OptionsBuilder, Weighter};
 use souk_kv::{KvSnapshot, Space};
 
-use crate::error::{Error, Result};
 use crate::row::{Columns, Row};
 use crate::value::PrimaryKey;
 
 /// Capacity: this part of the engine's memory, on top of it.
 const SHARE: u64 = 16;
-/// Sizes the cache's shards.
+/// Sizes the cache's shards and its memory of evicted keys.
 const ESTIMATED_ROW_BYTES: u64 = 2_048;
 /// What an entry takes beside its key, the stored row and what [`Columns::memory_bytes`] counts: its places in the cache's tables, of which up to
 /// a half are free, and its allocations.
 const OVERHEAD_BYTES: usize = 400;
 
-/// Rows by their stored keys, up to a number of bytes. The eviction policy is Clock-PRO, so that rows which are read once don't drive out those
-/// which are read often.
+/// Most bytes of a cached row, as stored: large ones would evict many others.
+const MAX_ROW_BYTES: usize = 64 << 10;
+
+/// Rows by their stored keys, up to a number of bytes. The eviction policy is Clock-PRO: rows that are read once don't evict those that are
+/// read often.
 #[derive(Debug)]
 pub(crate) struct RowCache {
     rows: Cache<Bytes, CachedRow, RowWeight, RandomState>,
 }
 
-/// A row without its key, whose values may share the memory of a whole request.
+/// A row without its primary key: key values may be slices of a request, and would pin its buffer.
 #[derive(Debug, Clone)]
 struct CachedRow {
     columns: Arc<Columns>,
@@ -60,23 +61,13 @@ impl Weighter<Bytes, CachedRow> for RowWeight {
 
 impl RowCache {
     /// An empty cache of a database whose engine has so much memory ([`souk_kv::FjallOptions::memory_bytes`]).
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] when the cache can't be made.
-    pub(crate) fn new(memory_bytes: u64) -> Result<Self> {
+    pub(crate) fn new(memory_bytes: u64) -> Self {
         let bytes = memory_bytes / SHARE;
-        let options = OptionsBuilder::new()
-            .estimated_items_capacity(usize::try_from(bytes / ESTIMATED_ROW_BYTES).unwrap_or(usize::MAX))
-            .weight_capacity(bytes)
-            .build()
-            .map_err(|error| Error::invalid("row cache", error.to_string()))?;
-        let rows = Cache::with_options(
-            options,
-            RowWeight,
-            RandomState::default(),
-            DefaultLifecycle::default(),
-        );
-        Ok(Self { rows })
+        let rows = usize::try_from(bytes / ESTIMATED_ROW_BYTES).unwrap_or(usize::MAX);
+        let (hasher, lifecycle) = (RandomState::default(), DefaultLifecycle::default());
+        Self {
+            rows: Cache::with(rows, bytes, RowWeight, hasher, lifecycle),
+        }
     }
 
     /// The row of a key as it is in a snapshot, with at most so many versions of each column, and its bytes as stored; if it is cached.
@@ -94,7 +85,7 @@ impl RowCache {
         holds.then(|| (row(), cached.bytes))
     }
 
-    /// Keeps a row that was read in a snapshot, unless that is of no use in later ones.
+    /// Keeps a row that was read in a snapshot, unless it is large, or of no use in later ones.
     pub(crate) fn keep(
         &self,
         kv: &dyn KvSnapshot,
@@ -104,7 +95,7 @@ impl RowCache {
         versions: usize,
     ) {
         let group = kv.group();
-        if !kv.is_unwritten_since(group, Space::Rows, stored_key) {
+        if bytes > MAX_ROW_BYTES || !kv.is_unwritten_since(group, Space::Rows, stored_key) {
             return;
         }
         let cached = CachedRow {

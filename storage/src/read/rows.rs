@@ -156,23 +156,31 @@ pub(super) async fn multi_get_within(
         }
         let mut values = values.iter();
         for ((key, stored), cached) in keys.iter().zip(&stored).zip(cached) {
-            let (row, bytes) = match cached {
-                Some((row, bytes)) => (Some(row), bytes),
-                None => {
-                    // The values behind it have more bytes than are left.
-                    let Some(value) = values.next() else {
-                        return Ok(rows);
-                    };
-                    let previous = rows.last().and_then(|(row, _)| row.as_ref());
-                    let row = reader.decoded(previous, key, stored, value.as_ref())?;
-                    (row, value.as_ref().map_or(0, Bytes::len))
-                }
+            let value = match &cached {
+                Some(_) => None,
+                None => values.next(),
+            };
+            let bytes = match (&cached, value) {
+                (Some((_, bytes)), _) => *bytes,
+                (None, Some(value)) => value.as_ref().map_or(0, Bytes::len),
+                // Those before it have all the bytes.
+                (None, None) => return Ok(rows),
             };
             if bytes > left && !rows.is_empty() {
                 return Ok(rows);
             }
-            left = left.saturating_sub(bytes);
+            let row = match cached {
+                Some((row, _)) => Some(row),
+                None => {
+                    let previous = rows.last().and_then(|(row, _)| row.as_ref());
+                    reader.decoded(previous, key, stored, value.and_then(Option::as_ref))?
+                }
+            };
             rows.push((row, bytes));
+            match left.checked_sub(bytes) {
+                Some(rest) => left = rest,
+                None => return Ok(rows),
+            }
         }
     }
     Ok(rows)

@@ -13,6 +13,9 @@ pub type ColumnName = SmolStr;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Columns(Vec<Column>);
 
+/// What the allocation of a long text or of bytes takes beside them.
+const ALLOCATION_BYTES: usize = 16;
+
 /// One column. A name of up to 23 bytes and a single cell, as nearly all have, need no allocation of their own.
 #[derive(Debug, Clone, PartialEq)]
 struct Column {
@@ -39,11 +42,11 @@ impl Columns {
         self.0.len()
     }
 
-    /// The memory that they take, but for texts and bytes that aren't in place.
+    /// About the memory that they take, but for texts and bytes that aren't in place.
     pub(crate) fn memory_bytes(&self) -> usize {
         let spilled = self.0.iter().filter(|column| column.cells.spilled());
         let cells: usize = spilled.map(|column| column.cells.capacity()).sum();
-        self.0.capacity() * size_of::<Column>() + cells * size_of::<Cell>()
+        self.0.capacity() * (size_of::<Column>() + ALLOCATION_BYTES) + cells * size_of::<Cell>()
     }
 
     /// Whether there is none.

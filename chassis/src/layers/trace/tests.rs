@@ -554,7 +554,7 @@ async fn a_server_of_the_process_takes_the_context_as_it_is() {
         asked.headers_mut().insert("baggage", baggage);
         call(&service, asked).await;
     }
-    // The second call isn't sampled, by none of them.
+    // The second call is sampled by none of them.
     let spans = recorded.spans();
     let [behind, client, front] = spans.as_slice() else {
         panic!("{spans:#?}");
