@@ -17,7 +17,7 @@ use crate::feeds::Feeds;
 use crate::jobs::Jobs;
 use crate::options::DatabaseOptions;
 use crate::partitions::Partitions;
-use crate::read::row_cache::RowCache;
+use crate::row_cache::RowCache;
 use crate::row_locks::RowLocks;
 
 /// A database; clones share it. The directory stays locked until the last clone, [`crate::Snapshot`], [`crate::Consumer`] and

@@ -95,7 +95,7 @@
 //! | [`limits`], [`options`] | every limit; what a database is opened with |
 //! | `maintenance` | trimming the log, freeing expired cells, syncing in the background |
 //! | [`metering`] | what a read or write costs, in capacity units |
-//! | [`read`] | snapshots: rows, ranges, secondary indexes, changes |
+//! | [`read`], `row_cache` | snapshots: rows, ranges, secondary indexes, changes; whole rows that were read lately |
 //! | `partitions`, `row_locks`, [`transaction`] | locks on partitions and rows; transactions that hold a partition |
 //! | `undisturbed` | changes of the catalog that run to their end without their callers |
 //! | `walk` | walking over a part of a space |
@@ -130,6 +130,7 @@ pub mod read;
 mod replay;
 pub mod restore;
 pub mod row;
+mod row_cache;
 mod row_locks;
 pub mod schema;
 mod secondary;

@@ -20,7 +20,7 @@ use crate::maintenance;
 use crate::options::DatabaseOptions;
 use crate::partitions::Partitions;
 use crate::read::log;
-use crate::read::row_cache::RowCache;
+use crate::row_cache::RowCache;
 use crate::row_locks::RowLocks;
 use crate::tables;
 use crate::walk::all;

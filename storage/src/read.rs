@@ -7,7 +7,6 @@ pub(crate) mod log;
 mod options;
 pub(crate) mod projection;
 mod range;
-pub(crate) mod row_cache;
 mod rows;
 mod split;
 

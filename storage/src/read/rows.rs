@@ -37,28 +37,24 @@ impl From<Projected> for Read {
     }
 }
 
-/// Reads rows as a projection wants them, whole ones through the [row cache](crate::read::row_cache).
+/// Reads rows as a projection wants them, whole ones through the [row cache](crate::row_cache).
 struct RowReader<'a> {
     snapshot: &'a Snapshot,
     projection: Projection<'a>,
-    /// See [`Projection::whole_versions`].
-    versions: Option<usize>,
 }
 
 impl<'a> RowReader<'a> {
     fn new(snapshot: &'a Snapshot, table: &Table, options: &'a ReadOptions) -> Result<Self> {
-        let projection = snapshot.projection(table, options)?;
         Ok(Self {
-            versions: projection.whole_versions(),
             snapshot,
-            projection,
+            projection: snapshot.projection(table, options)?,
         })
     }
 
     /// A row that is cached, and its bytes as stored.
     fn cached(&self, stored: &Bytes, key: &PrimaryKey) -> Option<(Row, usize)> {
         let cache = &self.snapshot.shared.row_cache;
-        cache.get(&*self.snapshot.kv, stored, key, self.versions?)
+        cache.get(&*self.snapshot.kv, stored, key, self.projection.whole_versions()?)
     }
 
     /// A row of what is stored; `previous` as in [`Projection::row_after`].
@@ -70,7 +66,7 @@ impl<'a> RowReader<'a> {
         value: Option<&Bytes>,
     ) -> Result<Option<Row>> {
         let row = self.projection.whole(previous, key.clone(), value)?;
-        if let (Some(row), Some(value), Some(versions)) = (&row, value, self.versions) {
+        if let (Some(row), Some(value), Some(versions)) = (&row, value, self.projection.whole_versions()) {
             let cache = &self.snapshot.shared.row_cache;
             cache.keep(&*self.snapshot.kv, stored, row, value.len(), versions);
         }
